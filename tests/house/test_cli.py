@@ -133,6 +133,20 @@ def test_an_interrupt_ends_it_with_status_130() -> None:
     assert TRACEBACK not in err
 
 
+# -- the shell with a file
+
+
+@pytest.mark.parametrize("words", [[], ["open"]], ids=["short", "long"])
+def test_a_file_is_loaded_before_what_comes_in(archive: Path, words: list[str]) -> None:
+    ran = tsrepl(*words, str(archive), stdin="p.forward(torch.zeros(1), 2)\n")
+    assert ran.status == 0, ran.err
+    assert ran.out.startswith(f"loaded p from {archive}\n") and ran.out.endswith("tensor([2.])\nfloat32 (1,)\n")
+
+
+def test_on_with_what_comes_in_after_a_text() -> None:
+    assert tsrepl("-i", "-c", "x = 40", stdin="x + 2\n") == Ran(0, "42\n", "")
+
+
 # -- run
 
 

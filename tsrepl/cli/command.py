@@ -11,9 +11,11 @@ import argparse
 import gc
 import io
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from tsrepl.cli import files
@@ -36,6 +38,7 @@ PyTorch.
 _EXAMPLES = """\
 examples:
   tsrepl                                         the shell
+  tsrepl model.pt                                the shell, with a file loaded
   tsrepl -c 'x = torch.ones(2, 3); x @ x.t()'    run an entry
   echo 'torch.arange(5) ** 2' | tsrepl           run what comes in
   tsrepl run model.pt --input x='randn(1, 8)'    run an archive
@@ -43,6 +46,11 @@ examples:
   tsrepl identify file.bin                       what is this file?
   tsrepl diff old.pt new.pt                      what changed
 """
+_OPEN_ABOUT = """\
+Open the shell with a file loaded under the file's name; a text file is run.
+'tsrepl FILE' is short for it.
+"""
+_NAMES: Final = frozenset({"open", "run", "show", *files.BY_NAME})
 _RUN_ABOUT = """\
 Run an archive's method, or a TorchScript text file: its statements, then its
 function 'main' if it has one.
@@ -79,7 +87,7 @@ examples:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command of these arguments; returns the exit status."""
     _say_what_can_be_said()
-    options = parsed(_parser(), sys.argv[1:] if argv is None else argv)
+    options = parsed(_parser(), _with_open(sys.argv[1:] if argv is None else argv))
     try:
         return _dispatch(options)
     except KeyboardInterrupt:
@@ -91,6 +99,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     finally:
         if argv is None:  # the process ends, and Python would look through all that it holds for garbage
             gc.freeze()
+
+
+def _with_open(words: Sequence[str]) -> Sequence[str]:
+    """`tsrepl model.pt` is short for `tsrepl open model.pt`."""
+    return ["open", *words] if words and words[0] not in _NAMES and os.path.isfile(words[0]) else words
 
 
 def _say_what_can_be_said() -> None:
@@ -109,13 +122,20 @@ def _dispatch(options: argparse.Namespace) -> int:
         return _show(options)
     if options.action in files.BY_NAME:
         return _file_command(options)
-    if options.command is not None:
-        return _run_text(options.command, "-c", stop=True)
+    if options.action == "open":
+        return _talk(f"{'%run' if options.file.endswith('.py') else '%load'} {shlex.quote(options.file)}")
+    if options.command is None or options.stay:
+        return _talk(options.command or "")
+    return _run_text(options.command, "-c", stop=True)
+
+
+def _talk(first: str) -> int:
+    """Run the first entry, then the shell, or what comes in where standard input is no terminal."""
     if not sys.stdin.isatty():
-        return _run_text(sys.stdin.buffer.read().decode("utf-8", "replace"), "stdin", stop=False)
+        return _run_text(sys.stdin.buffer.read().decode("utf-8", "replace"), "stdin", stop=False, first=first)
     from tsrepl.shell import run_shell  # only the shell needs prompt_toolkit
 
-    return run_shell()
+    return run_shell(first)
 
 
 def _paths_of(options: argparse.Namespace) -> Iterator[str]:
@@ -136,11 +156,12 @@ def _no_dash() -> Reply:
     )
 
 
-def _run_text(text: str, name: str, *, stop: bool) -> int:
-    """Run the entries of the text; with `stop`, none after one that failed."""
+def _run_text(text: str, name: str, *, stop: bool, first: str = "") -> int:
+    """Run the first entry, then those of the text; with `stop`, none after one that failed."""
     from tsrepl.session.session import Session
 
-    return _print_all(Session().run_text(text, name, stop=stop))
+    session = Session()
+    return _print_all(chain(session.run_text(first), session.run_text(text, name, stop=stop)))
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -213,7 +234,10 @@ def _parser() -> CommandParser:
     parser = _new_parser(CommandParser, _ABOUT, _EXAMPLES, prog="tsrepl")
     parser.add_argument("--version", action="version", version=f"tsrepl {__version__}")
     parser.add_argument("-c", dest="command", metavar="TEXT", help="run these entries and leave")
+    parser.add_argument("-i", dest="stay", action="store_true", help="after -c, go on in the shell")
     actions = parser.add_subparsers(dest="action", title="commands", metavar="COMMAND")
+    opened = _new_parser(actions.add_parser, _OPEN_ABOUT, "", name="open", help="the shell with a file loaded")
+    opened.add_argument("file", metavar="FILE", help="an archive (.pt), weights, arrays, or TorchScript text (.py)")
     run = _new_parser(actions.add_parser, _RUN_ABOUT, _RUN_EXAMPLES, name="run", help="run an archive or a text file")
     run.add_argument("file", metavar="FILE", help="an archive (.pt) or TorchScript text (.py)")
     run.add_argument(

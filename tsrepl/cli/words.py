@@ -50,7 +50,7 @@ def parsed(parser: CommandParser, words: Sequence[str]) -> argparse.Namespace:
 
 
 def _meant(word: str, commands: dict[str, CommandParser]) -> tuple[str, ...]:
-    """Hints for a first word that is no command: a file, or a slip."""
-    if os.path.exists(word):
-        return (f"tsrepl show {word} looks into it, tsrepl identify {word} says what it is",)
+    """Hints for a first word that is no command and no file: a folder, or a slip."""
+    if os.path.isdir(word):
+        return (f"'{word}' is a folder; give the path of a file in it",)
     return did_you_mean(word, commands) or (f"the commands are {', '.join(commands)}",)

@@ -6,6 +6,7 @@ In: a reply.  Out: the blocks that both back ends show.  What to say and in whic
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import groupby
 from typing import Any
 
 from engine.lang.counts import byte_size, counted, duration
@@ -376,9 +377,12 @@ def _slot_label(slot: SlotRow) -> tuple[Span, ...]:
 def _help(reply: HelpReply) -> Iterator[Block]:
     yield line(Span(reply.title, "title"))
     yield from (line(text) for text in reply.paragraphs)
-    if reply.topics:
-        rows = tuple((topic.usage, topic.summary) for topic in reply.topics)
-        yield TableBlock((Column("", "command"), Column("")), rows, header=False)
+    width = max((len(topic.usage) for topic in reply.topics), default=0)
+    for group, topics in groupby(reply.topics, lambda topic: topic.group):
+        if group:
+            yield line(Span(group, "title"))
+        rows = tuple((topic.usage, topic.summary) for topic in topics)
+        yield TableBlock((Column("", "command", width=width), Column("")), rows, header=False)
     if reply.examples:
         yield line(Span("Examples", "muted"))
         yield CodeBlock("\n".join(f"  {example}" for example in reply.examples), "entry")

@@ -16,6 +16,7 @@ from engine.lang.errors import did_you_mean
 from engine.passes.pipeline import names as pass_names
 from tsrepl.session import (
     debugging,
+    documentation,
     explaining,
     files,
     inspection,
@@ -24,6 +25,7 @@ from tsrepl.session import (
     looking,
     observing,
     overview,
+    surroundings,
     tapping,
 )
 from tsrepl.session.entries import COMMAND, Entry, split_entries
@@ -38,9 +40,14 @@ Run = Callable[[Workspace, str], Iterable[Reply]]
 
 
 class Command(NamedTuple):
-    """`argument` says what completes it: function, expression, operator, path, place, name, command, or nothing."""
+    """`goal` is the heading that help lists it under.
+
+    `argument` says what completes it: function, expression, operator, path, place, name, command, number, variable, or
+    nothing.
+    """
 
     name: str
+    goal: str
     usage: str
     summary: str
     argument: str
@@ -51,7 +58,7 @@ class Command(NamedTuple):
 
 def _help(workspace: Workspace, argument: str) -> Iterable[Reply]:
     if not argument:
-        return [_overview()]
+        return [_overview(workspace)]
     command = find_command(argument.removeprefix(COMMAND))
     details = (command.details,) if command.details else ()
     return [HelpReply(command.usage, (command.summary, *details), examples=command.examples)]
@@ -79,113 +86,152 @@ def _run_main(workspace: Workspace, path: str) -> Iterator[Reply]:
         yield TextReply(f"{MAIN} takes arguments, so it has not been called")
 
 
-def _overview() -> HelpReply:
+def _overview(workspace: Workspace) -> HelpReply:
+    module = next((binding.name for binding in workspace.bindings() if binding.kind == "module"), "")
+    start = _start_of(module) if module else _START
     return HelpReply(
         "Type TorchScript, and it is compiled, typed and run at once",
         (
             "Expressions show their value and keep it as _. A def stays for later entries. A blank line ends a block.",
             "Where an operator stands without 'torch.' it is found all the same: randn(2, 3).",
         ),
-        tuple(HelpTopic(command.usage, command.summary) for command in COMMANDS),
-        (
-            "x = torch.randn(2, 3)",
-            "def f(a, b):",
-            "    return torch.tanh(a + b)",
-            "",
-            "f(x, x)",
-            "%graph f",
-            "%help trace",
+        tuple(
+            HelpTopic(each.usage, each.summary, each.goal) for goal in _GOALS for each in COMMANDS if each.goal == goal
         ),
+        start,
     )
 
 
+_START: Final = (
+    "x = torch.randn(2, 3)",
+    "def f(a, b):",
+    "    return torch.tanh(a + b)",
+    "",
+    "f(x, x)",
+    "%graph f",
+    "%help trace",
+)
+
+
+def _start_of(module: str) -> tuple[str, ...]:
+    """Entries for someone who has just loaded a module."""
+    return (
+        f"{module}                    its modules and parameters",
+        f"{module}?                   also what it takes",
+        f"%code {module}",
+        f"%tap {module} * -- {module}(x)",
+        f"%explain {module}(x)",
+    )
+
+
+_LOOK: Final = "Look into functions, modules and operators"
+_WATCH: Final = "Watch and change what runs"
+_FILE: Final = "Read and write files"
+_HERE: Final = "Around the session"
+_GOALS: Final = (_LOOK, _WATCH, _FILE, _HERE)
 _TARGET = "f is a function you defined, a method like m.forward, a module (its forward), or any expression."
 
 _KEPT = "With a name alone, what earlier calls of f left is shown, and nothing is run."
 
 COMMANDS: Final[tuple[Command, ...]] = (
-    Command("graph", "%graph [--lines] f", "the graph that f was compiled to", "function", inspection.graph,
+    Command("graph", _LOOK, "%graph [--lines] f", "the graph that f was compiled to", "function", inspection.graph,
             _TARGET + " With --lines each node tells its place in the author's file.",
             ("%graph f", "%graph --lines f", "%graph m.forward", "%graph torch.ones(2) + 1")),
-    Command("modules", "%modules m [depth]", "the modules inside a module, with parameters and sizes", "name",
+    Command("modules", _LOOK, "%modules m [depth]", "the modules inside a module, with parameters and sizes", "name",
             overview.modules, "Without a depth, as deep as a page has room for.", ("%modules m", "%modules m 3")),
-    Command("passes", "%passes f [pass ...]", "what each optimization pass changes in the graph", "function",
+    Command("passes", _LOOK, "%passes f [pass ...]", "what each optimization pass changes in the graph", "function",
             inspection.passes,
             _TARGET + " Of what has run, and of expressions, which are run, these are the passes that made the plan. "
             "Name passes to run these only, in that order, on the graph as it was compiled: "
             f"{', '.join(pass_names())}.",
             ("%passes f", "%passes f(x, x)", "%passes f constant_propagation dce")),
-    Command("bisect", "%bisect expression [pass ...]", "which rewrite of which pass changes what an expression gives",
+    Command("bisect", _WATCH, "%bisect expression [pass ...]",
+            "which rewrite of which pass changes what an expression gives",
             "expression", observing.bisect, "Names of passes at the end stand for the pipeline.",
             ("%bisect f(1, 2)", "%bisect f(1, 2) inline dce")),
-    Command("code", "%code f", "Python text printed from the graph", "function", inspection.code, _TARGET,
+    Command("code", _LOOK, "%code f", "Python text printed from the graph", "function", inspection.code, _TARGET,
             ("%code f",)),
-    Command("tree", "%tree f", "the syntax tree", "function", inspection.tree, _TARGET, ("%tree f", "%tree x + 1")),
-    Command("instructions", "%instructions f", "what the interpreter runs: registers, operations, moves", "function",
+    Command("tree", _LOOK, "%tree f", "the syntax tree", "function", inspection.tree, _TARGET, ("%tree f",
+            "%tree x + 1")),
+    Command("instructions", _LOOK, "%instructions f", "what the interpreter runs: registers, operations, moves",
+            "function",
             inspection.instructions, _TARGET, ("%instructions f",)),
-    Command("kernels", "%kernels f(x) [--target arch] [form]",
+    Command("kernels", _LOOK, "%kernels f(x) [--target arch] [form]",
             "run, and show the kernels that ran, and why the rest has none", "expression", kernels.kernels,
             "The form of the kernels' texts is kernel (with all that it calls), before or after (LLVM's passes), or "
             "assembly. With a GPU's architecture it shows what a GPU would run, as ptx, kernel or sass; no GPU is "
             "needed. " + _KEPT,
             ("%kernels f(x, x)", "%kernels f(x, x) assembly", "%kernels f(x, x) --target sm_90")),
-    Command("explain", "%explain f(x)", "the story of a call: its plans, and what they cost",
+    Command("explain", _LOOK, "%explain f(x)", "the story of a call: its plans, and what they cost",
             "expression", explaining.story, _KEPT, ("%explain f(x, x)", "%explain f")),
-    Command("plan", "%plan f(x)", "a row for each plan: for what, why it was made, guards, kernels, hits, cost",
+    Command("plan", _LOOK, "%plan f(x)", "a row for each plan: for what, why it was made, guards, kernels, hits, cost",
             "expression", explaining.plans, _KEPT, ("%plan f(x, x)", "%plan f")),
-    Command("profile", "%profile f(x)", "what each value was: dtype, sizes, and which of them vary",
+    Command("profile", _LOOK, "%profile f(x)", "what each value was: dtype, sizes, and which of them vary",
             "expression", learning.profile, _KEPT, ("%profile f(x, x)", "%profile f")),
-    Command("guards", "%guards f(x)", "which values plans check, why, and which checks failed",
+    Command("guards", _LOOK, "%guards f(x)", "which values plans check, why, and which checks failed",
             "expression", learning.guards, _KEPT, ("%guards f(x, x)", "%guards f")),
-    Command("autodiff", "%autodiff f(x)", "what is differentiated together, and why the rest is not",
+    Command("autodiff", _LOOK, "%autodiff f(x)", "what is differentiated together, and why the rest is not",
             "expression", explaining.autodiff, _KEPT, ("%autodiff f(x, x)", "%autodiff f")),
-    Command("debug", "%debug [--plan] [f(x)]", "run under the debugger, which goes forward and back", "expression",
-            debugging.debug,
+    Command("debug", _WATCH, "%debug [--plan] [f(x)]", "run under the debugger, which goes forward and back",
+            "expression", debugging.debug,
             "Without an expression, the last entry that failed runs again, up to its error. At the debugger's prompt, "
             "help lists its commands. With --plan the graphs of plans run, guards and all; break guard, then run, "
             "stops at a check that fails.",
             ("%debug f(x, x)", "%debug", "%debug --plan f(x, x)")),
-    Command("trace", "%trace [option ...] f(x)", "run, and show every instruction with the values it read and wrote",
-            "expression", observing.trace,
+    Command("trace", _WATCH, "%trace [option ...] f(x)",
+            "run, and show every instruction with the values it read and wrote", "expression", observing.trace,
             "Options choose instructions: --value h (that read or compute a variable), --op relu, --line 12, "
             "--module layer1, --last 50, --first-nan (up to where NaN appears).",
             ("%trace f(x, x)", "%trace --value h f(x, x)", "%trace --last 20 f(x, x)")),
-    Command("tap", "%tap m pattern ... -- call", "what comes out of the parts of a module during a call", "place",
-            tapping.tap,
+    Command("tap", _WATCH, "%tap m pattern ... -- call", "what comes out of the parts of a module during a call",
+            "place", tapping.tap,
             "Patterns are paths of submodules (encoder.*), their variables (decoder:h) or lines of a file "
             "(model.py:42); * and ? match as in file names.",
             ("%tap m layer* -- m(x)", "%tap m encoder.* decoder:h -- m(x)", "%tap m model.py:42 -- m(x)")),
-    Command("run_until", "%run_until m pattern -- call", "run a call up to a place in a module, and show what is there",
+    Command("run_until", _WATCH, "%run_until m pattern -- call",
+            "run a call up to a place in a module, and show what is there",
             "place", tapping.run_until, "Places are written as for %tap; what comes after the place does not run.",
             ("%run_until m encoder -- m(x)",)),
-    Command("cut", "%cut m [input ...] -> output ... [as name]", "cut a part out of a module, to be called and saved",
+    Command("cut", _WATCH, "%cut m [input ...] -> output ... [as name]",
+            "cut a part out of a module, to be called and saved",
             "place", tapping.cut,
             "Places are submodules (encoder) or variables (decoder:h, :x). Without inputs, the part takes the "
             "arguments that it needs.",
             ("%cut m -> encoder as front", "%cut m encoder -> decoder as tail")),
-    Command("schema", "%schema f", "the signature of a function, method or operator", "function", inspection.schema,
+    Command("schema", _LOOK, "%schema f", "the signature of a function, method or operator", "function",
+            inspection.schema,
             "Operators are written aten::add, torch.add or add.", ("%schema f", "%schema torch.add")),
-    Command("ops", "%ops [pattern]", "the operators whose name contains the pattern", "operator", overview.ops,
+    Command("ops", _LOOK, "%ops [pattern]", "the operators whose name contains the pattern", "operator", overview.ops,
             "* and ? match as in file names.", ("%ops relu", "%ops *_pool?d")),
-    Command("time", "%time expression", "how long an expression takes", "expression", observing.time, "",
+    Command("time", _WATCH, "%time expression", "how long an expression takes", "expression", observing.time, "",
             ("%time f(x, x)",)),
-    Command("save", "%save name path", "write a function or module to an archive, a tensor to .npy", "name path",
+    Command("save", _FILE, "%save name path", "write a function or module to an archive, a tensor to .npy", "name path",
             files.save, "PyTorch loads the archive with torch.jit.load.  What lies in a module is named by its path.",
             ("%save f f.pt", "%save m.encoder encoder.pt", "%save x x.npy")),
-    Command("load", "%load path [as name]", "read an archive, weights, a .npy or a .npz", "path", files.load,
+    Command("load", _FILE, "%load path [as name]", "read an archive, weights, a .npy or a .npz", "path", files.load,
             "The name is made from the file's name unless you give one.", ("%load model.pt", "%load model.pt as m")),
-    Command("identify", "%identify path", "what a file is, and what to do with it", "path", looking.identify, "",
+    Command("identify", _FILE, "%identify path", "what a file is, and what to do with it", "path", looking.identify, "",
             ("%identify model.pt",)),
-    Command("check", "%check path", "what an archive's program can do, and what is suspicious about it", "path",
+    Command("check", _FILE, "%check path", "what an archive's program can do, and what is suspicious about it", "path",
             looking.check, "Nothing of it is run.", ("%check model.pt",)),
-    Command("diff", "%diff old new", "what differs between two model files", "path", looking.diff,
+    Command("diff", _FILE, "%diff old new", "what differs between two model files", "path", looking.diff,
             "Code, attributes, and weights by tensor.", ("%diff old.pt new.pt",)),
-    Command("run", "%run file", "run a file of TorchScript entries here, then its function main", "path", _run_file,
+    Command("run", _FILE, "%run file", "run a file of TorchScript entries here, then its function main", "path",
+            _run_file,
             "A main that needs arguments is defined and not called.",
             ("%run program.py",)),
-    Command("who", "%who", "what is defined", "", overview.who),
-    Command("reset", "%reset", "forget everything that is defined", "", overview.reset),
-    Command("help", "%help [command]", "this list, or more about one command", "command", _help, "", ("%help trace",)),
+    Command("doc", _LOOK, "%doc name", "signature and documentation of a name; name? and help(name) are short for it",
+            "function", documentation.doc, "The name is that of a function, method, module, variable or operator.",
+            ("%doc f", "f?", "help(torch.relu)")),
+    Command("history", _HERE, "%history [n]", "the last entries", "number", surroundings.history, "", ("%history 5",)),
+    Command("cd", _FILE, "%cd [folder]", "change the folder; without one, go home", "path", surroundings.cd, "",
+            ("%cd models",)),
+    Command("env", _HERE, "%env [NAME=value]", "show or set environment variables", "variable", surroundings.env, "",
+            ("%env TSREPL_COMPILE=off",)),
+    Command("who", _HERE, "%who", "what is defined", "", overview.who),
+    Command("reset", _HERE, "%reset", "forget everything that is defined", "", overview.reset),
+    Command("help", _HERE, "%help [command]", "this list, or more about one command", "command", _help, "",
+            ("%help trace",)),
 )  # fmt: skip
 
 _IN_BRACKETS: Final = re.compile(r"\[[^\]]*\]")
@@ -193,9 +239,12 @@ _IN_BRACKETS: Final = re.compile(r"\[[^\]]*\]")
 _BY_NAME: Final = {command.name: command for command in COMMANDS}
 
 
+_ALIASES: Final = {"timeit": "time"}
+
+
 def find_command(name: str) -> Command:
     """The command of that name.  Raises UsageError, with the nearest name."""
-    command = _BY_NAME.get(name)
+    command = _BY_NAME.get(_ALIASES.get(name, name))
     if command is None:
         near = tuple(hint.replace("'", f"'{COMMAND}", 1) for hint in did_you_mean(name, _BY_NAME))
         raise UsageError(f"there is no command {COMMAND}{name}", hints=near or ("%help lists the commands",))

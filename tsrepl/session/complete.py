@@ -155,6 +155,8 @@ _ARGUMENTS: Final[dict[str, Callable[[Workspace, str], list[Candidate]]]] = {
     "place": _places,
     "name": _own_names,
     "command": _commands,
+    "number": lambda workspace, argument: [],
+    "variable": lambda workspace, argument: _matching(argument, ((name, "variable") for name in os.environ)),
 }
 
 

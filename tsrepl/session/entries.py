@@ -22,6 +22,29 @@ _DEPTH = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 _CONTINUES = re.compile(r"(?:else|elif|except|finally)\b")
 
 
+SYSTEM = "!"
+"""What stands before a line for the system's own shell."""
+_SHORTHANDS = ((re.compile(r"([\w.:\[\]]+)\s*\?{1,2}"), "%doc"), (re.compile(r"help\(\s*([\w.:\[\]]*)\s*\)"), "%doc"))
+_PROMPTS = re.compile(r"(?:ts> |>>> |In \[\d+\]: )|(?:\.\.\.:? |\.\.\.:?$| +\.\.\.: ?)")
+_FIRST_PROMPT = re.compile(r"\s*(?:ts> |>>> |In \[\d+\]: )")
+
+
+def command_of(text: str) -> str:
+    """The command that the text is short for: `%doc f` for `f?` and `help(f)`; else the text."""
+    for short, command in _SHORTHANDS:
+        match = short.fullmatch(text.strip())
+        if match is not None:
+            return f"{command} {match[1]}" if match[1] else "%help"
+    return text
+
+
+def without_prompts(text: str) -> str:
+    """Text copied from a dialogue, without the prompts of Python, IPython or this shell."""
+    if not _FIRST_PROMPT.match(text):
+        return text
+    return "\n".join(_PROMPTS.sub("", line, count=1) if _PROMPTS.match(line) else line for line in text.split("\n"))
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One statement or command, and the line (from 1) of the text that it starts on."""
@@ -50,7 +73,7 @@ def split_entries(text: str) -> list[Entry]:
     while at < len(lines):
         end = _end_of_entry(lines, at)
         if not _is_blank(lines[at]):
-            entries.append(Entry("\n".join(lines[at:end]).rstrip(), at + 1))
+            entries.append(Entry(command_of("\n".join(lines[at:end]).rstrip()), at + 1))
         at = end
     return entries
 
@@ -58,7 +81,7 @@ def split_entries(text: str) -> list[Entry]:
 def is_complete(text: str) -> bool:
     """True if the text is complete: a block needs a blank line at its end; invalid text is complete."""
     entries = split_entries(text)
-    if not entries or entries[-1].is_command:
+    if not entries or entries[-1].is_command or text.lstrip().startswith(SYSTEM):
         return True
     last = "\n".join(_lines(text)[entries[-1].line - 1 :])
     return not _wants_more(last, "single")

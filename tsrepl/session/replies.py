@@ -430,10 +430,11 @@ class DataReply:
 
 @dataclass(frozen=True, slots=True)
 class HelpTopic:
-    """One row of an overview: what to type and what it does."""
+    """One row of an overview: what to type and what it does; `group` heads those in a row that share it."""
 
     usage: str
     summary: str
+    group: str = ""
 
 
 @dataclass(frozen=True, slots=True)

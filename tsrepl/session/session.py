@@ -31,6 +31,7 @@ class Session:
 
     def run_text(self, text: str, filename: str = "", *, stop: bool = True) -> Iterator[Reply]:
         """Run an entry, or several, yielding each reply as it comes.  Without `stop`, a failure does not end it."""
+        self.workspace.history += [text] if text.strip() else []
         return run_text(self.workspace, text, filename, stop=stop)
 
     @property

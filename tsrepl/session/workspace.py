@@ -57,7 +57,8 @@ class Dialogue(Protocol):
 class Workspace:
     """Variables, definitions and the number of entries so far.
 
-    `failed` is the entry that raised the last error of a running program, with its arguments.
+    `history` are the entries as they were typed; `failed` is the entry that raised the last error of a running program,
+    with its arguments.
     """
 
     variables: dict[str, SessionVariable] = field(default_factory=dict)
@@ -65,6 +66,7 @@ class Workspace:
     count: int = 0
     dialogue: Dialogue | None = None
     failed: tuple[Function, list[Any]] | None = None
+    history: list[str] = field(default_factory=list)
 
     # -- running text
 

@@ -7,8 +7,10 @@ first entry is typed.
 from __future__ import annotations
 
 import platform
+import subprocess
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import platformdirs
@@ -27,9 +29,11 @@ from rich.console import Console
 from tsrepl.render.lexers import EntryLexer
 from tsrepl.render.palette import PALETTE, prompt_style
 from tsrepl.render.terminal import is_plain, new_console, print_reply
+from tsrepl.session.entries import SYSTEM
 from tsrepl.session.replies import Candidate
 from tsrepl.session.version import __version__
 from tsrepl.shell.keys import key_bindings
+from tsrepl.shell.settings import Settings, read_settings
 from tsrepl.shell.toolbar import toolbar_text
 
 if TYPE_CHECKING:
@@ -62,8 +66,10 @@ class Shell:
         output: Output | None = None,
         console: Console | None = None,
         history: History | None = None,
+        settings: Settings | None = None,
     ) -> None:
         self.console = console or new_console()
+        self._settings = settings or Settings()
         self._loading: Future[Session] = _ready(session) if session else _load_in_background()
         self._prompt: PromptSession[str] = PromptSession(
             PROMPT,
@@ -79,6 +85,10 @@ class Shell:
             bottom_toolbar=self._toolbar,
             style=None if is_plain() else Style.from_dict(_STYLE),
             include_default_pygments_style=False,
+            editing_mode=self._settings.editing_mode,
+            enable_open_in_editor=True,
+            tempfile_suffix=".py",
+            enable_suspend=True,
             input=input,
             output=output,
         )
@@ -88,10 +98,13 @@ class Shell:
         """The session; waits until it is loaded."""
         return self._loading.result()
 
-    def run(self) -> int:
-        """Talk until the reader leaves; the exit status."""
+    def run(self, first: str = "") -> int:
+        """Run the first entry, then talk until the reader leaves; the exit status."""
         for text in banner():
             self.console.print(text, style=PALETTE["muted"].rich, markup=False)
+        if self._settings.warning:
+            self.console.print(self._settings.warning, style=PALETTE["warning"].rich, markup=False)
+        self.run_entry(first)
         while (entry := self._read()) is not None:
             self.run_entry(entry)
         return 0
@@ -100,6 +113,9 @@ class Shell:
         """Run one entry and show what it answers."""
         session = self.session
         if not text.strip() and not session.prompt:
+            return
+        if text.lstrip().startswith(SYSTEM) and not session.prompt:
+            run_in_system(text.lstrip().removeprefix(SYSTEM))
             return
         from tsrepl.render.progress import progress_bars  # needs the engine, for which the prompt does not wait
 
@@ -135,9 +151,15 @@ class Shell:
         return toolbar_text(bindings, self._prompt.output.get_size().columns)
 
 
-def run_shell() -> int:
-    """The shell on the real terminal; the exit status."""
-    return Shell().run()
+def run_shell(first: str = "") -> int:
+    """The shell on the real terminal, which runs the first entry; the exit status."""
+    return Shell(settings=read_settings()).run(first)
+
+
+def run_in_system(command: str) -> None:
+    """Run a line in the system's shell, on the terminal of this one."""
+    with suppress(KeyboardInterrupt):
+        subprocess.run(command, shell=True, check=False)
 
 
 def banner() -> tuple[str, ...]:

@@ -1,7 +1,8 @@
 """Key bindings while an entry is typed.
 
 In: nothing.  Out: the key bindings of the prompt: Enter runs an entry that is complete and goes on with one that is
-not, Tab indents at the start of a line and completes elsewhere, Backspace takes back a whole step of indent.
+not, Tab indents at the start of a line and completes elsewhere, Backspace takes back a whole step of indent.  Pasted
+text loses the prompts that it was copied with.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from prompt_toolkit.application import get_app
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition, has_completions, has_selection
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.keys import Keys
 
-from tsrepl.session.entries import is_complete, next_indent
+from tsrepl.session.entries import is_complete, next_indent, without_prompts
 
 INDENT = "    "
 
@@ -24,6 +26,7 @@ def key_bindings() -> KeyBindings:
     keys.add("escape", "enter")(_new_line)
     keys.add("tab", filter=_before_text & ~has_completions)(_indent)
     keys.add("backspace", filter=_in_indent & ~has_selection)(_unindent)
+    keys.add(Keys.BracketedPaste)(_paste)
     return keys
 
 
@@ -69,6 +72,11 @@ def _enter(event: KeyPressEvent) -> None:
 def _new_line(event: KeyPressEvent) -> None:
     buffer = event.current_buffer
     buffer.insert_text("\n" + next_indent(buffer.document.text_before_cursor))
+
+
+def _paste(event: KeyPressEvent) -> None:
+    text = event.data.replace("\r\n", "\n").replace("\r", "\n")
+    event.current_buffer.insert_text(without_prompts(text))
 
 
 def _take_completion(event: KeyPressEvent) -> None:

@@ -21,7 +21,7 @@ def refusal(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     ("words", "usage", "message", "hint"),
     [
         (["shwo", "m.pt"], "tsrepl [-h]", "there is no command 'shwo'", "did you mean 'show'?"),
-        (["gone.pt"], "tsrepl [-h]", "there is no command 'gone.pt'", "the commands are run, show, identify"),
+        (["gone.pt"], "tsrepl [-h]", "there is no command 'gone.pt'", "the commands are open, run, show, identify"),
         (["show", "m.pt", "--metod", "x"], "tsrepl show", "there is no option '--metod'", "did you mean '--method'?"),
         (["run", "m.pt", "--inputs=3"], "tsrepl run", "there is no option '--inputs'", "did you mean '--input'?"),
         (["--versoin"], "tsrepl [-h]", "there is no option '--versoin'", "did you mean '--version'?"),
@@ -36,10 +36,9 @@ def test_mistakes(words: list[str], usage: str, message: str, hint: str, capsys:
     assert message in said and hint in said and ("hint: " in said) == bool(hint)
 
 
-def test_a_file_in_place_of_a_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "m.pt").write_bytes(b"")
-    said = refusal([str(tmp_path / "m.pt")], capsys)
-    assert f"hint: tsrepl show {tmp_path / 'm.pt'} looks into it, tsrepl identify" in said
+def test_a_folder_in_place_of_a_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = refusal([str(tmp_path)], capsys)
+    assert f"hint: '{tmp_path}' is a folder" in said
 
 
 def test_an_argument_that_the_method_does_not_have(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,8 @@
 """The commands: what each answers, and what it says to those who mistype it."""
 
+import os
 from collections.abc import Callable
+from itertools import groupby
 from pathlib import Path
 from typing import TypeVar
 
@@ -223,7 +225,10 @@ def test_who_and_reset(run: Run[Reply]) -> None:
 
 
 def test_help_lists_every_command(run: Run[HelpReply]) -> None:
-    assert [topic.usage for topic in run("%help", HelpReply).topics] == [command.usage for command in COMMANDS]
+    topics = run("%help", HelpReply).topics
+    assert sorted(topic.usage for topic in topics) == sorted(command.usage for command in COMMANDS)
+    assert all(topic.group for topic in topics)
+    assert len(list(groupby(topics, lambda topic: topic.group))) == 4
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
@@ -370,3 +375,53 @@ def test_graphs_with_lines_tell_the_place_of_each_node(run: Run[GraphReply], ses
     text = run("%graph --lines g", GraphReply).text
     assert [line.rpartition(":")[0].rpartition(":")[2] for line in text.split("\n") if "aten::" in line] == ["2", "3"]
     assert "#" not in run("%graph g", GraphReply).text
+
+
+@pytest.mark.parametrize("text", ["f?", "f??", "help(f)", "%doc f"])
+def test_help_about_a_function(session: Session, text: str) -> None:
+    session.execute("def f(a: int):\n    return a")
+    assert session.execute(text) == [SchemaReply("f", ("f(int a) -> int",))]
+
+
+def test_help_about_values_and_operators(session: Session) -> None:
+    session.execute("x = torch.ones(2)")
+    shown, value = session.execute("x?")
+    assert isinstance(shown, TextReply) and shown.text == "x: Tensor"
+    assert isinstance(value, ValueReply)
+    for text in ("torch.relu?", "x.relu?", "help(relu)"):
+        (reply,) = session.execute(text)
+        assert isinstance(reply, SchemaReply) and "aten::relu(Tensor self) -> Tensor" in reply.schemas
+    (error,) = session.execute("nothing_of_that_name?")
+    assert isinstance(error, ErrorReply)
+    assert isinstance(session.execute("help()")[0], HelpReply)
+
+
+def test_history(session: Session) -> None:
+    session.execute("1")
+    session.execute("def f(x):\n    return x")
+    (reply,) = session.execute("%history 2")
+    assert isinstance(reply, CodeReply) and reply.text == "def f(x):\n    return x\n%history 2"
+    assert isinstance(session.execute("%history x")[0], ErrorReply)
+
+
+def test_folder_and_environment(session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TSREPL_TEST", "old")
+    (tmp_path / "a b").mkdir()
+    assert session.execute("%cd 'a b'") == [TextReply(str(tmp_path / "a b"))]
+    assert session.execute("%env TSREPL_TEST") == [TextReply("TSREPL_TEST=old")]
+    session.execute("%env TSREPL_TEST = new")
+    assert os.environ["TSREPL_TEST"] == "new"
+    assert isinstance(session.execute("%env NO_SUCH_NAME")[0], ErrorReply)
+    assert isinstance(session.execute("%cd nowhere")[0], ErrorReply)
+
+
+def test_timeit_is_time(session: Session) -> None:
+    assert isinstance(session.execute("%timeit 1 + 1")[-1], TimeReply)
+
+
+def test_help_begins_with_the_module_that_is_loaded(session: Session) -> None:
+    archive = Path(__file__).parents[4] / "examples" / "mlp.pt"
+    session.execute(f"%load {archive} as net")
+    reply = session.execute("%help")[0]
+    assert isinstance(reply, HelpReply) and "%explain net(x)" in reply.examples

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tsrepl.session.entries import Entry, is_complete, next_indent, split_entries
+from tsrepl.session.entries import Entry, is_complete, next_indent, split_entries, without_prompts
 
 COMPLETE = [
     "", "x = 1", "f(1,\n  2)", "a = 1)", "%graph f", "# only a remark", "x = 1 +", "x = 'abc",
@@ -74,3 +74,22 @@ def test_tabs_and_form_feeds_in_strings_stay() -> None:
 )
 def test_next_indent(text: str, indent: str) -> None:
     assert next_indent(text) == indent
+
+
+@pytest.mark.parametrize(
+    ("pasted", "expected"),
+    [
+        (">>> x = 1\n>>> x\n", "x = 1\nx\n"),
+        (">>> def f(x):\n...     return x\n...\n", "def f(x):\n    return x\n\n"),
+        ("In [12]: def f(x):\n    ...:     return x\n", "def f(x):\n    return x\n"),
+        ("ts> x\n", "x\n"),
+        ("def f(x):\n    return x\n", "def f(x):\n    return x\n"),
+        ("y = x[0]\n...", "y = x[0]\n..."),
+    ],
+)
+def test_prompts_that_were_copied_are_left_out(pasted: str, expected: str) -> None:
+    assert without_prompts(pasted) == expected
+
+
+def test_a_line_for_the_system_is_complete() -> None:
+    assert is_complete("!ls (")

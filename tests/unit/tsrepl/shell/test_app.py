@@ -8,6 +8,7 @@ from pathlib import Path
 
 import platformdirs
 import pytest
+from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.history import FileHistory, InMemoryHistory
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
@@ -16,6 +17,7 @@ from rich.console import Console
 from tsrepl.session import Session
 from tsrepl.shell import Shell
 from tsrepl.shell.app import banner, saved_history
+from tsrepl.shell.settings import Settings
 
 ENTER, CTRL_C, CTRL_D = "\r", "\x03", "\x04"
 Talk = Callable[..., str]
@@ -97,3 +99,35 @@ def test_without_a_place_for_history_the_shell_starts_all_the_same(monkeypatch: 
 
     monkeypatch.setattr(platformdirs, "user_state_path", nowhere)
     assert isinstance(saved_history(), InMemoryHistory)
+
+
+def test_a_line_for_the_system(talk: Talk, capfd: pytest.CaptureFixture[str]) -> None:
+    assert talk("!echo $((6 * 7))" + ENTER) == ""
+    assert capfd.readouterr().out == "42\n"
+
+
+def test_pasted_text_loses_its_prompts(talk: Talk) -> None:
+    assert talk("\x1b[200~>>> 6 * 7\x1b[201~" + ENTER) == "42\n"
+
+
+def test_the_first_entry_runs_before_the_reader_types() -> None:
+    stream = io.StringIO()
+    with create_pipe_input() as pipe:
+        console = Console(file=stream, width=80)
+        shell = Shell(Session(), input=pipe, output=DummyOutput(), console=console, history=InMemoryHistory())
+        pipe.send_text("x + 1" + ENTER + CTRL_D)
+        shell.run("x = 41")
+    assert stream.getvalue().endswith("leaves.\n42\n")
+
+
+def test_keys_of_vi() -> None:
+    stream = io.StringIO()
+    with create_pipe_input() as pipe:
+        shell = Shell(
+            Session(), input=pipe, output=DummyOutput(), console=Console(file=stream), history=InMemoryHistory(),
+            settings=Settings(EditingMode.VI),
+        )  # fmt: skip
+        pipe.send_text("1\x1b")
+        pipe.send_text("A2" + ENTER + CTRL_D)
+        shell.run()
+    assert stream.getvalue().endswith("12\n")

@@ -1,0 +1,47 @@
+"""Commands about the process around the session: folder, environment, earlier entries.
+
+In: the command's argument.  Out: replies.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Final
+
+from tsrepl.session.failures import UsageError
+from tsrepl.session.files import words_of
+from tsrepl.session.replies import CodeReply, Reply, TextReply
+from tsrepl.session.workspace import Workspace
+
+RECENT: Final = 20
+"""Entries that `%history` shows unless it is told."""
+
+
+def cd(workspace: Workspace, argument: str) -> Iterable[Reply]:
+    """`%cd [folder]`: without a folder, home."""
+    words = words_of(argument)
+    if len(words) > 1:
+        raise UsageError("%cd wants one folder", hints=("a path with blanks in it stands in quotation marks",))
+    os.chdir(os.path.expanduser(words[0] if words else "~"))
+    yield TextReply(os.getcwd())
+
+
+def env(workspace: Workspace, argument: str) -> Iterable[Reply]:
+    """`%env [NAME[=value]]`."""
+    name, sign, value = argument.partition("=")
+    if sign:
+        os.environ[name.strip()] = value.strip()
+    elif name and name not in os.environ:
+        raise UsageError(f"there is no environment variable {name}", hints=(f"write %env {name}=value to set it",))
+    chosen = [name.strip()] if name else sorted(os.environ)
+    yield TextReply("\n".join(f"{each}={os.environ[each]}" for each in chosen))
+
+
+def history(workspace: Workspace, argument: str) -> Iterable[Reply]:
+    """`%history [n]`: the last n entries, oldest first."""
+    if argument and not argument.isdecimal():
+        raise UsageError("%history wants a number of entries", hints=("write %history 20",))
+    count = int(argument) if argument else RECENT
+    entries = workspace.history[-count:] if count else []
+    yield CodeReply("history", "\n".join(entries))

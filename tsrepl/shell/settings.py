@@ -1,0 +1,50 @@
+"""The reader's settings for the shell.
+
+In: `config.toml` in the folder that the system has for settings.  Out: `Settings`, and a warning for what is wrong.
+
+    editing_mode = "vi"      # or "emacs", which it is without this line
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import platformdirs
+from prompt_toolkit.enums import EditingMode
+
+EDITING_MODES: Final = {"emacs": EditingMode.EMACS, "vi": EditingMode.VI}
+_NAME: Final = "editing_mode"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How keys are read; `warning` is what is wrong with the file, "" for nothing."""
+
+    editing_mode: EditingMode = EditingMode.EMACS
+    warning: str = ""
+
+
+def settings_path() -> Path:
+    """The path of the file of settings, which need not be there."""
+    return platformdirs.user_config_path("tsrepl") / "config.toml"
+
+
+def read_settings() -> Settings:
+    """The settings; where there is no file, and where it is wrong, those that there are without it."""
+    path = settings_path()
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return Settings()
+    except (OSError, ValueError) as error:
+        return Settings(warning=f"{path}: {error}")
+    unknown = next((name for name in values if name != _NAME), None)
+    if unknown is not None:
+        return Settings(warning=f"{path}: there is no setting '{unknown}', only {_NAME}")
+    mode = values.get(_NAME, "emacs")
+    if mode not in EDITING_MODES:
+        return Settings(warning=f"{path}: {_NAME} is {' or '.join(EDITING_MODES)}, not {mode!r}")
+    return Settings(EDITING_MODES[mode])
