@@ -23,7 +23,7 @@ _CONTINUES = re.compile(r"(?:else|elif|except|finally)\b")
 
 
 SYSTEM = "!"
-"""What stands before a line for the system's own shell."""
+"""The sign before a line for the system's own shell."""
 _SHORTHANDS = ((re.compile(r"([\w.:\[\]]+)\s*\?{1,2}"), "%doc"), (re.compile(r"help\(\s*([\w.:\[\]]*)\s*\)"), "%doc"))
 _PROMPTS = re.compile(r"(?:ts> |>>> |In \[\d+\]: )|(?:\.\.\.:? |\.\.\.:?$| +\.\.\.: ?)")
 _FIRST_PROMPT = re.compile(r"\s*(?:ts> |>>> |In \[\d+\]: )")

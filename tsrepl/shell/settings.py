@@ -21,7 +21,7 @@ _NAME: Final = "editing_mode"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How keys are read; `warning` is what is wrong with the file, "" for nothing."""
+    """The way in which keys are read; `warning` names a mistake in the file, "" for none."""
 
     editing_mode: EditingMode = EditingMode.EMACS
     warning: str = ""
