@@ -28,11 +28,12 @@ from rich.console import Console
 
 from tsrepl.render.lexers import EntryLexer
 from tsrepl.render.palette import PALETTE, prompt_style
-from tsrepl.render.terminal import is_plain, new_console, print_reply
+from tsrepl.render.terminal import is_plain, new_console
 from tsrepl.session.entries import SYSTEM
 from tsrepl.session.replies import Candidate
 from tsrepl.session.version import __version__
 from tsrepl.shell.keys import key_bindings
+from tsrepl.shell.paging import in_pager, show
 from tsrepl.shell.settings import Settings, read_settings
 from tsrepl.shell.toolbar import toolbar_text
 
@@ -69,7 +70,7 @@ class Shell:
         settings: Settings | None = None,
     ) -> None:
         self.console = console or new_console()
-        self._settings = settings or Settings()
+        self._settings = settings or Settings(pager=False)
         self._loading: Future[Session] = _ready(session) if session else _load_in_background()
         self._prompt: PromptSession[str] = PromptSession(
             PROMPT,
@@ -122,8 +123,7 @@ class Shell:
         try:
             with progress_bars(self.console):
                 replies = session.execute(text)
-            for reply in replies:
-                print_reply(reply, self.console)
+            show(replies, self.console, in_pager if self._settings.pager else None)
         except KeyboardInterrupt:
             # Only showing can be interrupted here: the session itself answers an interrupt with a reply.
             self.console.print("(output stopped)", style=PALETTE["muted"].rich)

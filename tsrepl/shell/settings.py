@@ -3,6 +3,7 @@
 In: `config.toml` in the folder that the system has for settings.  Out: `Settings`, and a warning for what is wrong.
 
     editing_mode = "vi"      # or "emacs", which it is without this line
+    pager = false            # true without this line: output that is longer than the screen goes to $PAGER
 """
 
 from __future__ import annotations
@@ -16,15 +17,18 @@ import platformdirs
 from prompt_toolkit.enums import EditingMode
 
 EDITING_MODES: Final = {"emacs": EditingMode.EMACS, "vi": EditingMode.VI}
-_NAME: Final = "editing_mode"
+_MODE: Final = "editing_mode"
+_PAGER: Final = "pager"
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The way in which keys are read; `warning` names a mistake in the file, "" for none."""
+    """The way in which keys are read, and whether long output is paged; `warning` names a mistake in the file, "" for
+    none."""
 
     editing_mode: EditingMode = EditingMode.EMACS
     warning: str = ""
+    pager: bool = True
 
 
 def settings_path() -> Path:
@@ -41,10 +45,12 @@ def read_settings() -> Settings:
         return Settings()
     except (OSError, ValueError) as error:
         return Settings(warning=f"{path}: {error}")
-    unknown = next((name for name in values if name != _NAME), None)
+    unknown = next((name for name in values if name not in (_MODE, _PAGER)), None)
     if unknown is not None:
-        return Settings(warning=f"{path}: there is no setting '{unknown}', only {_NAME}")
-    mode = values.get(_NAME, "emacs")
+        return Settings(warning=f"{path}: there is no setting '{unknown}', only {_MODE} and {_PAGER}")
+    mode, pager = values.get(_MODE, "emacs"), values.get(_PAGER, True)
     if mode not in EDITING_MODES:
-        return Settings(warning=f"{path}: {_NAME} is {' or '.join(EDITING_MODES)}, not {mode!r}")
-    return Settings(EDITING_MODES[mode])
+        return Settings(warning=f"{path}: {_MODE} is {' or '.join(EDITING_MODES)}, not {mode!r}")
+    if not isinstance(pager, bool):
+        return Settings(warning=f"{path}: {_PAGER} is true or false, not {pager!r}")
+    return Settings(EDITING_MODES[mode], pager=pager)
