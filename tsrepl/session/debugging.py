@@ -193,7 +193,7 @@ def _where(view: FrameView) -> str:
     range = view.place
     function = "the entry" if view.function == ENTRY else view.function
     module = f" of {view.module}" if view.module else ""
-    file = range.filename.rpartition("/")[2] if range is not None else ""
+    file = range.filename.rpartition("/")[2].strip("<>") if range is not None else ""
     place = f"{file}:{range.line} in " if range is not None else ""
     return f"{place}{function}{module}"
 
