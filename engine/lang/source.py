@@ -9,6 +9,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import dropwhile
+from unicodedata import combining, east_asian_width
 
 CONTEXT_LINES = 3
 MAX_SHOWN_COLUMNS = 160
@@ -118,10 +119,18 @@ class SourceRange:
         line, column = self.source.line_text(index), self.column
         first = max(0, column - MAX_SHOWN_COLUMNS // 2) if len(line) > MAX_SHOWN_COLUMNS else 0
         shown = line[first : first + MAX_SHOWN_COLUMNS]
-        width = max(1, min(self.end - self.start, len(shown) - (column - first)))
-        pad = "".join("\t" if c == "\t" else " " for c in shown[: column - first])
+        at = column - first
+        width = max(1, cell_width(shown[at : at + self.end - self.start]))
+        pad = "".join("\t" if c == "\t" else " " * cell_width(c) for c in shown[:at])
         lead, tail = ("..." if first else ""), ("..." if first + MAX_SHOWN_COLUMNS < len(line) else "")
         return [lead + shown + tail, " " * len(lead) + pad + "~" * width + " <--- HERE"]
+
+
+def cell_width(text: str) -> int:
+    """The columns that a terminal shows the text in: two for a wide character, none for one that goes on another."""
+    if text.isascii():
+        return len(text)
+    return sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in text)
 
 
 def _clip(line: str) -> str:

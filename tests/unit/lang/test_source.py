@@ -1,5 +1,7 @@
 """Places in a text, and the excerpt that errors show."""
 
+import pytest
+
 from engine.lang.source import Source, SourceRange
 
 TEXT = "def f(x):\n    y = x +\\\n        1\n    return y\n"
@@ -56,3 +58,17 @@ def test_generated_text_remembers_what_its_author_wrote() -> None:
     generated = Source("generated", original=lambda offset: author.whole() if offset < 3 else None)
     assert SourceRange(generated, 0, 2).original().filename == "author.py"
     assert SourceRange(generated, 5, 6).original().filename == "<string>"
+
+
+@pytest.mark.parametrize(
+    ("text", "marked", "expected"),
+    [
+        ('"日本語" + undefd', "undefd", " " * 11 + "~~~~~~ <--- HERE"),
+        ("日本 + x", "日本", "~~~~ <--- HERE"),
+        ("e\u0301 + x", "x", " " * 4 + "~ <--- HERE"),
+        ("ä + x", "x", " " * 4 + "~ <--- HERE"),
+    ],
+)
+def test_the_mark_stands_under_its_place_after_wide_characters(text: str, marked: str, expected: str) -> None:
+    at = text.index(marked)
+    assert SourceRange(Source(text, "t"), at, at + len(marked)).excerpt().splitlines()[1] == expected
