@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -38,6 +39,13 @@ def outcome(text: str, *, optimized: bool, requires_grad: bool = True) -> list[A
     for number, each in enumerate(results, 1):
         each.detach().add_(number)
     return [wanted, x.grad.tolist() if requires_grad else None, found, [each.tolist() for each in (*results, y)]]
+
+
+def is_alike(a: Any, b: Any) -> bool:
+    """True if the outcomes are the same, but for the last bits of numbers that kernels compute in their own way."""
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(is_alike, a, b))
+    return math.isclose(a, b, rel_tol=1e-5, abs_tol=1e-6) if isinstance(a, float) else bool(a == b)
 
 
 SWITCHING = {
@@ -110,7 +118,7 @@ def f(x, n: int):
 
 @pytest.mark.parametrize("text", SWITCHING.values(), ids=[*SWITCHING])
 def test_gradients_are_recorded_where_the_program_says_so(text: str) -> None:
-    assert outcome(text, optimized=True) == outcome(text, optimized=False)
+    assert is_alike(outcome(text, optimized=True), outcome(text, optimized=False))
 
 
 HANDING_ON = (
@@ -125,7 +133,7 @@ HANDING_ON = (
 def test_operators_that_hand_on_their_argument_do_so_in_plans(value: str, requires_grad: bool, write: str) -> None:
     text = f"def f(x, n: int):\n    y = x * n\n    z = {value}\n    {write}\n    return y, z, torch.tanh(z) * 2"
     wanted = outcome(text, optimized=False, requires_grad=requires_grad)
-    assert outcome(text, optimized=True, requires_grad=requires_grad) == wanted
+    assert is_alike(outcome(text, optimized=True, requires_grad=requires_grad), wanted)
 
 
 @pytest.mark.parametrize("value", HANDING_ON)
