@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, NamedTuple
 
 from engine.ir import order, printer
 from engine.ir.names import Names
+from engine.lang.records import dataclass
 from engine.lang.source import SourceRange
 from engine.lang.types import TENSOR, Type
 

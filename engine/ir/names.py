@@ -6,8 +6,10 @@ In: wishes.  Out: the latest wish is granted; the value that had the name before
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final
+
+from engine.lang.records import dataclass
 
 if TYPE_CHECKING:
     from engine.ir.graph import Value

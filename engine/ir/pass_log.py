@@ -16,12 +16,13 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from engine.ir.graph import Graph
 from engine.ir.rewrites import Rewrite
 from engine.lang.errors import CompileError
+from engine.lang.records import dataclass
 
 LEVELS: Final = ("DUMP", "UPDATE", "DEBUG")
 """Graphs, single rewrites, everything; each level shows those before it, too."""

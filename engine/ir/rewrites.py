@@ -10,10 +10,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Final
 
 from engine.ir.graph import Graph, Node, Value
+from engine.lang.records import dataclass
 from engine.lang.types import Type
 
 Becomes = Value | Node | str | Sequence[Value | None] | Callable[[], str] | None

@@ -10,11 +10,12 @@ import re
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from engine.ir.graph import Graph
 from engine.lang.errors import Caution, CompileError
+from engine.lang.records import dataclass
 from engine.lang.schema import FunctionSchema
 from engine.lang.types import ClassType as ClassType
 from engine.lang.types import Type

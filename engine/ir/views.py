@@ -11,10 +11,9 @@ In: a node of that kind.  Out: its parts by name.  A view holds nothing; it may 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from engine.ir.constants import constant_value
 from engine.ir.graph import Block, Node, Value
+from engine.lang.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ the same mistake, so `except RuntimeError` keeps working.  Errors of the engine 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from engine.lang.records import dataclass
 from engine.lang.source import SourceRange
 from engine.lang.spelling import nearest
 

@@ -7,10 +7,10 @@ In: their names.  Out: one object each, with the number that TorchScript program
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final, Literal, Protocol
 
 from engine.lang.errors import OperatorError, OperatorTypeError
+from engine.lang.records import dataclass
 
 Category = Literal["bool", "int", "float", "complex"]
 

@@ -7,9 +7,10 @@ from.  `schema_parser` reads the text.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
+from engine.lang.records import dataclass
 from engine.lang.types import FutureType, ListType, OptionalType, TensorType, Type
 
 

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import dropwhile
 from unicodedata import combining, east_asian_width
+
+from engine.lang.records import dataclass
 
 CONTEXT_LINES = 3
 MAX_SHOWN_COLUMNS = 160

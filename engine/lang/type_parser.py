@@ -7,13 +7,14 @@ as the text it was read from; in schemas its alias mark, too.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from engine.lang import custom_classes, types
 from engine.lang.errors import OperatorError, ParseError, did_you_mean
 from engine.lang.lexer import Lexer
 from engine.lang.literals import LiteralError, number_value
+from engine.lang.records import dataclass
 from engine.lang.scalars import DTYPE_BY_IR_NAME, device
 from engine.lang.schema import AliasInfo
 from engine.lang.tokens import Token

@@ -8,10 +8,11 @@ In: names and element types.  Out: values that print in both spellings (`str(t)`
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, Protocol
 
 from engine.lang import scalars
+from engine.lang.records import dataclass
 
 
 class Type:

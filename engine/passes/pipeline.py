@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import cache, partial
 from importlib import import_module
 from typing import Any, Final, NamedTuple
@@ -20,6 +19,7 @@ from engine.ir.pass_log import Settings, current, logged
 from engine.ir.rewrites import Rewrite, is_watched, run_watched, watching
 from engine.ir.verify import verify
 from engine.lang.errors import CompileError, did_you_mean
+from engine.lang.records import dataclass
 
 Pass = Callable[..., bool]
 

@@ -11,7 +11,6 @@ import hashlib
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePath
 from typing import Any, BinaryIO, Final
@@ -23,6 +22,7 @@ from engine.ir.unit import Function
 from engine.lang import scalars
 from engine.lang.errors import ArchiveError, ArgumentTypeError, EngineError, MissingOperatorError
 from engine.lang.interpreter_settings import collecting_rarely
+from engine.lang.records import dataclass
 from engine.lang.schema import Argument, FunctionSchema
 from engine.lang.types import BOOL, ClassType, TupleType, Type
 from engine.serialize.code.class_export import CodeExporter

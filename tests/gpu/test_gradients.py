@@ -37,12 +37,12 @@ def problems(device: str) -> dict[str, str]:
 
 
 def test_gradients_of_programs_are_those_of_the_tape(cuda: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(fusion.SETTINGS.accelerators, "cuda", compiler_of_nothing())
+    monkeypatch.setitem(fusion.SETTINGS.compilers, "cuda", compiler_of_nothing())
     assert not problems("cuda:0")
 
 
 def test_so_are_those_on_another_device_than_the_current_one(two: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(fusion.SETTINGS.accelerators, "cuda", compiler_of_nothing())
+    monkeypatch.setitem(fusion.SETTINGS.compilers, "cuda", compiler_of_nothing())
     assert not problems(two)
 
 

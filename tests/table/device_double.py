@@ -380,8 +380,8 @@ def _loaded(devices: int) -> Library:
 def double(devices: int = 1) -> Iterator[SimpleNamespace]:
     """While this lasts, "cuda" is the double, of so many devices, for which there are no kernels."""
     before = libraries.LOADERS["cuda"]
-    kernels = SETTINGS.accelerators.get("cuda")
-    SETTINGS.accelerators["cuda"] = None
+    kernels = SETTINGS.compilers.get("cuda")
+    SETTINGS.compilers["cuda"] = None
     libraries.unload("cuda")
     libraries.LOADERS["cuda"] = lambda: _loaded(devices)
     try:
@@ -390,5 +390,5 @@ def double(devices: int = 1) -> Iterator[SimpleNamespace]:
     finally:
         libraries.unload("cuda")
         libraries.LOADERS["cuda"] = before
-        SETTINGS.accelerators.pop("cuda")
-        SETTINGS.accelerators |= {"cuda": kernels} if kernels is not None else {}
+        SETTINGS.compilers.pop("cuda")
+        SETTINGS.compilers |= {"cuda": kernels} if kernels is not None else {}

@@ -18,6 +18,7 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
+from engine.lang.interpreter_settings import collecting_rarely
 from tsrepl.cli import files
 from tsrepl.cli.words import CommandParser, parsed
 from tsrepl.session.version import __version__
@@ -158,7 +159,8 @@ def _no_dash() -> Reply:
 
 def _run_text(text: str, name: str, *, stop: bool, first: str = "") -> int:
     """Run the first entry, then those of the text; with `stop`, none after one that failed."""
-    from tsrepl.session.session import Session
+    with collecting_rarely():  # what is loaded stays
+        from tsrepl.session.session import Session
 
     session = Session()
     return _print_all(chain(session.run_text(first), session.run_text(text, name, stop=stop)))

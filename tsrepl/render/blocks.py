@@ -6,8 +6,9 @@ roles are names of the palette; terminal.py turns blocks into rich renderables a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from engine.lang.records import dataclass
 
 
 class Span(NamedTuple):

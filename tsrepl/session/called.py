@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from engine.executor.plans.executor import executor_of
 from engine.frontend.compilation.entries import ENTRY
 from engine.fuser.backend import tiering
 from engine.ir.unit import Function
+from engine.lang.records import dataclass
 from engine.lang.types import ClassType
 from engine.passes.inline import callee_of
 from engine.serialize.code.source_export import is_method

@@ -9,30 +9,23 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib import import_module
 from itertools import chain, groupby
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from engine.lang.deferred import deferred
 from engine.lang.errors import did_you_mean
 from engine.passes.pipeline import names as pass_names
-from tsrepl.session import (
-    debugging,
-    documentation,
-    explaining,
-    files,
-    inspection,
-    kernels,
-    learning,
-    looking,
-    module_methods,
-    observing,
-    overview,
-    surroundings,
-    tapping,
-)
 from tsrepl.session.entries import COMMAND, Entry, split_entries
 from tsrepl.session.failures import INTERRUPTED, UsageError, error_replies
+from tsrepl.session.module_methods import module_entry
 from tsrepl.session.replies import DefinitionReply, ErrorReply, HelpReply, HelpTopic, Reply, TextReply
 from tsrepl.session.workspace import Workspace
+
+if TYPE_CHECKING:
+    from tsrepl.session import files
+else:
+    files = deferred("tsrepl.session.files")
 
 MAIN: Final = "main"
 """The function of a file that runs with it."""
@@ -43,6 +36,7 @@ Run = Callable[[Workspace, str], Iterable[Reply]]
 class Command(NamedTuple):
     """`goal` is the heading that help lists it under.
 
+    `run` names the function of this folder that answers, as `module.function`; it is loaded when it is first asked.
     `argument` says what completes it: function, expression, operator, path, place, name, command, number, variable, or
     nothing.
     """
@@ -52,12 +46,19 @@ class Command(NamedTuple):
     usage: str
     summary: str
     argument: str
-    run: Run
+    run: str
     details: str = ""
     examples: tuple[str, ...] = ()
 
+    @property
+    def function(self) -> Run:
+        """The function that answers."""
+        module, _, name = self.run.partition(".")
+        function: Run = getattr(import_module(f"{__package__}.{module}"), name)
+        return function
 
-def _help(workspace: Workspace, argument: str) -> Iterable[Reply]:
+
+def show_help(workspace: Workspace, argument: str) -> Iterable[Reply]:
     if not argument:
         return [_overview(workspace)]
     command = find_command(argument.removeprefix(COMMAND))
@@ -65,7 +66,7 @@ def _help(workspace: Workspace, argument: str) -> Iterable[Reply]:
     return [HelpReply(command.usage, (command.summary, *details), examples=command.examples)]
 
 
-def _run_file(workspace: Workspace, argument: str) -> Iterable[Reply]:
+def run_file(workspace: Workspace, argument: str) -> Iterable[Reply]:
     paths = files.words_of(argument)
     if len(paths) != 1:
         raise UsageError("%run wants one file", hints=("write %run program.py",))
@@ -135,104 +136,106 @@ _TARGET = "f is a function you defined, a method like m.forward, a module (its f
 _KEPT = "With a name alone, what earlier calls of f left is shown, and nothing is run."
 
 COMMANDS: Final[tuple[Command, ...]] = (
-    Command("graph", _LOOK, "%graph [--lines] f", "the graph that f was compiled to", "function", inspection.graph,
+    Command("graph", _LOOK, "%graph [--lines] f", "the graph that f was compiled to", "function", "inspection.graph",
             _TARGET + " With --lines each node tells its place in the author's file.",
             ("%graph f", "%graph --lines f", "%graph m.forward", "%graph torch.ones(2) + 1")),
     Command("modules", _LOOK, "%modules m [depth]", "the modules inside a module, with parameters and sizes", "name",
-            overview.modules, "Without a depth, as deep as a page has room for.", ("%modules m", "%modules m 3")),
+            "overview.modules", "Without a depth, as deep as a page has room for.", ("%modules m", "%modules m 3")),
     Command("passes", _LOOK, "%passes f [pass ...]", "what each optimization pass changes in the graph", "function",
-            inspection.passes,
+            "inspection.passes",
             _TARGET + " Of what has run, and of expressions, which are run, these are the passes that made the plan. "
             "Name passes to run these only, in that order, on the graph as it was compiled: "
             f"{', '.join(pass_names())}.",
             ("%passes f", "%passes f(x, x)", "%passes f constant_propagation dce")),
     Command("bisect", _WATCH, "%bisect expression [pass ...]",
             "which rewrite of which pass changes what an expression gives",
-            "expression", observing.bisect, "Names of passes at the end stand for the pipeline.",
+            "expression", "observing.bisect", "Names of passes at the end stand for the pipeline.",
             ("%bisect f(1, 2)", "%bisect f(1, 2) inline dce")),
-    Command("code", _LOOK, "%code f", "Python text printed from the graph", "function", inspection.code, _TARGET,
+    Command("code", _LOOK, "%code f", "Python text printed from the graph", "function", "inspection.code", _TARGET,
             ("%code f",)),
-    Command("tree", _LOOK, "%tree f", "the syntax tree", "function", inspection.tree, _TARGET, ("%tree f",
+    Command("tree", _LOOK, "%tree f", "the syntax tree", "function", "inspection.tree", _TARGET, ("%tree f",
             "%tree x + 1")),
     Command("instructions", _LOOK, "%instructions f", "what the interpreter runs: registers, operations, moves",
             "function",
-            inspection.instructions, _TARGET, ("%instructions f",)),
+            "inspection.instructions", _TARGET, ("%instructions f",)),
     Command("kernels", _LOOK, "%kernels f(x) [--target arch] [form]",
-            "run, and show the kernels that ran, and why the rest has none", "expression", kernels.kernels,
+            "run, and show the kernels that ran, and why the rest has none", "expression", "kernels.kernels",
             "The form of the kernels' texts is kernel (with all that it calls), before or after (LLVM's passes), or "
             "assembly. With a GPU's architecture it shows what a GPU would run, as ptx, kernel or sass; no GPU is "
             "needed. " + _KEPT,
             ("%kernels f(x, x)", "%kernels f(x, x) assembly", "%kernels f(x, x) --target sm_90")),
     Command("explain", _LOOK, "%explain f(x)", "the story of a call: its plans, and what they cost",
-            "expression", explaining.story, _KEPT, ("%explain f(x, x)", "%explain f")),
+            "expression", "explaining.story", _KEPT, ("%explain f(x, x)", "%explain f")),
     Command("plan", _LOOK, "%plan f(x)", "a row for each plan: for what, why it was made, guards, kernels, hits, cost",
-            "expression", explaining.plans, _KEPT, ("%plan f(x, x)", "%plan f")),
+            "expression", "explaining.plans", _KEPT, ("%plan f(x, x)", "%plan f")),
     Command("profile", _LOOK, "%profile f(x)", "what each value was: dtype, sizes, and which of them vary",
-            "expression", learning.profile, _KEPT, ("%profile f(x, x)", "%profile f")),
+            "expression", "learning.profile", _KEPT, ("%profile f(x, x)", "%profile f")),
     Command("guards", _LOOK, "%guards f(x)", "which values plans check, why, and which checks failed",
-            "expression", learning.guards, _KEPT, ("%guards f(x, x)", "%guards f")),
+            "expression", "learning.guards", _KEPT, ("%guards f(x, x)", "%guards f")),
     Command("autodiff", _LOOK, "%autodiff f(x)", "what is differentiated together, and why the rest is not",
-            "expression", explaining.autodiff, _KEPT, ("%autodiff f(x, x)", "%autodiff f")),
+            "expression", "explaining.autodiff", _KEPT, ("%autodiff f(x, x)", "%autodiff f")),
     Command("debug", _WATCH, "%debug [--plan] [f(x)]", "run under the debugger, which goes forward and back",
-            "expression", debugging.debug,
+            "expression", "debugging.debug",
             "Without an expression, the last entry that failed runs again, up to its error. At the debugger's prompt, "
             "help lists its commands. With --plan the graphs of plans run, guards and all; break guard, then run, "
             "stops at a check that fails.",
             ("%debug f(x, x)", "%debug", "%debug --plan f(x, x)")),
     Command("trace", _WATCH, "%trace [option ...] f(x)",
-            "run, and show every instruction with the values it read and wrote", "expression", observing.trace,
+            "run, and show every instruction with the values it read and wrote", "expression", "observing.trace",
             "Options choose instructions: --value h (that read or compute a variable), --op relu, --line 12, "
             "--module layer1, --last 50, --first-nan (up to where NaN appears).",
             ("%trace f(x, x)", "%trace --value h f(x, x)", "%trace --last 20 f(x, x)")),
     Command("tap", _WATCH, "%tap m pattern ... -- call", "what comes out of the parts of a module during a call",
-            "place", tapping.tap,
+            "place", "tapping.tap",
             "Patterns are paths of submodules (encoder.*), their variables (decoder:h) or lines of a file "
             "(model.py:42); * and ? match as in file names.",
             ("%tap m layer* -- m(x)", "%tap m encoder.* decoder:h -- m(x)", "%tap m model.py:42 -- m(x)")),
     Command("run_until", _WATCH, "%run_until m pattern -- call",
             "run a call up to a place in a module, and show what is there",
-            "place", tapping.run_until, "Places are written as for %tap; what comes after the place does not run.",
+            "place", "tapping.run_until", "Places are written as for %tap; what comes after the place does not run.",
             ("%run_until m encoder -- m(x)",)),
     Command("cut", _WATCH, "%cut m [input ...] -> output ... [as name]",
             "cut a part out of a module, to be called and saved",
-            "place", tapping.cut,
+            "place", "tapping.cut",
             "Places are submodules (encoder) or variables (decoder:h, :x). Without inputs, the part takes the "
             "arguments that it needs.",
             ("%cut m -> encoder as front", "%cut m encoder -> decoder as tail")),
     Command("schema", _LOOK, "%schema f", "the signature of a function, method or operator", "function",
-            inspection.schema,
+            "inspection.schema",
             "Operators are written aten::add, torch.add or add.", ("%schema f", "%schema torch.add")),
-    Command("ops", _LOOK, "%ops [pattern]", "the operators whose name contains the pattern", "operator", overview.ops,
+    Command("ops", _LOOK, "%ops [pattern]", "the operators whose name contains the pattern", "operator", "overview.ops",
             "* and ? match as in file names.", ("%ops relu", "%ops *_pool?d")),
-    Command("time", _WATCH, "%time expression", "how long an expression takes", "expression", observing.time, "",
+    Command("time", _WATCH, "%time expression", "how long an expression takes", "expression", "observing.time", "",
             ("%time f(x, x)",)),
     Command("save", _FILE, "%save name path", "write a function or module to an archive, a tensor to .npy", "name path",
-            files.save, "PyTorch loads the archive with torch.jit.load.  What lies in a module is named by its path.",
+            "files.save", "PyTorch loads the archive with torch.jit.load.  What lies in a module is named by its path.",
             ("%save f f.pt", "%save m.encoder encoder.pt", "%save x x.npy")),
-    Command("load", _FILE, "%load path [as name]", "read an archive, weights, a .npy or a .npz", "path", files.load,
-            "The name is made from the file's name unless you give one.", ("%load model.pt", "%load model.pt as m")),
-    Command("identify", _FILE, "%identify path", "what a file is, and what to do with it", "path", looking.identify, "",
-            ("%identify model.pt",)),
+    Command("load", _FILE, "%load path [as name]", "read an archive, weights, a .npy or a .npz", "path",
+            "files.load", "The name is made from the file's name unless you give one.",
+            ("%load model.pt", "%load model.pt as m")),
+    Command("identify", _FILE, "%identify path", "what a file is, and what to do with it", "path", "looking.identify",
+            "", ("%identify model.pt",)),
     Command("check", _FILE, "%check path", "what an archive's program can do, and what is suspicious about it", "path",
-            looking.check, "Nothing of it is run.", ("%check model.pt",)),
-    Command("diff", _FILE, "%diff old new", "what differs between two model files", "path", looking.diff,
+            "looking.check", "Nothing of it is run.", ("%check model.pt",)),
+    Command("diff", _FILE, "%diff old new", "what differs between two model files", "path", "looking.diff",
             "Code, attributes, and weights by tensor.", ("%diff old.pt new.pt",)),
     Command("run", _FILE, "%run file", "run a file of TorchScript entries here, then its function main", "path",
-            _run_file,
+            "commands.run_file",
             "A main that needs arguments is defined and not called.",
             ("%run program.py",)),
     Command("doc", _LOOK, "%doc name", "signature and documentation of a name; name? and help(name) are short for it",
-            "function", documentation.doc, "The name is that of a function, method, module, variable or operator.",
+            "function", "documentation.doc", "The name is that of a function, method, module, variable or operator.",
             ("%doc f", "f?", "help(torch.relu)")),
-    Command("history", _HERE, "%history [n]", "the last entries", "number", surroundings.history, "", ("%history 5",)),
-    Command("cd", _FILE, "%cd [folder]", "change the folder; without one, go home", "path", surroundings.cd, "",
+    Command("history", _HERE, "%history [n]", "the last entries", "number", "surroundings.history", "",
+            ("%history 5",)),
+    Command("cd", _FILE, "%cd [folder]", "change the folder; without one, go home", "path", "surroundings.cd", "",
             ("%cd models",)),
-    Command("env", _HERE, "%env [NAME=value]", "show or set environment variables", "variable", surroundings.env, "",
+    Command("env", _HERE, "%env [NAME=value]", "show or set environment variables", "variable", "surroundings.env", "",
             ("%env TSREPL_COMPILE=off",)),
-    Command("who", _HERE, "%who", "what is defined", "", overview.who),
-    Command("reset", _HERE, "%reset", "forget everything that is defined", "", overview.reset),
-    Command("help", _HERE, "%help [command]", "this list, or more about one command", "command", _help, "",
-            ("%help trace",)),
+    Command("who", _HERE, "%who", "what is defined", "", "overview.who"),
+    Command("reset", _HERE, "%reset", "forget everything that is defined", "", "overview.reset"),
+    Command("help", _HERE, "%help [command]", "this list, or more about one command", "command", "commands.show_help",
+            "", ("%help trace",)),
 )  # fmt: skip
 
 _IN_BRACKETS: Final = re.compile(r"\[[^\]]*\]")
@@ -295,7 +298,7 @@ def _run_group(workspace: Workspace, entries: Sequence[Entry], filename: str) ->
 def _run_entry(workspace: Workspace, entry: Entry, filename: str) -> Iterator[Reply]:
     """Run an entry; what is said to a module as in Python, TorchScript would not understand."""
     try:
-        replies = module_methods.module_entry(workspace, entry.text)
+        replies = module_entry(workspace, entry.text)
         yield from workspace.run_entry(entry, filename) if replies is None else replies
     except (GeneratorExit, SystemExit):
         raise
@@ -321,4 +324,4 @@ def run_command(workspace: Workspace, text: str) -> Iterable[Reply]:
         raise UsageError(f"{COMMAND}{name} takes no argument", hints=(f"write {command.usage}",))
     if not argument and command.argument and _IN_BRACKETS.sub("", command.usage.partition(" ")[2]).strip():
         raise UsageError(f"{COMMAND}{name} needs an argument", hints=(f"write {command.usage}",))
-    return command.run(workspace, argument)
+    return command.function(workspace, argument)

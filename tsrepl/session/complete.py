@@ -14,18 +14,23 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from engine.aten.dispatch import table
 from engine.aten.values.ivalue import Object
+from engine.lang.deferred import deferred
 from engine.lang.scalars import DTYPE_BY_NAME
 from engine.lang.types import ClassType, TensorType, TupleType, Type
-from engine.torch.jit.probing.taps import paths_of
 from tsrepl.session.commands import COMMANDS, find_command
 from tsrepl.session.entries import COMMAND
 from tsrepl.session.failures import UsageError
 from tsrepl.session.replies import Candidate
 from tsrepl.session.workspace import Workspace
+
+if TYPE_CHECKING:
+    from engine.torch.jit.probing import taps
+else:
+    taps = deferred("engine.torch.jit.probing.taps")
 
 MOST: Final = 400
 _NAME: Final = re.compile(r"(?:([\w.)\]]*)\.)?(\w*)$")
@@ -105,7 +110,7 @@ def _places(workspace: Workspace, argument: str) -> list[Candidate]:
         return _matching(name, ((b.name, b.kind) for b in workspace.bindings() if b.kind == "module"))
     if value is None or not isinstance(value.value, Object):
         return []
-    paths = (path for found in paths_of(value.value).values() for path in found if path)
+    paths = (path for found in taps.paths_of(value.value).values() for path in found if path)
     return _matching(before.split(" ")[-1], ((path, "submodule") for path in paths))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final, NamedTuple
 
 from engine.executor.bytecode.instructions import CALL
@@ -17,6 +17,7 @@ from engine.executor.debugging.debugger import Debugger, FrameView, Stop
 from engine.executor.debugging.evaluating import Watch
 from engine.frontend.compilation.entries import ENTRY
 from engine.lang.errors import did_you_mean
+from engine.lang.records import dataclass
 from tsrepl.session.failures import UsageError, error_replies
 from tsrepl.session.instruction_rows import instruction_rows, instruction_text
 from tsrepl.session.modules import without_scopes

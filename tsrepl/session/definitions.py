@@ -7,13 +7,14 @@ too, so that every later call sees the new one.
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from engine.frontend.compilation.compile import define
 from engine.frontend.syntax.tree import Tree, variables
 from engine.frontend.syntax.views import ClassDef, Def
 from engine.ir.unit import CompilationUnit, Function
 from engine.lang.errors import CompileError, EngineError
+from engine.lang.records import dataclass
 from engine.lang.types import ClassType, Type
 from tsrepl.session.failures import head_and_details
 from tsrepl.session.names import DefinitionResolver

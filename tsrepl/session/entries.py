@@ -10,7 +10,8 @@ import codeop
 import re
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from engine.lang.records import dataclass
 
 COMMAND = "%"
 _BLOCK = re.compile(r"(?:async|def|class|if|for|while|with|try)\b|@")

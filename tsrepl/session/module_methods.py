@@ -10,19 +10,24 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from engine.aten.values.ivalue import Object
 from engine.aten.values.submodules import children_of, is_module
 from engine.aten.values.tensor import Tensor
 from engine.ir.constants import type_of
 from engine.lang.counts import counted
+from engine.lang.deferred import deferred
 from engine.lang.scalars import DTYPE_ALIASES, DTYPE_BY_NAME
 from engine.lang.types import STR, TENSOR, DictType, ListType, Type
-from engine.torch.jit.scripting.script_module import wrap
 from tsrepl.session.failures import UsageError
 from tsrepl.session.replies import Reply, ReportReply, Section, TextReply
 from tsrepl.session.workspace import LAST, Workspace
+
+if TYPE_CHECKING:
+    from engine.torch.jit.scripting import script_module
+else:
+    script_module = deferred("engine.torch.jit.scripting.script_module")
 
 _PATH: Final = r"[A-Za-z_]\w*(?:\.\w+|\[-?\d+\])*?"
 _PLACE: Final = re.compile(rf"(?P<path>{_PATH})(?:\[-?\d+\]|\.\d+)(?:\.\w+|\[-?\d+\])*")
@@ -85,7 +90,7 @@ _Arguments = tuple[list[Any], dict[str, Any]]
 def _changed(module: Object, path: str, method: str, given: _Arguments) -> _Answer:
     args, kwargs = given
     try:
-        getattr(wrap(module), method)(*args, **kwargs)
+        getattr(script_module.wrap(module), method)(*args, **kwargs)
     except TypeError as error:
         raise UsageError(f"{path}.{method}: {error}") from None
     return module, module.type, TextReply(f"{method} has changed {path}", "done")
@@ -94,8 +99,8 @@ def _changed(module: Object, path: str, method: str, given: _Arguments) -> _Answ
 def _tensors(module: Object, path: str, method: str, given: _Arguments) -> _Answer:
     _check_none(method, given)
     named = method if method == "state_dict" or method.startswith("named_") else f"named_{method}"
-    found: dict[str, Tensor] = dict(getattr(wrap(module), named)().items() if named == "state_dict" else
-                                    getattr(wrap(module), named)())  # fmt: skip
+    found: dict[str, Tensor] = dict(getattr(script_module.wrap(module), named)().items() if named == "state_dict" else
+                                    getattr(script_module.wrap(module), named)())  # fmt: skip
     rows = tuple((name, each.dtype.name, " × ".join(map(str, each.shape)) or "scalar") for name, each in found.items())
     reply = _table(path, method, ("name", "dtype", "shape"), rows, "tensor")
     if named == method:
@@ -106,9 +111,9 @@ def _tensors(module: Object, path: str, method: str, given: _Arguments) -> _Answ
 def _modules(module: Object, path: str, method: str, given: _Arguments) -> _Answer:
     _check_none(method, given)
     named = method if method.startswith("named_") else f"named_{method}"
-    names = [name for name, _ in getattr(wrap(module), named)()]
-    rows = tuple((name or "(the module)", each.original_name) for name, each in getattr(wrap(module), named)())
-    return names, ListType(STR), _table(path, method, ("path", "class"), rows, "module")
+    found = dict(getattr(script_module.wrap(module), named)())
+    rows = tuple((name or "(the module)", each.original_name) for name, each in found.items())
+    return list(found), ListType(STR), _table(path, method, ("path", "class"), rows, "module")
 
 
 def _table(path: str, method: str, columns: tuple[str, ...], rows: Iterable[tuple[str, ...]], noun: str) -> ReportReply:

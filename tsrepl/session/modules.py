@@ -6,12 +6,13 @@ In: a module object.  Out: a `ModuleNode`: slots with shapes and sizes, methods,
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from engine.aten.values.ivalue import Object
 from engine.aten.values.submodules import children_of, is_module, joined
 from engine.aten.values.tensor import Tensor
+from engine.lang.records import dataclass
 from engine.lang.types import ClassAttribute, ClassType
 from tsrepl.session.replies import ModuleNode, SlotRow
 from tsrepl.session.values import summary

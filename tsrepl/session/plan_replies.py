@@ -6,7 +6,7 @@ plain: no colours, no markup, no width.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from engine.lang.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from engine.aten.values.ivalue import Object
@@ -24,6 +23,7 @@ from engine.lang.errors import (
     UnsupportedTensorError,
     did_you_mean,
 )
+from engine.lang.records import dataclass
 from engine.lang.schema import Argument
 from engine.lang.types import NONE, Type
 from engine.serialize.code.source_export import is_method

@@ -6,9 +6,9 @@ Texts in them are plain: no colours, no markup, no width.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from engine.lang.records import dataclass
 from tsrepl.session.plan_replies import AutodiffReply, ExplainReply, GuardsReply, ProfileReply
 
 

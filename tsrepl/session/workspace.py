@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol
 
 from engine.aten.values.ivalue import Object
@@ -21,6 +21,7 @@ from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import ExprStmt, Var
 from engine.ir.unit import Function
 from engine.lang.errors import EngineError, ExecutionError, did_you_mean
+from engine.lang.records import dataclass
 from engine.lang.source import Source
 from engine.lang.types import NONE, ClassType, OptionalType, TupleType, Type
 from tsrepl.session.definitions import Definitions, failed_definitions, name_of, without_users_of

@@ -26,6 +26,7 @@ from prompt_toolkit.output import Output
 from prompt_toolkit.styles import Style
 from rich.console import Console
 
+from engine.lang.interpreter_settings import collecting_rarely
 from tsrepl.render.lexers import EntryLexer
 from tsrepl.render.palette import PALETTE, prompt_style
 from tsrepl.render.terminal import is_plain, new_console
@@ -200,7 +201,8 @@ def _ready(session: Session) -> Future[Session]:
 
 
 def _new_session() -> Session:
-    from tsrepl.session.session import Session  # the engine behind it takes longer to load than a prompt may
+    with collecting_rarely():  # what is loaded stays
+        from tsrepl.session.session import Session  # the engine behind it takes longer to load than a prompt may
 
     return Session()
 

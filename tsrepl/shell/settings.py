@@ -9,12 +9,13 @@ In: `config.toml` in the folder that the system has for settings.  Out: `Setting
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import platformdirs
 from prompt_toolkit.enums import EditingMode
+
+from engine.lang.records import dataclass
 
 EDITING_MODES: Final = {"emacs": EditingMode.EMACS, "vi": EditingMode.VI}
 _MODE: Final = "editing_mode"

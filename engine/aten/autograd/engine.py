@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from engine.aten.values.hooks import HOOKS
 from engine.aten.values.tensor import Tensor, wrapped
 from engine.lang import scalars
 from engine.lang.errors import OperatorError, OperatorTypeError, OperatorValueError
+from engine.lang.records import dataclass
 
 Tensors = Tensor | Sequence[Tensor]
 NodeResult = tuple[Node, int]

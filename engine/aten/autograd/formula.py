@@ -17,7 +17,6 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -29,6 +28,7 @@ from engine.aten.values import libraries, xp
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.tensor import Tensor, wrapped
 from engine.lang.generated import define
+from engine.lang.records import dataclass
 from engine.lang.schema import FunctionSchema
 from engine.lang.types import FLOAT, NUMBER
 

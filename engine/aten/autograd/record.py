@@ -8,7 +8,7 @@ for the set of its arguments that require grad is a `Plan`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 from engine.aten.autograd import views
@@ -23,6 +23,7 @@ from engine.aten.values import libraries, promotion, xp
 from engine.aten.values.tensor import Tensor, wrapped
 from engine.lang.errors import OperatorError
 from engine.lang.generated import define
+from engine.lang.records import dataclass
 from engine.lang.types import ListType
 
 if TYPE_CHECKING:

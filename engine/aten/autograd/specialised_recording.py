@@ -8,7 +8,6 @@ operator and each choice of arguments that require grad, so that a call looks at
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,6 +24,7 @@ from engine.aten.values.hooks import HOOKS
 from engine.aten.values.storage import storage_of
 from engine.aten.values.tensor import Tensor
 from engine.lang.generated import define
+from engine.lang.records import dataclass
 from engine.lang.scalars import device
 from engine.lang.types import ListType, OptionalType, TensorType
 

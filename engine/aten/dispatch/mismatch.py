@@ -7,7 +7,6 @@ and dtypes, what is wrong about it for the overload that comes nearest, and the 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from engine.aten.dispatch import table
@@ -15,6 +14,7 @@ from engine.aten.dispatch.errors import describe
 from engine.aten.dispatch.op import Op
 from engine.aten.dispatch.parameters import REFUSED, Parameter, element_of, keyword_of, parameters_of
 from engine.lang.errors import ArgumentError, ArgumentTypeError, did_you_mean
+from engine.lang.records import dataclass
 from engine.lang.schema import NO_DEFAULT
 from engine.lang.types import BOOL, FLOAT, INT, NUMBER, STR, TENSOR, ListType, OptionalType, Type
 

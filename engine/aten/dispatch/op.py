@@ -8,13 +8,14 @@ implementation takes them and gives them back.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any, NamedTuple
 
 from engine.aten.kernels.refusals import Refusal
 from engine.aten.kernels.shapes import Rule
 from engine.aten.values.hooks import HOOKS
+from engine.lang.records import dataclass
 from engine.lang.schema import FunctionSchema
 from engine.lang.schema_parser import parse_schema
 

@@ -8,7 +8,6 @@ float).  A conversion gives `REFUSED` for what does not fit.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -19,6 +18,7 @@ from engine.aten.values.parameter import Parameter as MarkedParameter
 from engine.aten.values.tensor import Tensor
 from engine.aten.values.traced import int_of, is_traced, number_of
 from engine.lang import scalars
+from engine.lang.records import dataclass
 from engine.lang.schema import Argument
 from engine.lang.types import (
     ANY,

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -30,6 +29,7 @@ from engine.aten.values.hooks import HOOKS
 from engine.aten.values.promotion import DEFAULTS, fit, result_type, to_float, wide
 from engine.lang.errors import OperatorError, SchemaError
 from engine.lang.generated import define
+from engine.lang.records import dataclass
 from engine.lang.schema import Argument, FunctionSchema
 from engine.lang.types import BOOL, NUMBER, OptionalType, TensorType
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -20,6 +19,7 @@ from engine.aten.values.quantizer import is_quantized, quantizer_of
 from engine.aten.values.tensor import Tensor
 from engine.aten.values.xp import Array
 from engine.lang import scalars
+from engine.lang.records import dataclass
 
 LINE_WIDTH: Final = 80
 

@@ -12,12 +12,12 @@ all gates can be taken at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from engine.aten.values.xp import Array
+from engine.lang.records import dataclass
 
 States = tuple[Array, ...]
 Weights = tuple[Array, Array, Array | None, Array | None]

@@ -8,12 +8,12 @@ rows of operators.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from engine.aten.kernels.rules import no_kernel
 from engine.aten.values import xp
 from engine.lang.errors import OperatorError
+from engine.lang.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
@@ -21,6 +20,7 @@ from engine.aten.values.xp import Array
 from engine.lang import custom_classes
 from engine.lang.custom_classes import PREFIX
 from engine.lang.errors import OperatorError
+from engine.lang.records import dataclass
 from engine.lang.types import FLOAT, INT, STR, TENSOR, ClassType, ListType, OptionalType, TupleType, Type
 
 

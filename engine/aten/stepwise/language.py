@@ -17,10 +17,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+
+from engine.lang.records import dataclass
 
 Buffer = Any
 """An array whose elements are read and written by their flat index in memory order."""

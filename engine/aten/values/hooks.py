@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import reduce
 from typing import Any, Final, Protocol
+
+from engine.lang.records import dataclass
 
 Tensor = Any
 """An `engine.aten.values.tensor.Tensor`, of a layer above."""

@@ -7,9 +7,9 @@ typed, so nothing more is stored with them), tensors are `engine.aten.values.ten
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from engine.lang.records import dataclass
 from engine.lang.types import ANY, ClassType, EnumType, Type
 
 

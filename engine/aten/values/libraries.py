@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
@@ -18,6 +17,7 @@ import numpy as np
 from engine.aten.values.hooks import HOOKS
 from engine.lang import scalars
 from engine.lang.errors import OperatorAssertionError, OperatorError
+from engine.lang.records import dataclass
 
 
 @dataclass(frozen=True, eq=False)

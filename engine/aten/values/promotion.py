@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -17,6 +16,7 @@ from engine.aten.values import xp
 from engine.aten.values.libraries import ARRAYS
 from engine.aten.values.xp import NumpyDtype
 from engine.lang.errors import OperatorError
+from engine.lang.records import dataclass
 from engine.lang.scalars import dtype
 
 _RANK = {"b": 0, "i": 1, "u": 1, "f": 2, "V": 2, "c": 3}

@@ -12,7 +12,6 @@ whatever their quantizers, so tables by dtype have one row for each kind.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -22,6 +21,7 @@ from engine.aten.values.hooks import HOOKS
 from engine.aten.values.xp import Array, NumpyDtype
 from engine.lang import scalars
 from engine.lang.errors import OperatorError
+from engine.lang.records import dataclass
 
 PER_TENSOR: Final = 0
 PER_CHANNEL: Final = 1

@@ -8,7 +8,6 @@ as a row of bytes (`tensor.untyped_storage()`) or of elements (`tensor.storage()
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -18,6 +17,7 @@ from engine.aten.values.libraries import address as address
 from engine.aten.values.xp import FROM_NUMPY, Array, as_strided
 from engine.lang import scalars
 from engine.lang.errors import OperatorError
+from engine.lang.records import dataclass
 
 
 @dataclass(eq=False, slots=True, weakref_slot=True)

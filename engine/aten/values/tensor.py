@@ -7,7 +7,7 @@ table; `engine.aten.python.binding` binds them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, SupportsIndex, cast
 from weakref import ref
 
@@ -21,6 +21,7 @@ from engine.aten.values.storage import Storage, storage_of
 from engine.aten.values.xp import Array
 from engine.lang import scalars
 from engine.lang.errors import OperatorError, OperatorTypeError, OperatorValueError, did_you_mean
+from engine.lang.records import dataclass
 
 
 @dataclass(eq=False, slots=True)

@@ -23,7 +23,7 @@ asked for, too.  To tell what their backward graph needs of the forward one, it 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from engine.aten.autograd.node import Form
@@ -42,6 +42,7 @@ from engine.executor.autodiff.formulas import (
 from engine.executor.autodiff.specialising import Item, NotDifferentiable, Specialiser, Step, stand_in
 from engine.ir.graph import Graph, Value
 from engine.ir.rewriting.dead_code import remove_dead_code
+from engine.lang.records import dataclass
 from engine.lang.types import TENSOR
 
 _COMPLEX: Final = "complex numbers are left to the tape"

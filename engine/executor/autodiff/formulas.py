@@ -8,7 +8,6 @@ TorchScript would stay on the eager tape.
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
@@ -18,6 +17,7 @@ from engine.aten.dispatch.op import Op
 from engine.frontend.compilation.compile import compile_source
 from engine.ir.graph import Graph
 from engine.lang.errors import EngineError
+from engine.lang.records import dataclass
 from engine.lang.types import ListType
 from engine.passes.pipeline import run_pipeline
 

@@ -10,7 +10,7 @@ The examples are real results, so that the sizes of all intermediate tensors are
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from engine.aten.dispatch import table
@@ -21,6 +21,7 @@ from engine.executor.autodiff.unfolding import run_unfolded
 from engine.ir.constants import constant_value, set_constant, type_of
 from engine.ir.graph import Graph, Node, Value
 from engine.ir.ops import op_of
+from engine.lang.records import dataclass
 from engine.lang.scalars import CPU
 from engine.lang.types import NONE, TENSOR, ListType, TensorType, Type
 

@@ -35,7 +35,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final
 
 from engine.executor.bytecode.instructions import (
@@ -63,6 +63,7 @@ from engine.executor.bytecode.operations import CALLEES, operation_of
 from engine.ir.constants import NOT_CONSTANT, constant_value
 from engine.ir.graph import Block, Graph, Node, Value
 from engine.ir.unit import Function
+from engine.lang.records import dataclass
 
 MAX_TRIP_COUNT: Final = 2**63 - 1
 

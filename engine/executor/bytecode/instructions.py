@@ -14,11 +14,11 @@ Note [Listing]
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from engine.ir.graph import Node
+from engine.lang.records import dataclass
 from engine.lang.source import SourceRange
 
 

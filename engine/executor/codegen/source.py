@@ -21,7 +21,7 @@ between: every variable is assigned in one place, and those that a loop carries 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 import numpy as np
@@ -39,6 +39,7 @@ from engine.executor.codegen.unboxing import Unboxing
 from engine.ir.constants import constant_value
 from engine.ir.graph import Block, Graph, Node, Value
 from engine.ir.unit import Function
+from engine.lang.records import dataclass
 from engine.lang.types import NONE, ClassType, TensorType
 
 FUNCTION: Final = "run"

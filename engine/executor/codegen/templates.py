@@ -10,13 +10,13 @@ and the operator itself runs again on the same inputs to raise its own error.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 from engine.aten.formatting import values as text
 from engine.aten.values import arithmetic
 from engine.ir.graph import Node
 from engine.ir.ops import op_of
+from engine.lang.records import dataclass
 from engine.lang.types import TensorType
 
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 import enum
 from collections import namedtuple
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
 from engine.aten.values.ivalue import EnumValue, Object
+from engine.lang.records import dataclass
 from engine.lang.types import (
     ANY,
     ClassType,

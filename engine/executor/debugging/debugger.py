@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from engine.aten.dispatch import table
@@ -30,6 +29,7 @@ from engine.executor.debugging.stops import Breakpoint, Holds, Where
 from engine.executor.interpreter.interpreter import Frame
 from engine.ir.unit import Function
 from engine.lang.errors import ArgumentError, ExecutionError, did_you_mean
+from engine.lang.records import dataclass
 from engine.lang.source import SourceRange
 from engine.passes.inline import callee_of
 

@@ -7,7 +7,6 @@ schema; operators with side effects, and calls of Python, may change whatever th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from engine.aten.kernels.random import Generator
@@ -25,6 +24,7 @@ from engine.executor.bytecode.instructions import (
 from engine.executor.bytecode.operations import op_of
 from engine.executor.debugging.undo import Kept, keep, keep_modes, keep_random, keep_reachable
 from engine.ir.graph import Node
+from engine.lang.records import dataclass
 from engine.lang.schema import Argument
 
 Keep = Callable[[Sequence[Any]], Iterator[Kept]]

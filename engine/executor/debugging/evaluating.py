@@ -7,7 +7,7 @@ program, `torch`, and operators without their `torch.`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from engine.aten.dispatch import table
@@ -25,6 +25,7 @@ from engine.frontend.syntax.parser import parse_statements
 from engine.frontend.syntax.tree import Tree
 from engine.ir.unit import CompilationUnit
 from engine.lang.errors import ArgumentError, CompileError, EngineError, did_you_mean
+from engine.lang.records import dataclass
 from engine.lang.source import Source, SourceRange
 from engine.lang.types import NONE, Type
 

@@ -7,7 +7,6 @@ hold the author's variables there, the path of the module whose method it is.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from engine.aten.values.ivalue import Object
@@ -26,6 +25,7 @@ from engine.executor.bytecode.instructions import (
 )
 from engine.executor.interpreter.interpreter import Frame
 from engine.ir.graph import Block, Node, Value
+from engine.lang.records import dataclass
 from engine.lang.source import SourceRange
 from engine.lang.types import Type
 

@@ -22,7 +22,6 @@ import io
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from engine.aten.values.hooks import HOOKS
@@ -38,6 +37,7 @@ from engine.ir.graph import Graph
 from engine.ir.unit import Function
 from engine.lang.errors import ExecutionError
 from engine.lang.interpreter_settings import collecting_rarely
+from engine.lang.records import dataclass
 
 BOUND: Final = 256 << 20
 """Bytes that a journal takes at most."""

@@ -14,7 +14,7 @@ what has to hold there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 import numpy as np
@@ -25,6 +25,7 @@ from engine.executor.bytecode.instructions import CALL, LOAD, OPERATE, TAIL_CALL
 from engine.executor.debugging.places import ModulePaths, line_starts, place_of, writers_of
 from engine.executor.interpreter.interpreter import Frame
 from engine.executor.profiling.bailouts import BAIL_OUT
+from engine.lang.records import dataclass
 from engine.lang.source import SourceRange
 from engine.lang.types import ClassType
 

@@ -8,7 +8,6 @@ numbers and the modes of the thread with their state.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from engine.aten.autograd.node import AccumulateGrad, Node
@@ -18,6 +17,7 @@ from engine.aten.values.ivalue import Object
 from engine.aten.values.storage import address
 from engine.aten.values.tensor import Tensor
 from engine.executor.concurrency.futures import Future
+from engine.lang.records import dataclass
 
 
 class Kept(Protocol):

@@ -16,7 +16,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,6 +26,7 @@ from engine.executor.interpreter.interpreter import InterpreterState
 from engine.executor.plans.executor import code_of
 from engine.ir.unit import Function
 from engine.lang.errors import BudgetExceeded, ExecutionError
+from engine.lang.records import dataclass
 
 try:
     import resource

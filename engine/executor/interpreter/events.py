@@ -9,12 +9,12 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from types import FrameType, TracebackType
 from typing import Any
 
 from engine.executor.bytecode.instructions import CONSTANT, Instruction
 from engine.executor.interpreter.interpreter import InterpreterState
+from engine.lang.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import repeat
 from typing import Any, Final
@@ -57,6 +56,7 @@ from engine.executor.profiling.bailouts import BailoutSite
 from engine.ir.graph import Value
 from engine.ir.unit import Function
 from engine.lang.errors import ExecutionError
+from engine.lang.records import dataclass
 
 MAX_DEPTH: Final = 10_000
 """The greatest depth of calls; deeper recursion is taken to be endless."""

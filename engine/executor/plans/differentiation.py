@@ -14,7 +14,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib import import_module
 from itertools import zip_longest
 from types import ModuleType
@@ -41,6 +41,7 @@ from engine.ir.graph import Graph
 from engine.ir.graph import Node as GraphNode
 from engine.lang import scalars
 from engine.lang.generated import compile_function
+from engine.lang.records import dataclass
 from engine.passes.pipeline import run_pipeline
 
 Run = Callable[..., Any]

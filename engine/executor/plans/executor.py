@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial, reduce
 from typing import Any, Final
 
@@ -34,6 +34,7 @@ from engine.ir.graph import Graph
 from engine.ir.unit import Function
 from engine.lang import scalars
 from engine.lang.interpreter_settings import collecting_rarely
+from engine.lang.records import dataclass
 from engine.passes.pipeline import run_pipeline
 
 MAX_PLANS: Final = 20
@@ -189,7 +190,7 @@ class GraphExecutor:
     def _look_up(self, key: Key) -> ExecutionPlan:
         self.settle(under_way=1)
         before, is_first, self._is_begun = self._recent[1], not self._is_begun, True
-        if is_first and self._may_run_before_plan() and runs_before_plan(self.graph):
+        if is_first and self._may_run_before_plan() and runs_before_plan(self.graph, once=not self.function.inlines):
             self._lookups += 1
             spec = self.reader.spec(key)
             return ExecutionPlan(self.function.name, spec, self.graph, reason="a first call", _code=self.code)
@@ -244,7 +245,7 @@ class GraphExecutor:
         self._direct.set(plan, None)
 
     def _may_run_before_plan(self) -> bool:
-        return self.function.inlines and not SWITCHES.listeners and not self.profiled.is_wanted
+        return not SWITCHES.listeners and not self.profiled.is_wanted
 
     def _may_be_profiled(self, key: Key) -> bool:
         """True where plans are made for tensors on one device."""

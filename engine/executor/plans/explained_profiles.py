@@ -8,7 +8,7 @@ profile of a plan asked for.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from engine.executor.plans.history import PlanHistory
 from engine.executor.plans.plan import ExecutionPlan
@@ -17,6 +17,7 @@ from engine.executor.plans.profiled import Recorded
 from engine.executor.plans.source_lines import SourceLine, line_of
 from engine.executor.profiling.guards import GuardNote
 from engine.executor.profiling.profiles import ValueProfile, symbolic_text, symbols, type_text
+from engine.lang.records import dataclass
 from engine.lang.types import TensorType
 
 

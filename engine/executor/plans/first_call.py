@@ -1,8 +1,9 @@
-"""First calls of long programs, which run before there is a plan for them.
+"""First calls that run before there is a plan for them.
 
 In: the graph of a function.  Out: True if the interpreter runs it once in much less time than a plan takes to make: it
-is long, what it calls counted as often as it is called, and has no loops but over dimensions.  A program that is
-loaded, called once and left never pays for its plan; one that is called again pays in its second call.
+has no loops but over dimensions, and is long, what it calls counted as often as it is called.  A program that is
+loaded, called once and left never pays for its plan; one that is called again pays in its second call.  What is known
+to run once, as an entry at a prompt, need not be long, but leaves what it calls to the plans of that.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ LIST_OF_INTS: Final = ListType(INT)
 _SUMS: Final = frozenset({"aten::add", "aten::sub", "aten::floordiv", "aten::__range_length"})
 
 
-def runs_before_plan(graph: Graph) -> bool:
-    """True if the first call is the interpreter's."""
-    if tiering.mode() != "background":
+def runs_before_plan(graph: Graph, *, once: bool = False) -> bool:
+    """True if the first call is the interpreter's; `once` if it is the only one, too."""
+    if tiering.mode() != "background" or (once and any(map(callee_of, graph.all_nodes()))):
         return False
     length = _length(graph, {})
-    return length is not None and length >= LONG
+    return length is not None and (once or length >= LONG)
 
 
 def _length(graph: Graph, known: dict[Function, int | None]) -> int | None:

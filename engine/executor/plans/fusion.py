@@ -13,11 +13,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from importlib import import_module
 from types import NoneType
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 from weakref import WeakSet
 
 from engine.aten.values import libraries
@@ -40,18 +40,25 @@ from engine.executor.plans.pipelines import BEFORE_FUSION
 from engine.executor.plans.plan_events import GroupFormed, KernelCompiled, NodeNotFused
 from engine.executor.plans.switches import SWITCHES, tell
 from engine.fuser.backend import tiering
-from engine.fuser.backend.cpython_abi import AbiError
-from engine.fuser.backend.machine import MachineError
-from engine.fuser.groups.from_graph import NotFused, is_fusible, lower
-from engine.fuser.groups.fusion_group import TYPES
-from engine.fuser.ir.kernel_text import show
-from engine.fuser.stubs.binding import Binding, is_in_order, with_sizes
-from engine.fuser.stubs.cost import Cost, cost_of
-from engine.fuser.stubs.stub import bind
 from engine.ir.clone import copy_graph
 from engine.ir.graph import Graph, Node
 from engine.ir.ops import op_of
 from engine.lang import scalars
+from engine.lang.deferred import deferred
+from engine.lang.records import dataclass
+
+if TYPE_CHECKING:
+    from engine.fuser.backend import cpython_abi, machine
+    from engine.fuser.groups import from_graph, fusion_group
+    from engine.fuser.stubs import binding as bindings
+    from engine.fuser.stubs import cost as costs
+else:
+    cpython_abi = deferred("engine.fuser.backend.cpython_abi")
+    machine = deferred("engine.fuser.backend.machine")
+    from_graph = deferred("engine.fuser.groups.from_graph")
+    fusion_group = deferred("engine.fuser.groups.fusion_group")
+    bindings = deferred("engine.fuser.stubs.binding")
+    costs = deferred("engine.fuser.stubs.cost")
 
 Run = Callable[..., Any]
 Layout = tuple[Any, ...]
@@ -78,18 +85,18 @@ class Compiler:
     """The steps that turn groups into kernels."""
 
     is_fusible: Choice
-    lower: Callable[[Graph, Sequence[Any], Sequence[Any]], Binding]
+    lower: Callable[[Graph, Sequence[Any], Sequence[Any]], bindings.Binding]
     """A kernel of the group's graph for arguments and with results like these.  Raises NotFused."""
-    bind: Callable[[str, Sequence[Binding], Run], Run]
+    bind: Callable[[str, Sequence[bindings.Binding], Run], Run]
     """A function that runs the first kernel whose guard holds, else the last argument."""
     show: Callable[[Any], str]
     """The text of a kernel or an expression."""
-    cost: Callable[[Binding, Sequence[Any]], Cost | None] = cost_of
+    cost: Callable[[bindings.Binding, Sequence[Any]], costs.Cost | None] = lambda *call: costs.cost_of(*call)
     """The work of a call with arguments like these."""
-    known: dict[Hashable, Binding] = field(default_factory=dict)
+    known: dict[Hashable, bindings.Binding] = field(default_factory=dict)
     """Kernels by what they are made of: layers of a model often do the same."""
 
-    def lower_once(self, graph: Graph, layout: Layout, example: Example) -> Binding:
+    def lower_once(self, graph: Graph, layout: Layout, example: Example) -> bindings.Binding:
         """The kernel that was made for the like before, else a new one.  Raises NotFused."""
         key = structure(graph), layout, _layout(example[1])
         if key not in self.known:
@@ -99,28 +106,24 @@ class Compiler:
 
 @dataclass(slots=True)
 class Settings:
-    """`compiler` is that for tensors of the CPU, `accelerators` are those for other types of device; where there is
-    none, nothing is fused.
+    """`compilers` are those in use, by type of device; a device that has none fuses nothing.
 
-    Kernels of an accelerator take tensors on the device that they were lowered for, and numbers of the CPU.  Like those
-    of the CPU they leave calls to the fallback while anything is traced or recorded, and where a guard fails.
+    Kernels take tensors on the device that they were lowered for, and those of an accelerator numbers of the CPU, too.
+    They leave calls to the fallback while anything is traced or recorded, and where a guard fails.
     """
 
-    compiler: Compiler | None = field(default_factory=lambda: Compiler(is_fusible, lower, bind, show))
-    accelerators: dict[str, Compiler | None] = field(default_factory=dict)
+    compilers: dict[str, Compiler | None] = field(default_factory=dict)
 
     def compiler_for(self, accelerator: scalars.device | None) -> Compiler | None:
         """The compiler for tensors on that device; None is the CPU."""
-        if accelerator is None:
-            return self.compiler
-        kind = accelerator.type
-        if kind not in self.accelerators and kind in ACCELERATORS:
-            self.accelerators[kind] = import_module(ACCELERATORS[kind]).COMPILER
-        return self.accelerators.get(kind)
+        kind = (accelerator or scalars.CPU).type
+        if kind not in self.compilers and kind in COMPILERS:
+            self.compilers[kind] = import_module(COMPILERS[kind]).COMPILER
+        return self.compilers.get(kind)
 
 
-ACCELERATORS: Final = {"cuda": "engine.executor.plans.cuda_kernels"}
-"""Types of devices and the modules that have their compilers, which are loaded with the first tensor on one."""
+COMPILERS: Final = {"cpu": "engine.executor.plans.cpu_kernels", "cuda": "engine.executor.plans.cuda_kernels"}
+"""Types of devices and the modules that have their compilers, each loaded with the first plan for such a device."""
 
 
 SETTINGS: Final = Settings()
@@ -130,9 +133,9 @@ SETTINGS: Final = Settings()
 class Kernel:
     """A kernel of a group: arguments like those that it was made for, the work of such a call, seconds to make it."""
 
-    binding: Binding
+    binding: bindings.Binding
     example: Sequence[Any]
-    cost: Cost | None
+    cost: costs.Cost | None
     seconds: float
 
 
@@ -170,7 +173,7 @@ class FusedGroup:
         return any(op is not None and op.name in _ASKING for op in users)
 
     @property
-    def bindings(self) -> list[Binding]:
+    def bindings(self) -> list[bindings.Binding]:
         return [kernel.binding for kernel in self.kernels]
 
     def first(self, *args: Any) -> Any:
@@ -194,7 +197,7 @@ _ASKING: Final = frozenset({"aten::stride", "aten::is_contiguous"})
 
 def _has_no_gaps(result: Any) -> bool:
     results = result if isinstance(result, tuple) else (result,)
-    return all(is_in_order(each.array) for each in results if isinstance(each, Tensor))
+    return all(bindings.is_in_order(each.array) for each in results if isinstance(each, Tensor))
 
 
 def _layout(args: Sequence[Any]) -> Layout:
@@ -208,7 +211,11 @@ def _layout(args: Sequence[Any]) -> Layout:
 def _shown(value: Any) -> str:
     if not isinstance(value, Tensor):
         return repr(value)
-    gaps = "" if is_in_order(value.array) else f", strides={[s // value.array.itemsize for s in value.array.strides]}"
+    gaps = (
+        ""
+        if bindings.is_in_order(value.array)
+        else f", strides={[s // value.array.itemsize for s in value.array.strides]}"
+    )
     return f"{value.dtype.ir_name}({', '.join(map(str, value.array.shape))}{gaps})"
 
 
@@ -353,7 +360,7 @@ class PlanFusion:
             try:
                 for group in waiting:
                     self._compile(group)
-            except (AbiError, MachineError) as why:
+            except (cpython_abi.AbiError, machine.MachineError) as why:
                 self._give_up(str(why))
             if not self.unavailable and not {*waiting} <= {*self.groups}:
                 self._group()
@@ -367,13 +374,13 @@ class PlanFusion:
             try:
                 if len(group.done) < MAX_KERNELS:
                     self._add_kernel(group, layout, example)
-            except NotFused as why:
+            except from_graph.NotFused as why:
                 self._leave_out(group, why, example[0])
-            except (AbiError, MachineError):
+            except (cpython_abi.AbiError, machine.MachineError):
                 raise
             except Exception as error:
                 tiering.note_failure(error)
-                self._leave_out(group, NotFused(group.graph.return_node, "a mistake of the compiler"), ())
+                self._leave_out(group, from_graph.NotFused(group.graph.return_node, "a mistake of the compiler"), ())
             with self._lock:
                 group.done.add(layout)
                 del group.waiting[layout]
@@ -382,7 +389,7 @@ class PlanFusion:
         start = time.perf_counter()
         binding = self.compiler.lower_once(group.graph, layout, example)
         if self._whole is not None and self._whole.is_guarded:
-            binding = with_sizes(binding, self._whole.sizes)
+            binding = bindings.with_sizes(binding, self._whole.sizes)
         group.run = self.compiler.bind(group.name, [*group.bindings, binding], group.miss)
         seconds = time.perf_counter() - start
         group.kernels.append(Kernel(binding, example[0], self.compiler.cost(binding, example[0]), seconds))
@@ -396,7 +403,7 @@ class PlanFusion:
             group.waiting.clear()
         self.groups.clear()
 
-    def _leave_out(self, group: FusedGroup, why: NotFused, example: Sequence[Any]) -> None:
+    def _leave_out(self, group: FusedGroup, why: from_graph.NotFused, example: Sequence[Any]) -> None:
         """Put the group's nodes back, to be grouped without those that no kernel can hold."""
         nodes = {why.node} if why.node in {*group.graph.nodes()} else _users_of_strangers(group.graph, example)
         for node in nodes:
@@ -414,7 +421,11 @@ def _users_of_strangers(graph: Graph, example: Sequence[Any]) -> set[Node]:
 
 
 def _is_known(value: Any) -> bool:
-    return value.array.dtype in TYPES if isinstance(value, Tensor) else isinstance(value, (int, float, NoneType))
+    return (
+        value.array.dtype in fusion_group.TYPES
+        if isinstance(value, Tensor)
+        else isinstance(value, (int, float, NoneType))
+    )
 
 
 _FUSIONS: Final[WeakSet[PlanFusion]] = WeakSet()

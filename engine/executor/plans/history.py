@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from engine.executor.plans.switches import SWITCHES, tell
 from engine.ir.clone import copy_graph
 from engine.ir.graph import Graph
+from engine.lang.records import dataclass
 from engine.passes.pipeline import run_pass
 
 MAX_KEPT: Final = 1000

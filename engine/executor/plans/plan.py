@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from types import TracebackType
 from typing import Any, Final
@@ -56,6 +56,7 @@ from engine.ir.unit import Function
 from engine.lang.errors import ExecutionError
 from engine.lang.generated import compile_function
 from engine.lang.interpreter_settings import collecting_rarely
+from engine.lang.records import dataclass
 from engine.lang.scalars import CPU
 from engine.lang.types import ANY, DEVICE, ClassType, InterfaceType, OptionalType, TensorType, TupleType, Type
 

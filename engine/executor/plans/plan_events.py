@@ -5,9 +5,8 @@ In: nothing.  Out: the events; a pass that runs while a plan is made is told as 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from engine.executor.plans.spec import ArgumentSpec
+from engine.lang.records import dataclass
 from engine.lang.source import SourceRange
 
 

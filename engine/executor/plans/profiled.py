@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Final
 
@@ -33,6 +33,7 @@ from engine.executor.profiling.record import ProfilingRecord
 from engine.executor.profiling.settings import PROFILING
 from engine.ir.clone import copy_graph
 from engine.ir.graph import Graph
+from engine.lang.records import dataclass
 
 MAX_BAILOUTS: Final = 64
 """Bailouts of a plan; a program with more places to guard has none, as each place holds the rest of the program."""

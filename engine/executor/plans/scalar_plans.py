@@ -8,27 +8,36 @@ leaves, the Python function does.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
 
 from engine.executor.bytecode.operations import operation_of
 from engine.executor.bytecode.traceback import CallSite, execution_error
 from engine.fuser.backend import tiering
-from engine.fuser.backend.cpython_abi import AbiError
-from engine.fuser.backend.machine import MachineError
-from engine.fuser.scalars.from_scalar import ScalarProgram, lower
-from engine.fuser.scalars.scalar_call import Failure, binding_of, function_of
-from engine.fuser.scalars.scalar_writer import Unsupported, machine_type
-from engine.fuser.stubs.binding import Binding, NumberArgument
 from engine.ir.graph import Graph, Node
+from engine.lang.deferred import deferred
+from engine.lang.records import dataclass
+
+if TYPE_CHECKING:
+    from engine.fuser.backend import cpython_abi, machine
+    from engine.fuser.scalars import from_scalar, scalar_call, scalar_writer
+    from engine.fuser.stubs import binding as bindings
+else:
+    cpython_abi = deferred("engine.fuser.backend.cpython_abi")
+    machine = deferred("engine.fuser.backend.machine")
+    from_scalar = deferred("engine.fuser.scalars.from_scalar")
+    scalar_call = deferred("engine.fuser.scalars.scalar_call")
+    scalar_writer = deferred("engine.fuser.scalars.scalar_writer")
+    bindings = deferred("engine.fuser.stubs.binding")
 
 Run = Callable[..., Any]
 
 
 def is_scalar(graph: Graph) -> bool:
     """True if the graph may be worth a kernel: it loops, and takes numbers, lists and dicts."""
-    return graph.find_node("prim::Loop") is not None and all(machine_type(value.type) for value in graph.inputs)
+    return graph.find_node("prim::Loop") is not None and all(
+        scalar_writer.machine_type(value.type) for value in graph.inputs
+    )
 
 
 @dataclass(eq=False, slots=True, weakref_slot=True)
@@ -45,8 +54,8 @@ class ScalarPlan:
     offer: Callable[[Callable[[Run], Run] | None], None] = lambda bind: None
     """Takes a way to the kernel of a plan that is given numbers alone: of the whole call of the function, a builtin
     that does it by the kernel, where that takes the arguments and does not fail; None where there is no such way."""
-    program: ScalarProgram | None = None
-    binding: Binding | None = None
+    program: from_scalar.ScalarProgram | None = None
+    binding: bindings.Binding | None = None
     native: Run | None = None
     reason: str = ""
 
@@ -87,30 +96,30 @@ class ScalarPlan:
             if self.native is None and not self.reason and tiering.mode() != "off":
                 try:
                     self._compile()
-                except (Unsupported, MachineError, AbiError) as why:
+                except (scalar_writer.Unsupported, machine.MachineError, cpython_abi.AbiError) as why:
                     self.reason = str(why)
             self.start()
 
     def _compile(self) -> None:
-        self.program = lower(self.graph, self.name)
-        self.binding = binding_of(self.program)
+        self.program = from_scalar.lower(self.graph, self.name)
+        self.binding = scalar_call.binding_of(self.program)
         failure = _failure(self.name, self.program)
-        self.native = function_of(self.name, self.program, self.binding, self.run, failure)
+        self.native = scalar_call.function_of(self.name, self.program, self.binding, self.run, failure)
 
     def _install_native(self) -> None:
         assert self.native is not None
         assert self.binding is not None
         self.install(self.native)
-        if all(isinstance(each, NumberArgument) for each in self.binding.arguments):
+        if all(isinstance(each, bindings.NumberArgument) for each in self.binding.arguments):
             self.offer(self._directly)
 
     def _directly(self, whole_call: Run) -> Run:
         assert self.program is not None
         assert self.binding is not None
-        return function_of(self.name, self.program, self.binding, whole_call, lambda node, inputs: None)
+        return scalar_call.function_of(self.name, self.program, self.binding, whole_call, lambda node, inputs: None)
 
 
-def _failure(name: str, program: ScalarProgram) -> Failure:
+def _failure(name: str, program: from_scalar.ScalarProgram) -> scalar_call.Failure:
     """The errors of a plan of this name; none where the kernel may have changed what a node was given."""
 
     def failure(node: Node, inputs: list[Any] | None) -> Exception | None:

@@ -26,18 +26,25 @@ it asks besides, in the names of its kernel.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from engine.aten.values.xp import FROM_NUMPY
 from engine.executor.codegen.fusion_groups import TENSOREXPR_GROUP, is_fusion_group
 from engine.executor.plans.plan import ExecutionPlan
-from engine.fuser.groups.fusion_group import DTYPES
-from engine.fuser.ir.kernel_text import show
-from engine.fuser.stubs.binding import Argument, Binding, FixedArgument, TensorArgument
 from engine.ir.clone import copy_graph, copy_node
 from engine.ir.graph import Graph, Node, Value
+from engine.lang.deferred import deferred
 from engine.lang.scalars import CPU, device
 from engine.lang.types import BOOL, TensorType, Type
+
+if TYPE_CHECKING:
+    from engine.fuser.groups import fusion_group
+    from engine.fuser.ir import kernel_text
+    from engine.fuser.stubs import binding as bindings
+else:
+    fusion_group = deferred("engine.fuser.groups.fusion_group")
+    kernel_text = deferred("engine.fuser.ir.kernel_text")
+    bindings = deferred("engine.fuser.stubs.binding")
 
 TYPE_CHECK: Final = "prim::TypeCheck"
 FALLBACK_GRAPH: Final = "prim::FallbackGraph"
@@ -58,7 +65,7 @@ def shown_graph(plan: ExecutionPlan) -> Graph:
     return graph
 
 
-def _check(group: Node, kernels: Sequence[Binding], place: device) -> None:
+def _check(group: Node, kernels: Sequence[bindings.Binding], place: device) -> None:
     """Put the group behind the checks of its kernels."""
     graph = group.graph
     with graph.inserting_at(group, group.range):
@@ -68,7 +75,7 @@ def _check(group: Node, kernels: Sequence[Binding], place: device) -> None:
     group.destroy()
 
 
-def _first_that_holds(group: Node, kernels: Sequence[Binding], place: device) -> list[Value]:
+def _first_that_holds(group: Node, kernels: Sequence[bindings.Binding], place: device) -> list[Value]:
     """The results of the first kernel whose check holds, else of the fallback, at the graph's insert point."""
     graph = group.graph
     if not kernels:
@@ -76,10 +83,13 @@ def _first_that_holds(group: Node, kernels: Sequence[Binding], place: device) ->
         return fallback.set_attr("Subgraph", group.attr("Subgraph")).outputs
     first, *others = kernels
     arguments = [*zip(group.inputs, first.arguments, strict=True)]
-    tensors = [(value, argument) for value, argument in arguments if isinstance(argument, TensorArgument)]
+    tensors = [(value, argument) for value, argument in arguments if isinstance(argument, bindings.TensorArgument)]
     types = [_type(argument, place) for _, argument in tensors]
     check = graph.append(TYPE_CHECK, [value for value, _ in tensors], [*types, BOOL]).set_attr("types", types, "tys")
-    for name, texts in ("arguments", map(argument_text, first.arguments)), ("guards", map(show, first.guards)):
+    for name, texts in (
+        ("arguments", map(argument_text, first.arguments)),
+        ("guards", map(kernel_text.show, first.guards)),
+    ):
         _set_texts(check, name, texts)
     branch = graph.append("prim::If", [check.outputs[-1]], [value.type for value in group.outputs])
     holds, fails = branch.add_block(), branch.add_block()
@@ -98,14 +108,14 @@ def _set_texts(check: Node, name: str, texts: Iterator[str]) -> None:
         check.set_attr(name, found, "ss")
 
 
-def _type(argument: TensorArgument, place: device) -> Type:
-    return TensorType(FROM_NUMPY[DTYPES[argument.type]], (None,) * argument.rank, None, None, place)
+def _type(argument: bindings.TensorArgument, place: device) -> Type:
+    return TensorType(FROM_NUMPY[fusion_group.DTYPES[argument.type]], (None,) * argument.rank, None, None, place)
 
 
-def argument_text(argument: Argument) -> str:
+def argument_text(argument: bindings.Argument) -> str:
     """The text of an argument of a kernel: `x: contiguous f32[*, *]`, `n: i64`, `n = 3`."""
-    if isinstance(argument, FixedArgument):
+    if isinstance(argument, bindings.FixedArgument):
         return f"{argument.name} = {argument.value}"
-    if not isinstance(argument, TensorArgument):
+    if not isinstance(argument, bindings.TensorArgument):
         return f"{argument.name}: {argument.type}"
     return f"{argument.name}: {argument.layout} {argument.type}[{', '.join('*' * argument.rank)}]"

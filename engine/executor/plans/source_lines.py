@@ -5,8 +5,7 @@ In: source ranges.  Out: `SourceLine`s.  It stands alone since the explanations 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from engine.lang.records import dataclass
 from engine.lang.source import SourceRange
 
 

@@ -9,7 +9,6 @@ a key with names, for people and for passes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from engine.aten.dispatch.grad_mode import MODE
@@ -18,6 +17,7 @@ from engine.aten.values.xp import FROM_NUMPY, QUANTIZED
 from engine.ir.graph import Value
 from engine.lang import scalars
 from engine.lang.generated import compile_function
+from engine.lang.records import dataclass
 from engine.lang.types import OptionalType, TensorType, TupleType, Type
 
 Key = tuple[Any, ...]

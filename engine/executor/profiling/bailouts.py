@@ -17,7 +17,7 @@ What was done before is done: written memory is among the live values, and nothi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from engine.aten.values.libraries import device_of
@@ -28,6 +28,7 @@ from engine.ir.clone import ValueMap, copy_node
 from engine.ir.constants import constant_value, insert_constant
 from engine.ir.facts.program_text import value_name
 from engine.ir.graph import Block, Graph, Node, Value
+from engine.lang.records import dataclass
 from engine.lang.scalars import CPU, device
 from engine.lang.source import SourceRange
 from engine.lang.types import INT, TensorType

@@ -15,7 +15,7 @@ tells of its arguments; memory that the program may resize; what only goes into 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, Literal
 
 from engine.executor.profiling.profiles import ValueProfile
@@ -24,6 +24,7 @@ from engine.executor.profiling.settings import GuardedSizes
 from engine.ir.aliasing.alias_db import AliasDb
 from engine.ir.facts.inference import find_facts, resized_memory
 from engine.ir.graph import Block, Graph, Node, Value
+from engine.lang.records import dataclass
 from engine.lang.scalars import CPU, device
 from engine.lang.source import SourceRange
 from engine.lang.types import TENSOR, TensorType

@@ -7,7 +7,7 @@ many there were, and how the type came to be.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 import numpy as np
@@ -16,6 +16,7 @@ from engine.aten.values.libraries import device_of
 from engine.aten.values.tensor import Tensor
 from engine.aten.values.xp import FROM_NUMPY, QUANTIZED
 from engine.ir.facts.tensors import common
+from engine.lang.records import dataclass
 from engine.lang.scalars import CPU
 from engine.lang.source import SourceRange
 from engine.lang.types import TensorType

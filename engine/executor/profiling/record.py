@@ -12,13 +12,14 @@ The interpreter runs the copy; each `prim::profile` hands its value to its `Valu
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from engine.executor.profiling.profiles import ValueProfile, symbolic_text, symbols
 from engine.ir.clone import copy_graph
 from engine.ir.facts.program_text import own_range, value_name
 from engine.ir.graph import Block, Graph, Node, Value
+from engine.lang.records import dataclass
 from engine.lang.types import OptionalType, TensorType, Type
 
 PROFILE: Final = "prim::profile"

@@ -6,9 +6,10 @@ In: nothing.  Out: `PROFILING`, which all threads share.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import chain, islice, repeat
 from typing import Final, Literal
+
+from engine.lang.records import dataclass
 
 Specialisation = Literal["STATIC", "DYNAMIC"]
 FusionStrategy = Sequence[tuple[Specialisation, int]]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Final
 
@@ -32,6 +32,7 @@ from engine.ir.graph import Value
 from engine.ir.unit import CompilationUnit, Function
 from engine.lang.errors import CompileError, EngineError, FollowUpError, ParseError, together
 from engine.lang.interpreter_settings import collecting_rarely, deep_recursion
+from engine.lang.records import dataclass
 from engine.lang.schema import Argument, FunctionSchema
 from engine.lang.source import Source, SourceRange
 from engine.lang.types import ClassType, Type

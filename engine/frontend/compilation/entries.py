@@ -11,7 +11,6 @@ names of its parameters and of what it returns.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from engine.frontend.compilation.compile import define
@@ -20,6 +19,7 @@ from engine.frontend.syntax.name_uses import NameUses, names_of
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import Apply, Decl, Def, ExprStmt, Param, Return, TupleLiteral, Var
 from engine.ir.unit import CompilationUnit, Function
+from engine.lang.records import dataclass
 from engine.lang.types import NONE, TupleType, Type
 
 ENTRY: Final = "__entry__"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum, auto
 
 from engine.frontend.diagnostics.hints import conversion_hints, name_hints
@@ -26,6 +26,7 @@ from engine.frontend.syntax.tree import Tree
 from engine.ir.graph import Block, Value
 from engine.ir.names import name_after
 from engine.lang.errors import Caution, CompileError, FollowUpError
+from engine.lang.records import dataclass
 from engine.lang.source import SourceRange
 from engine.lang.types import ANY, ListType, Type
 

@@ -7,11 +7,12 @@ the names that stand for another sugared value, like a module.  An inner block s
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from engine.frontend.sugared.sugared_value import SugaredValue
 from engine.ir.graph import Block
+from engine.lang.records import dataclass
 from engine.lang.source import SourceRange
 from engine.lang.types import Type
 

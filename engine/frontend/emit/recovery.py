@@ -7,11 +7,12 @@ statement would have set.  These are `unknown` from there on, and errors that on
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from engine.frontend.syntax.tree import Tree, variables
 from engine.lang.errors import MAX_TOLD, CompileError, EngineError, FollowUpError
+from engine.lang.records import dataclass
 
 LEAVE: Final = frozenset(["return", "raise"])
 """Statements that leave the function."""

@@ -9,9 +9,10 @@ that the variables have where the condition holds, and where it does not.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from engine.ir.graph import Value
+from engine.lang.records import dataclass
 from engine.lang.types import ANY, NONE, OptionalType, Type, UnionType, members_of, union_of
 
 Types = dict[str, Type]

@@ -18,7 +18,7 @@ Values that are never used are `prim::Uninitialized`.  Source: "Exit Transform" 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum, auto
 
 from engine.frontend.lowering.with_blocks import from_with_blocks, to_with_blocks
@@ -27,6 +27,7 @@ from engine.ir.graph import Block, Graph, Node, Value
 from engine.ir.order import is_inside
 from engine.lang.errors import CompileError
 from engine.lang.interpreter_settings import MAX_BLOCKS
+from engine.lang.records import dataclass
 from engine.lang.types import BOOL, Type, unify
 
 

@@ -9,7 +9,7 @@ int).  The graph changes only once a schema is found to fit.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
 from engine.frontend.diagnostics.hints import conversion_hints, is_unannotated, narrowing_hints, source_text
@@ -18,6 +18,7 @@ from engine.frontend.matching.type_variables import TypeVariables, evaluate, has
 from engine.ir.constants import insert_constant
 from engine.ir.graph import Graph, Value
 from engine.lang.errors import CompileError, did_you_mean
+from engine.lang.records import dataclass
 from engine.lang.schema import NO_DEFAULT, Argument, FunctionSchema
 from engine.lang.source import SourceRange
 from engine.lang.types import FLOAT, INT, NONE, TENSOR, ListType, TensorType, Type, VarType

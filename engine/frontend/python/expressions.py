@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from engine.frontend.syntax.desugar import comparison, formatted
@@ -33,6 +32,7 @@ from engine.frontend.syntax.views import (
 from engine.lang.errors import NotSupportedError, ParseError
 from engine.lang.literals import INT_LIMIT
 from engine.lang.python_syntax import parse_python_expression
+from engine.lang.records import dataclass
 from engine.lang.source import Source, SourceRange
 
 BINARY: Final[dict[type[ast.operator], str]] = {

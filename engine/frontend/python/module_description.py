@@ -11,7 +11,7 @@ import re
 import typing
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, NamedTuple
 
 from engine.aten.values.tensor import Tensor
@@ -21,6 +21,7 @@ from engine.frontend.python.resolver import PythonResolver, PythonUnit, names_of
 from engine.ir.unit import Function
 from engine.lang import scalars
 from engine.lang.errors import CompileError, InvalidConstantError
+from engine.lang.records import dataclass
 from engine.lang.types import Type
 
 _FINAL: Final = re.compile(r"(\w+\.)*Final\b")

@@ -7,7 +7,7 @@ the Python class has them), calls with their hooks; loops over containers are un
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from engine.frontend.matching.convert import unpack_tuple
@@ -20,6 +20,7 @@ from engine.ir.constants import constant_value
 from engine.ir.graph import Value
 from engine.ir.unit import Function
 from engine.lang.errors import CompileError, did_you_mean
+from engine.lang.records import dataclass
 from engine.lang.source import SourceRange
 from engine.lang.types import NONE, ClassType, InterfaceType, TupleType, Type
 

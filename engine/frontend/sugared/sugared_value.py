@@ -11,7 +11,7 @@ operators that are themselves written in TorchScript.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar, Final
 
 from engine.aten.dispatch import table
@@ -25,6 +25,7 @@ from engine.ir.constants import insert_constant
 from engine.ir.graph import Graph, Node, Value
 from engine.ir.unit import CompilationUnit, Function
 from engine.lang.errors import CallFrame, CompileError, did_you_mean
+from engine.lang.records import dataclass
 from engine.lang.schema import FunctionSchema
 from engine.lang.source import SourceRange
 from engine.lang.spelling import nearest

@@ -6,10 +6,11 @@ In: trees.  Out: which names the statements read before they set them, and which
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from engine.frontend.syntax.tree import Tree, variables
+from engine.lang.records import dataclass
 
 
 @dataclass(slots=True)

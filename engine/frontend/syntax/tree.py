@@ -8,11 +8,12 @@ of each kind.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from engine.lang.errors import ParseError
 from engine.lang.interpreter_settings import MAX_HEIGHT
+from engine.lang.records import dataclass
 from engine.lang.source import SourceRange
 
 BINARY_KINDS: Final = frozenset("+ - * / // % @ ** << >> & | ^ < > <= >= == != is isnot in and or".split())

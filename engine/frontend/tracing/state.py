@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import FrameType
 from typing import Any, Final
 
@@ -21,6 +21,7 @@ from engine.frontend.tracing.position import calling_frame, variable_name
 from engine.ir.constants import insert_constant, tensor_type_of
 from engine.ir.graph import Graph, Node, Value
 from engine.lang.errors import CompileError
+from engine.lang.records import dataclass
 from engine.lang.types import NONE, TENSOR, ClassType, TupleType, Type
 
 

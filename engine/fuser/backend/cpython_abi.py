@@ -14,10 +14,11 @@ import ctypes
 import sys
 import sysconfig
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+
+from engine.lang.records import dataclass
 
 VERSIONS: Final = frozenset({(3, 11), (3, 12), (3, 13), (3, 14)})
 """CPythons whose objects begin as is written here."""

@@ -12,7 +12,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
@@ -25,6 +24,7 @@ from engine.fuser.backend.cpython_abi import retain
 from engine.fuser.backend.memory import keep_freed
 from engine.fuser.ir.kernel import Buffer, Kernel
 from engine.fuser.ir.kernel_verifier import KernelError
+from engine.lang.records import dataclass
 
 _lock: Final = threading.Lock()
 

@@ -30,7 +30,7 @@ import platform
 import signal
 import sys
 import threading
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib import import_module
 from typing import Any, Final
 
@@ -38,6 +38,7 @@ import numpy as np
 
 from engine.fuser.backend import machine
 from engine.fuser.backend.to_llvm import PARALLEL
+from engine.lang.records import dataclass
 
 _FUTEX: Final = {"x86_64": 202, "aarch64": 98}.get(platform.machine()) if sys.platform == "linux" else None
 """The number of the system call."""

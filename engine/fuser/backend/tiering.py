@@ -18,11 +18,12 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, Literal, get_args
 
 from engine.lang.errors import ArgumentError, did_you_mean
 from engine.lang.interpreter_settings import yielding
+from engine.lang.records import dataclass
 
 Mode = Literal["background", "eager", "off"]
 """background: while the program goes on; eager: before the first call; off: never, results are the interpreter's."""

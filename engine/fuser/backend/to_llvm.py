@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from importlib import import_module
 from types import MappingProxyType
 from typing import Any, Final
@@ -59,6 +59,7 @@ from engine.fuser.ir.kernel import (
     strides_of,
 )
 from engine.fuser.ir.kernel_verifier import verify
+from engine.lang.records import dataclass
 
 STACK: Final = 256 << 10
 """Bytes up to which an allocated buffer of known size lies on the stack."""

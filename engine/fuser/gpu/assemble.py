@@ -13,11 +13,12 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
+
+from engine.lang.records import dataclass
 
 _SECONDS: Final = 120
 

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -31,6 +30,7 @@ from engine.fuser.groups.fusion_group import DTYPES
 from engine.fuser.ir.kernel import SIZES
 from engine.fuser.stubs.binding import Binding, NumberArgument, Result, TensorArgument
 from engine.lang.generated import define
+from engine.lang.records import dataclass
 
 _ALIGNED: Final = 256
 """Bytes of which the place of a buffer in scratch memory is a multiple."""

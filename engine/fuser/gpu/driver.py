@@ -9,13 +9,14 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from importlib import import_module
 from typing import Any, Final, Protocol
 
 from engine.fuser.backend.machine import MachineError
 from engine.fuser.gpu.prepared import Step
+from engine.lang.records import dataclass
 
 KNOWN: Final = (70, 75, 80, 86, 89, 90, 100, 120)
 """Compute capabilities that code is made for; others run that of the one before."""

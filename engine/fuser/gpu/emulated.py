@@ -16,7 +16,7 @@ from __future__ import annotations
 import ctypes
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from importlib import import_module
 from typing import Any, Final
@@ -31,6 +31,7 @@ from engine.fuser.gpu.prepared import Prepared, Step
 from engine.fuser.gpu.shapes import MOST, Shape
 from engine.fuser.ir.kernel import Buffer
 from engine.fuser.ir.numeric_functions import NUMPY
+from engine.lang.records import dataclass
 
 Array = np.ndarray[Any, Any]
 _STACK: Final = 64 << 10

@@ -7,7 +7,7 @@ and a target.  Out: an `Inspection`.  Raises NotFused, and MachineError where th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from engine.fuser.ir.kernel import SIZES, Kernel
 from engine.fuser.ir.to_numpy import evaluated
 from engine.fuser.stubs.binding import Binding, Result
 from engine.ir.graph import Graph
+from engine.lang.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

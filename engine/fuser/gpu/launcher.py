@@ -16,7 +16,7 @@ calls come with; `ready` allocates, fills in addresses and numbers, and launches
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final
 
 from engine.aten.dispatch.grad_mode import MODE
@@ -34,6 +34,7 @@ from engine.fuser.groups.fusion_group import DTYPES
 from engine.fuser.ir.kernel import Name, all_expressions
 from engine.fuser.stubs.binding import Argument, Binding, FixedArgument, NumberArgument, Result, TensorArgument
 from engine.lang.generated import define
+from engine.lang.records import dataclass
 
 Run = Callable[..., Any]
 _WAVES: Final = 4

@@ -13,7 +13,6 @@ in it are spread over them, and what these accumulate is combined, so that all t
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from engine.fuser.gpu import library
@@ -44,6 +43,7 @@ from engine.fuser.ir.kernel import (
     parts,
 )
 from engine.fuser.ir.outlining import free_parameters
+from engine.lang.records import dataclass
 
 
 class NoLaunch(Exception):

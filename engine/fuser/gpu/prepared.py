@@ -7,7 +7,7 @@ the code that is wanted, the launches with the sizes of their grids, and the siz
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import prod
 from typing import Any, Final
 
@@ -20,6 +20,7 @@ from engine.fuser.ir.kernel import SIZES, Buffer, Expression
 from engine.fuser.ir.numeric_functions import NUMPY
 from engine.fuser.ir.to_numpy import evaluated
 from engine.fuser.stubs.binding import Binding, NumberArgument, Result, TensorArgument
+from engine.lang.records import dataclass
 
 SHARED_ROOM: Final = 40 << 10
 """Bytes of shared memory that the rooms of a block's rows may take: with partial results all blocks have that much."""

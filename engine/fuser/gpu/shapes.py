@@ -5,8 +5,9 @@ In: a `Launch`, and its number of rows and elements in each.  Out: a `Shape`, wh
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from engine.lang.records import dataclass
 
 WARP: Final = 32
 THREADS: Final = 256

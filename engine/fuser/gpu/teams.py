@@ -10,13 +10,13 @@ Lanes of a team are neighbours, up to the whole block; or neighbours are of diff
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 from engine.fuser.backend.llvm_numbers import Value, constant, ir, stored_type, type_of
 from engine.fuser.backend.to_llvm import Emitter
 from engine.fuser.gpu.shapes import WARP, Shape
 from engine.fuser.ir.kernel import BOOL, FLOATS, least, most
+from engine.lang.records import dataclass
 
 READ: Final = "llvm.nvvm.read.ptx.sreg."
 """Begins the names of the functions that give the numbers of a thread."""

@@ -10,12 +10,12 @@ tiles what the threads of a block read lies in few lines of memory, all of which
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from engine.fuser.gpu.walking import Nest, loads_of
 from engine.fuser.ir.affine import affine
 from engine.fuser.ir.kernel import Expression, If, Let, Name, add, apply, index, multiply
+from engine.lang.records import dataclass
 
 SIDE: Final = 32
 

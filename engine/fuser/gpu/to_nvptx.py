@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from engine.fuser.backend.llvm_numbers import Value, ir, stored_type, type_of
@@ -24,6 +24,7 @@ from engine.fuser.gpu.teams import READ, Team, neutral
 from engine.fuser.gpu.vectors import Vectors, vectors_of
 from engine.fuser.gpu.walking import Nest, accumulated, loaded, nest_of, stored
 from engine.fuser.ir.kernel import SIZES, Buffer, Expression, For, Load, Scalar, Statement, Store, index, product
+from engine.lang.records import dataclass
 
 TRIPLE: Final = "nvptx64-nvidia-cuda"
 SHARED: Final = "shared_rooms"

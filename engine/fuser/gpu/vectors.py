@@ -9,7 +9,7 @@ out, or None where elements are not next to each other.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from engine.fuser.gpu.walking import Nest, loads_of, stored
@@ -28,6 +28,7 @@ from engine.fuser.ir.kernel import (
     index,
     rewritten,
 )
+from engine.lang.records import dataclass
 
 BYTES: Final = 16
 """The greatest size that one instruction moves."""

@@ -6,7 +6,6 @@ In: loops and statements of kernel IR.  Out: `Nest`s, and the loads, stores and 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from engine.fuser.ir.kernel import (
@@ -21,6 +20,7 @@ from engine.fuser.ir.kernel import (
     index,
     parts,
 )
+from engine.lang.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ memory and those in a row are not: then a column alone reads a line of memory fo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 
 from engine.fuser.ir.affine import affine
@@ -39,6 +39,7 @@ from engine.fuser.ir.kernel import (
     parts,
     rewritten,
 )
+from engine.lang.records import dataclass
 
 WIDTH: Final = 128
 """Columns in a block: their sums stay in the cache next to the processor."""

@@ -9,7 +9,6 @@ product: each place is a sum over the kernel.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import inf
 from typing import Final
 
@@ -36,6 +35,7 @@ from engine.fuser.ir.kernel import (
     index,
     multiply,
 )
+from engine.lang.records import dataclass
 
 FEW: Final = 8 * gemm.WIDE.width
 """Places of an image up to which panels are filled once for all rows: else too few threads would have work."""

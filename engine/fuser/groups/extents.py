@@ -8,10 +8,11 @@ one kernel serves all batch sizes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from engine.fuser.groups.from_expression import Unsupported
 from engine.fuser.ir.kernel import Constant, Expression, apply, index
+from engine.lang.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ those that combine them.  Dtypes are those of a run on tensors of one element.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import combinations, pairwise
 from math import inf
 from typing import Any, Final
@@ -79,6 +79,7 @@ from engine.ir.constants import NOT_CONSTANT, constant_value
 from engine.ir.graph import Graph, Node
 from engine.ir.ops import op_of
 from engine.lang.errors import EngineError
+from engine.lang.records import dataclass
 from engine.lang.types import NUMBER, ListType, TensorType
 
 _NUMBERS: Final = {float: "f64", int: "i64", bool: BOOL}

@@ -7,7 +7,7 @@ computed once and kept.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 import numpy as np
@@ -31,6 +31,7 @@ from engine.fuser.ir.kernel import (
     index,
 )
 from engine.fuser.ir.numeric_functions import NUMPY
+from engine.lang.records import dataclass
 
 TYPES: Final[dict[np.dtype[Any], str]] = {np.dtype(found): type for type, found in NUMPY.items()}
 """numpy's dtypes -> the types of elements; what is missing stays with numpy."""

@@ -18,7 +18,7 @@ they save: `dots` adds up products along k, for a few rows and columns at a time
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from typing import Final
 
@@ -46,6 +46,7 @@ from engine.fuser.ir.kernel import (
     index,
     multiply,
 )
+from engine.lang.records import dataclass
 
 _ZERO: Final = index(0)
 _ONE: Final = index(1)

@@ -9,7 +9,7 @@ An operand is read where it is if that takes one step in memory for each index; 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any, Final
 
@@ -42,6 +42,7 @@ from engine.fuser.ir.kernel import (
     product,
     rewritten,
 )
+from engine.lang.records import dataclass
 
 Given = Mapping[str, Lowered]
 _MANY: Final = 3 * gemm.BLOCK

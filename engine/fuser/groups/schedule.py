@@ -19,7 +19,7 @@ elements where it is made, join its nest.  Nests that several layers have alike 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import prod
 from typing import Final
 
@@ -52,6 +52,7 @@ from engine.fuser.ir.kernel import (
     rewritten,
 )
 from engine.fuser.ir.outlining import Outliner, bound_names, expanded, renamed
+from engine.lang.records import dataclass
 
 Indices = tuple[Expression, ...]
 

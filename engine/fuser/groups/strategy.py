@@ -5,8 +5,9 @@ In: nothing.  Out: `HOST` and `GPU`, which a group and its scheduler read.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from engine.lang.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ After `_FUEL` elements, Python's signal handlers are called, so that a loop can 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, Protocol
 
 from engine.fuser.groups.extents import Extent, known
@@ -59,6 +59,7 @@ from engine.fuser.scalars.scalar_writer import INTERRUPTED
 from engine.ir.constants import constant_value
 from engine.ir.graph import Node
 from engine.ir.graph import Value as GraphValue
+from engine.lang.records import dataclass
 from engine.lang.types import TensorType
 
 LOOP: Final = "prim::Loop"

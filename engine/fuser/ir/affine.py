@@ -6,9 +6,9 @@ In: an expression over indices.  Out: `Affine`, the step of each index, if it ha
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from engine.fuser.ir.kernel import Apply, Constant, Expression, Name, add, all_expressions, index, multiply
+from engine.lang.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,9 @@ In: nothing.  Out: `EXTERNALS`, the types of their operands and results, as C ha
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from engine.lang.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

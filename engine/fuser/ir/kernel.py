@@ -21,9 +21,11 @@ and their divisor is neither zero nor, with the least number, -1.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
 from typing import Final, Literal
+
+from engine.lang.records import dataclass
 
 FLOATS: Final = ("f32", "f64")
 HALVES: Final = ("f16", "bf16")

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import isfinite
 from typing import Any, Final
 
@@ -72,6 +72,7 @@ from engine.fuser.ir.kernel import (
     index,
 )
 from engine.lang.python_syntax import parse_python
+from engine.lang.records import dataclass
 
 _BINARY: Final[dict[type, str]] = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
 _COMPARED: Final[dict[type, str]] = {

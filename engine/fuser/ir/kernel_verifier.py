@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from keyword import iskeyword
 
 from engine.fuser.ir.externals import EXTERNALS
@@ -52,6 +52,7 @@ from engine.fuser.ir.kernel import (
     wrapped,
 )
 from engine.fuser.ir.kernel_text import show
+from engine.lang.records import dataclass
 
 
 class KernelError(Exception):

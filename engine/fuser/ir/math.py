@@ -29,7 +29,6 @@ f32 is computed in f64.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from inspect import signature
 from math import e, inf, log, log2, nan, pi
@@ -37,6 +36,7 @@ from typing import Final
 
 from engine.fuser.ir import math_coefficients as fits
 from engine.fuser.ir.kernel import FLOATS, WHOLE, Expression, Function, Let, Name, Scalar, apply, constant, convert
+from engine.lang.records import dataclass
 
 LIBM: Final = frozenset(
     {(name, "f64") for name in ("sin", "cos", "tan", "pow")}

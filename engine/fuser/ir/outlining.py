@@ -7,7 +7,7 @@ outside, and the call of it; statements that differ in names only share a helper
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import chain
 from typing import Final
 
@@ -40,6 +40,7 @@ from engine.fuser.ir.kernel import (
     parts,
     rewritten,
 )
+from engine.lang.records import dataclass
 
 Body = tuple[Statement, ...]
 Names = Mapping[str, str]

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import Any, Final
 
@@ -51,6 +51,7 @@ from engine.fuser.ir.kernel import (
     strides_of,
 )
 from engine.fuser.ir.numeric_functions import NUMERIC, NUMPY, Number
+from engine.lang.records import dataclass
 
 
 def compiled(kernel: Kernel, backwards: bool = False) -> Callable[..., int]:

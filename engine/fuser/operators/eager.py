@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import FunctionType
 from typing import Any, Final
 
@@ -46,6 +46,7 @@ from engine.fuser.stubs.binding import (
 from engine.fuser.stubs.methods import Method, method
 from engine.ir.constants import insert_constant
 from engine.ir.graph import Graph
+from engine.lang.records import dataclass
 from engine.lang.types import FLOAT, INT, NUMBER, OptionalType, TensorType, Type
 
 MAX_KERNELS: Final = 4

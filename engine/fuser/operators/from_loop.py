@@ -16,7 +16,7 @@ import operator
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from engine.aten.stepwise import language
@@ -51,6 +51,7 @@ from engine.fuser.ir.kernel import (
     index,
 )
 from engine.lang.python_syntax import parse_python
+from engine.lang.records import dataclass
 
 Value = Expression | int | float | bool
 """An expression; or a number that is written out, which goes with any type."""

@@ -15,7 +15,6 @@ stay in its cache.  States alternate between two places, where the batch is fill
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Final, Literal
 
@@ -46,6 +45,7 @@ from engine.fuser.ir.kernel import (
     index,
     multiply,
 )
+from engine.lang.records import dataclass
 
 _MOST_ROWS: Final = 8
 _WIDTHS: Final = (64, 32, 16)

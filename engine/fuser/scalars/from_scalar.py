@@ -22,7 +22,7 @@ out of a block, or into the next iteration, is held once more before.  All that 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from engine.fuser.ir.kernel import (
@@ -61,6 +61,7 @@ from engine.fuser.scalars.scalar_writer import (
 from engine.ir.constants import NOT_CONSTANT, constant_value
 from engine.ir.graph import Block, Graph, Node, Value
 from engine.ir.ops import op_of
+from engine.lang.records import dataclass
 from engine.lang.types import NONE, DictType, TupleType, Type
 
 _ENDLESS: Final = 2**63 - 1

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from engine.fuser.ir.kernel import (
@@ -39,6 +39,7 @@ from engine.fuser.ir.kernel import (
 )
 from engine.ir.constants import NOT_CONSTANT, constant_value
 from engine.ir.graph import Node, Value
+from engine.lang.records import dataclass
 from engine.lang.types import BOOL, FLOAT, INT, DictType, ListType, Type
 
 NO_MEMORY: Final = -1

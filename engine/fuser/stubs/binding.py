@@ -10,12 +10,13 @@ that name.  A scalar is a number argument, a let, or one of the names of an argu
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final, Literal
 
 import numpy as np
 
 from engine.fuser.ir.kernel import Expression, Kernel, Let, Name, apply, index
+from engine.lang.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

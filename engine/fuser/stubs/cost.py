@@ -8,7 +8,6 @@ their first round, `While` as one round, `If` as its longer branch; calls of oth
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from math import prod
 from typing import Any, Final
@@ -37,6 +36,7 @@ from engine.fuser.ir.kernel import (
 )
 from engine.fuser.stubs.binding import Binding, NumberArgument, Result, TensorArgument, size
 from engine.fuser.stubs.binding import stride as stride_of
+from engine.lang.records import dataclass
 
 Numbers = Mapping[str, float]
 

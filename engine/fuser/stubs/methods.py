@@ -12,13 +12,13 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 from engine.fuser.backend import cpython_abi, machine
 from engine.fuser.backend.llvm_numbers import ir
 from engine.fuser.stubs.process import Process, process
 from engine.fuser.stubs.python_objects import Objects, Value, null, pointer_type, whole
+from engine.lang.records import dataclass
 
 SUPPLY: Final = 64
 _free: Final[list[tuple[int, int]]] = []

@@ -7,12 +7,12 @@ which its result gets.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from engine.fuser.backend import cpython_abi as abi
 from engine.fuser.backend.llvm_numbers import ir
 from engine.fuser.stubs.binding import History, Kept
 from engine.fuser.stubs.python_objects import Objects, Value, pointer_type, whole
+from engine.lang.records import dataclass
 
 _EMPTY = ("_edges", "tensor_hooks", "retained", "hooks", "prehooks")
 """Slots of a new node that hold None."""

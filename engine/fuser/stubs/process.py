@@ -8,7 +8,6 @@ native code expects.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
@@ -25,6 +24,7 @@ from engine.aten.values.tensor import Tensor
 from engine.fuser.backend import cpython_abi, machine
 from engine.fuser.backend.cpython_abi import AbiError
 from engine.fuser.ir.numeric_functions import NUMPY
+from engine.lang.records import dataclass
 
 DTYPES: Final[dict[str, np.dtype[Any]]] = {name: np.dtype(of) for name, of in NUMPY.items()}
 """The dtypes of arrays by the types of elements of kernels."""

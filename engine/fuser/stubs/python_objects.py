@@ -9,12 +9,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Final
 
 from engine.fuser.backend import cpython_abi as abi
 from engine.fuser.backend.llvm_numbers import ir
 from engine.fuser.stubs.process import NEW_ARRAY, SET_BASE, Process, symbol
+from engine.lang.records import dataclass
 
 Value = Any
 """An `llvmlite.ir` value."""

@@ -24,7 +24,7 @@ another array, so the stub counts a reference to each array until the kernel has
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, Literal
 
 from engine.fuser.backend import cpython_abi as abi
@@ -49,6 +49,7 @@ from engine.fuser.stubs.binding import (
 )
 from engine.fuser.stubs.process import process
 from engine.fuser.stubs.python_objects import Objects, Value, null, pointer_type, whole
+from engine.lang.records import dataclass
 
 Function = Callable[..., Any]
 AnyResult = Result | ViewResult | NumberResult | ObjectResult

@@ -9,11 +9,12 @@ be any other wildcard of its type.  There is one element for each type, and it h
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from engine.ir.aliasing.memory_dag import Element, MemoryDag, bits
 from engine.ir.aliasing.mutability import is_mutable_type, mutable_members, mutable_parts
 from engine.ir.graph import Node, Value
+from engine.lang.records import dataclass
 from engine.lang.types import Type
 
 

@@ -14,7 +14,9 @@ everything an element reaches at once, each element looked at once, and are kept
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from engine.lang.records import dataclass
 
 
 @dataclass(eq=False, slots=True)

@@ -13,11 +13,12 @@ What the pattern computes and does not return may be used nowhere else; that goe
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from engine.ir.graph import Graph, Node, Value
 from engine.ir.printer import attribute_text
 from engine.lang.errors import IRError
+from engine.lang.records import dataclass
 
 
 @dataclass(eq=False, slots=True)

@@ -6,7 +6,6 @@ In: nodes of a frozen graph.  Out: layers whose weight and bias are constants an
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -18,6 +17,7 @@ from engine.ir.graph import Graph, Node, Value
 from engine.ir.match import constant_bool
 from engine.ir.ops import schema_of
 from engine.ir.rewrites import allowed
+from engine.lang.records import dataclass
 
 CONVOLUTIONS: Final = ("aten::conv1d", "aten::conv2d", "aten::conv3d", "aten::convolution", "aten::_convolution")
 LINEAR: Final = ("aten::linear",)

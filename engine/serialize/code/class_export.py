@@ -7,11 +7,12 @@ dependencies are met, so that a class stands before what it needs (readers look 
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from engine.ir.constants import type_of
 from engine.lang.custom_classes import is_custom
+from engine.lang.records import dataclass
 from engine.lang.types import ClassType, EnumType, FunctionType, InterfaceType, TupleType, Type
 from engine.serialize.code.python_text import ConstantTable, annotation, qualname_of
 from engine.serialize.code.source_export import SourcePrinter

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from engine.lang.errors import ArchiveError
+from engine.lang.records import dataclass
 from engine.lang.source import Source, SourceRange
 from engine.lang.types import INT, STR, ListType, TupleType
 from engine.serialize.code.tagged_text import Mark

@@ -14,7 +14,7 @@ import hashlib
 import marshal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -26,6 +26,7 @@ from engine.ir.rewrites import is_watched
 from engine.ir.unit import Function
 from engine.lang.errors import Caution
 from engine.lang.interpreter_settings import deep_recursion
+from engine.lang.records import dataclass
 from engine.lang.schema import Argument, FunctionSchema
 from engine.lang.source import Source, SourceRange
 from engine.lang.types import FunctionType, Type

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from engine.ir.constants import type_of
 from engine.ir.unit import Function
+from engine.lang.records import dataclass
 from engine.lang.source import SourceRange
 from engine.lang.types import FunctionType, Type
 from engine.passes.erase_shape_information import unshaped

@@ -7,13 +7,14 @@ In: types, values.  Out: text.  How a class is called, and where a constant goes
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from engine.aten.values.ivalue import EnumValue, Object
 from engine.aten.values.tensor import Tensor
 from engine.ir.printer import float_text, quoted
 from engine.lang import scalars
+from engine.lang.records import dataclass
 from engine.lang.types import (
     ANY,
     BOOL,

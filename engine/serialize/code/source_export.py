@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from engine.ir.constants import constant_value
@@ -25,6 +25,7 @@ from engine.ir.graph import Block, Graph, Node, Value
 from engine.ir.ops import op_of
 from engine.ir.unit import Function
 from engine.lang.errors import ArchiveError, MissingOperatorError
+from engine.lang.records import dataclass
 from engine.lang.schema import Argument
 from engine.lang.source import SourceRange
 from engine.lang.types import NUMBERS, ClassType, FunctionType, OptionalType, Type, UnionType, walk

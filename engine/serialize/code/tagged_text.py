@@ -6,8 +6,9 @@ of (offset, range) at which another range begins, which becomes an archive's deb
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from engine.lang.records import dataclass
 from engine.lang.source import SourceRange
 
 Mark = tuple[int, SourceRange | None]

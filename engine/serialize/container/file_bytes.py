@@ -15,11 +15,11 @@ import stat
 import weakref
 import zlib
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
 from engine.lang.errors import ArchiveError, MissingFileError, did_you_mean
+from engine.lang.records import dataclass
 
 MAP_FROM: Final = 16 << 20
 """Files below this size are read: that takes milliseconds, keeps no file open, and survives whatever becomes of it."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Final
 
+from engine.lang.records import dataclass
 from engine.serialize.container.write import Contents
 
 CHUNK: Final = 4 << 20

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
+
+from engine.lang.records import dataclass
 
 ROOT: Final = "__torch__"
 CODE_FOLDER: Final = "code/"

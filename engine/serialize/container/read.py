@@ -17,11 +17,12 @@ import os
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from typing import BinaryIO, Final
 
 from engine.lang.errors import ArchiveError
+from engine.lang.records import dataclass
 from engine.serialize.container.file_bytes import FileBytes, MappedFile, file_bytes
 
 END: Final = struct.Struct("<4s4H2LH")

@@ -15,11 +15,12 @@ import struct
 import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Final
 
 from engine.lang.errors import ArchiveError
+from engine.lang.records import dataclass
 from engine.serialize.container.leftovers import hold, remove_leftovers, temporary_beside
 from engine.serialize.container.read import (
     CENTRAL,

@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from engine.lang.counts import some_of
 from engine.lang.errors import ArchiveError, MissingFileError
+from engine.lang.records import dataclass
 from engine.serialize.container.file_bytes import missing_file, not_ordinary, open_at_once
 from engine.serialize.identify import by_bytes, by_flatbuffer, by_pickle, by_zip
 from engine.serialize.identify.kinds import KINDS, Finding, Head

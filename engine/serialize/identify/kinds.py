@@ -6,8 +6,9 @@ In: nothing.  Out: for each kind its name in words, whether programs or weights 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+from engine.lang.records import dataclass
 
 
 class Kind(NamedTuple):

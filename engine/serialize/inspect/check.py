@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -17,6 +16,7 @@ from engine.ir.constants import constant_value
 from engine.ir.graph import Node
 from engine.lang.counts import counted
 from engine.lang.custom_classes import is_foreign
+from engine.lang.records import dataclass
 from engine.lang.scalars import DTYPE_BY_NUMBER, device
 from engine.serialize.inspect.survey import LoopSite, Survey, place_of, survey
 

@@ -11,7 +11,7 @@ import hashlib
 import os
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from itertools import islice
 from typing import Any, Final
@@ -27,6 +27,7 @@ from engine.ir.clone import copy_graph
 from engine.ir.unit import Function
 from engine.lang.counts import counted
 from engine.lang.errors import EngineError
+from engine.lang.records import dataclass
 from engine.serialize.code.source_export import function_code
 from engine.serialize.identify.identify import Identity, identify
 from engine.serialize.inspect.survey import Survey, numbers_of, survey

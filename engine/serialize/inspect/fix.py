@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from engine.aten.values.ivalue import Object
 from engine.lang import scalars
 from engine.lang.errors import ArchiveError, OperatorError
+from engine.lang.records import dataclass
 from engine.serialize.archive import load_archive, save_archive
 from engine.serialize.container.write import ContainerWriter, replace_file
 from engine.serialize.identify.identify import explained, identify

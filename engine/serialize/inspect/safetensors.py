@@ -12,13 +12,13 @@ import os
 import struct
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from engine.aten.values.xp import Array
 from engine.lang.errors import ArchiveError
+from engine.lang.records import dataclass
 from engine.serialize.container.write import Contents, replace_file
 from engine.serialize.pickling.values import DTYPES
 

@@ -10,7 +10,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from engine.aten.dispatch import table
@@ -24,6 +24,7 @@ from engine.ir.ops import op_of
 from engine.ir.unit import Function
 from engine.lang.custom_classes import is_custom
 from engine.lang.errors import ArchiveError, EngineError
+from engine.lang.records import dataclass
 from engine.lang.types import ClassType, FunctionType, Type, walk
 from engine.serialize.archive import load_archive
 from engine.serialize.code.opaque import is_opaque

@@ -15,13 +15,14 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 import numpy as np
 
 from engine.aten.values.xp import Array
 from engine.lang.errors import ArchiveError
+from engine.lang.records import dataclass
 from engine.serialize.identify.by_pickle import MappedPickle, mapped
 from engine.serialize.pickling.entries import StorageEntry, StorageKind, TensorEntry, checked
 from engine.serialize.pickling.scan import PickleRefusal

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from engine.aten.values.ivalue import Object
@@ -23,6 +23,7 @@ from engine.frontend.syntax.parser import parse_expression
 from engine.ir.unit import Function
 from engine.lang import scalars
 from engine.lang.errors import ArchiveError, CompileError
+from engine.lang.records import dataclass
 from engine.lang.source import Source
 from engine.lang.types import TENSOR, ClassType, Type
 from engine.serialize.code.source_import import SourceImporter, parse_code

@@ -8,7 +8,7 @@ nothing names: `slot_0`, `slot_1`, ….
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from engine.aten.values.ivalue import CustomObject, Object
@@ -20,6 +20,7 @@ from engine.frontend.syntax.parser import parse_expression
 from engine.ir.unit import CompilationUnit, Function
 from engine.lang.custom_classes import foreign, is_custom_name
 from engine.lang.errors import CompileError
+from engine.lang.records import dataclass
 from engine.lang.source import Source, SourceRange
 from engine.lang.types import ANY, NONE, ClassAttribute, ClassType, Type, unify
 from engine.serialize.container.qualified_names import ROOT, is_qualified

@@ -13,13 +13,14 @@ names function and instruction.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from engine.frontend.compilation.compile import library_value, written_overloads
 from engine.frontend.sugared.sugared_value import Builder
 from engine.ir.graph import Block, Value
 from engine.lang.errors import ArchiveError, EngineError
+from engine.lang.records import dataclass
 from engine.lang.schema import FunctionSchema
 from engine.lang.source import Source, SourceRange
 from engine.lang.types import INT, Type, unify

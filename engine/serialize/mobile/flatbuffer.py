@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from engine.lang.errors import ArchiveError
+from engine.lang.records import dataclass
 from engine.serialize.mobile.file import IDENTIFIER_AT
 
 RECORD: Final = "flatbuffer"

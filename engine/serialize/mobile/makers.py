@@ -6,10 +6,10 @@ other archives give them, by the same checks; or, where a program is only looked
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 from engine.lang import scalars
+from engine.lang.records import dataclass
 from engine.serialize.container.read import Container
 from engine.serialize.mobile.bare import BareClasses
 from engine.serialize.mobile.file import STORAGES

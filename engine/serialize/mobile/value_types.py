@@ -7,12 +7,13 @@ hold, and alone is what it is without an annotation.  Parts that are shared are 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from engine.aten.values.ivalue import EnumValue, Object
 from engine.aten.values.tensor import Tensor
 from engine.ir.constants import type_of
+from engine.lang.records import dataclass
 from engine.lang.types import (
     ANY,
     NONE,

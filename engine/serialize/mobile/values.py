@@ -7,11 +7,12 @@ made of values with smaller numbers, and so of no value that holds it.  Errors a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, Protocol
 
 from engine.lang import scalars
 from engine.lang.errors import ArchiveError, BudgetExceeded, EngineError, UnsupportedTensorError
+from engine.lang.records import dataclass
 from engine.serialize.mobile.flatbuffer import RECORD, FlatTable, Member, refused
 from engine.serialize.mobile.schema import CLASS_WITH_FIELDS
 from engine.serialize.pickling.read import LOOK, MAX_DEPTH

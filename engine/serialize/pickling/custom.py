@@ -8,7 +8,7 @@ the type of a list stands beside it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from engine.aten.quantized.packed import CLASSES
@@ -17,6 +17,7 @@ from engine.aten.values.quantizer import is_quantized, present
 from engine.aten.values.tensor import Tensor
 from engine.ir.constants import type_of
 from engine.lang import scalars
+from engine.lang.records import dataclass
 from engine.lang.types import ANY, BOOL, FLOAT, INT, TENSOR, ListType, TupleType, Type
 from engine.serialize.pickling.read import PickleGlobal, PickleRefusal
 from engine.serialize.pickling.value_types import misfit

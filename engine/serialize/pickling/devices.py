@@ -9,10 +9,11 @@ from __future__ import annotations
 import pickletools
 import struct
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, NamedTuple
 
 from engine.lang.errors import ArchiveError
+from engine.lang.records import dataclass
 
 Replace = Callable[[str], str]
 _TEXTS: Final = ("BINUNICODE", "SHORT_BINUNICODE", "UNICODE")

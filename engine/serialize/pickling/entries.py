@@ -5,10 +5,10 @@ In: what a pickle says of them.  Out: where they lie and what they are, checked 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from engine.lang import scalars
+from engine.lang.records import dataclass
 from engine.serialize.pickling.tensors import check_view
 
 

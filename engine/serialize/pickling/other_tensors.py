@@ -9,10 +9,11 @@ integers stand for, or `TensorParts`, the plain tensors that it is made of, by n
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from engine.lang import scalars
+from engine.lang.records import dataclass
 from engine.serialize.pickling.entries import StorageEntry, StorageKind, TensorEntry, checked
 from engine.serialize.pickling.scan import PickleRefusal
 

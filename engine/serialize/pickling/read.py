@@ -12,11 +12,12 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any, Final
 
 from engine.lang.errors import ArchiveError, BudgetExceeded, EngineError, UnsupportedTensorError
+from engine.lang.records import dataclass
 from engine.serialize.pickling.scan import IMPLIED, Scan, UnsupportedTensor
 from engine.serialize.pickling.scan import PickleRefusal as PickleRefusal
 

@@ -10,8 +10,10 @@ What `_ROWS` does not list is refused.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, NamedTuple
+
+from engine.lang.records import dataclass
 
 LINE: Final = 1 << 16
 """Longest text that ends with its line, in bytes."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, cast
 
 import numpy as np
@@ -23,6 +23,7 @@ from engine.aten.values.tensor import Tensor
 from engine.aten.values.xp import QUANTIZED, TO_NUMPY, Array, NumpyDtype, as_strided
 from engine.lang import scalars
 from engine.lang.errors import ArchiveError, OperatorError, OperatorTypeError
+from engine.lang.records import dataclass
 from engine.serialize.container.read import Container
 from engine.serialize.pickling.read import PickleRefusal
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 import pickletools
 import reprlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final
 
 from engine.lang import scalars
 from engine.lang.errors import ArchiveError
+from engine.lang.records import dataclass
 from engine.serialize.pickling.entries import StorageEntry as StorageEntry
 from engine.serialize.pickling.entries import StorageKind, checked
 from engine.serialize.pickling.entries import TensorEntry as TensorEntry

@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 import numpy as np
@@ -23,6 +23,7 @@ from engine.aten.values.storage import Storage
 from engine.aten.values.tensor import Tensor
 from engine.lang import scalars
 from engine.lang.errors import ArchiveError
+from engine.lang.records import dataclass
 from engine.lang.types import (
     ANY,
     BOOL,

@@ -8,11 +8,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
 from engine.aten.values.hooks import HOOKS
+from engine.lang.records import dataclass
 
 
 @dataclass(slots=True)

@@ -6,8 +6,6 @@ calls have made, whose bailouts can be counted and asked for.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from engine.executor.bytecode.code import Code as Instructions
 from engine.executor.plans.executor import GraphExecutor
 from engine.executor.plans.plan import ExecutionPlan
@@ -15,6 +13,7 @@ from engine.executor.plans.plan_cache import PlanCounts
 from engine.executor.plans.shown_graph import shown_graph
 from engine.executor.plans.spec import ArgumentSpec
 from engine.lang.errors import ArgumentError
+from engine.lang.records import dataclass
 from engine.torch.compiled.graphs import Graph
 
 

@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from engine.aten.python.methods import LEGACY_TYPES
 from engine.aten.values import libraries, tensor
 from engine.lang import scalars
+from engine.lang.records import dataclass
 from engine.torch.cuda import amp, memory, nvtx, random, streams
 from engine.torch.cuda.graphs import (
     CUDAGraph,

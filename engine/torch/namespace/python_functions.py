@@ -6,7 +6,6 @@ In: Python values.  Out: tensors and facts about them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 import ml_dtypes
@@ -21,6 +20,7 @@ from engine.aten.values.tensor import Size, Tensor, from_numpy, tensor
 from engine.fuser.backend import threads, tiering
 from engine.lang import scalars
 from engine.lang.errors import OperatorError
+from engine.lang.records import dataclass
 
 # -- type tests
 

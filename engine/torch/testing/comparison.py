@@ -7,7 +7,6 @@ and size of the difference.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from numbers import Number
 from typing import Any, Final
 
@@ -18,6 +17,7 @@ from engine.aten.values.promotion import promote_types
 from engine.aten.values.tensor import Tensor, tensor
 from engine.aten.values.xp import Array
 from engine.lang import scalars
+from engine.lang.records import dataclass
 
 TOLERANCES: Final[dict[scalars.dtype, tuple[float, float]]] = {
     scalars.float16: (1e-3, 1e-5), scalars.bfloat16: (1.6e-2, 1e-5), scalars.float32: (1.3e-6, 1e-5),

@@ -7,9 +7,10 @@ shows the check and the part of the text that was searched.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Final
+
+from engine.lang.records import dataclass
 
 _ANNOTATION: Final = re.compile(
     r"#\s*CHECK(?:-(?P<kind>NEXT|SAME|DAG|NOT|REGEX|COUNT(?:-EXACTLY)?-(?P<count>\d+)))?:\s*(?P<text>.*?)\s*$",

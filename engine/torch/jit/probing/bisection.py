@@ -7,7 +7,6 @@ Out: None, or a `Culprit`: the first pass after which the result differs, and th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from engine.aten.values.ivalue import Object
@@ -20,6 +19,7 @@ from engine.ir.rewrites import Rewrite, watching
 from engine.ir.unit import Function
 from engine.ir.verify import verify
 from engine.lang.errors import EngineError
+from engine.lang.records import dataclass
 from engine.passes.pipeline import OPTIMIZE, run_pass
 from engine.torch.compiled.objects import ScriptObject, copied
 from engine.torch.testing.comparison import assert_close

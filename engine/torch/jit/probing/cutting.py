@@ -15,7 +15,7 @@ are refused.  The cut keeps the nodes that the outputs need, and the writes into
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from engine.aten.values.ivalue import Object
@@ -25,6 +25,7 @@ from engine.ir.graph import Block, Graph, Node, Value
 from engine.ir.ops import schema_of
 from engine.ir.unit import Function
 from engine.lang.errors import ArgumentError, did_you_mean
+from engine.lang.records import dataclass
 from engine.lang.schema import Argument, FunctionSchema
 from engine.lang.types import BOOL, ClassType, TupleType
 from engine.passes.pipeline import run_pipeline

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from fnmatch import fnmatchcase
 from types import TracebackType
 from typing import Any, Final
@@ -36,6 +36,7 @@ from engine.executor.plans.switches import watching
 from engine.ir.graph import Value
 from engine.lang.counts import some_of
 from engine.lang.errors import ArgumentError, did_you_mean
+from engine.lang.records import dataclass
 from engine.lang.types import TupleType, Type
 from engine.serialize.container.qualified_names import CODE_FOLDER
 

@@ -14,7 +14,7 @@ more are dropped, and so are the hooks of the module itself, as in the reference
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -29,6 +29,7 @@ from engine.ir.evaluate import can_be_constant
 from engine.ir.graph import Graph, Node, Value
 from engine.ir.unit import Function
 from engine.lang.errors import ArgumentError, did_you_mean
+from engine.lang.records import dataclass
 from engine.lang.types import (
     TENSOR,
     ClassType,

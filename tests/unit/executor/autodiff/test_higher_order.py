@@ -28,9 +28,9 @@ def eager() -> Iterator[None]:
 @pytest.fixture
 def unfused() -> Iterator[None]:
     """Plans run without kernels, which there would be hundreds of."""
-    before, SETTINGS.compiler = SETTINGS.compiler, None
+    before, SETTINGS.compilers["cpu"] = SETTINGS.compiler_for(None), None
     yield
-    SETTINGS.compiler = before
+    SETTINGS.compilers["cpu"] = before
 
 
 @pytest.fixture

@@ -50,3 +50,15 @@ def test_only_where_compiling_goes_on_in_the_background(monkeypatch: pytest.Monk
     for mode in ("eager", "off", "background"):
         monkeypatch.setattr(tiering, "mode", lambda mode=mode: mode)
         assert first_call.runs_before_plan(graph) == (mode == "background")
+
+
+@pytest.mark.parametrize(("text", "plans"), [("    return x * 2\n", 0), ("    return half(x)\n", 1)])
+def test_what_runs_once_has_no_plan_but_for_what_it_calls(
+    text: str, plans: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tiering, "mode", lambda: "background")
+    function = _function("def f(x):\n" + text)
+    function.inlines = False
+    executor = executor_of(function)
+    assert call_function(function, [tensor([1.0])], {}).tolist() == [2.0 if plans == 0 else 1.0]
+    assert len(executor.cache) == plans

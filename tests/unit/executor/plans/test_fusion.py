@@ -79,7 +79,7 @@ def _sizes(args: Sequence[Any]) -> list[Any]:
 @pytest.fixture(name="made", autouse=True)
 def _stand_in(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
     made = StandIn()
-    monkeypatch.setattr(fusion.SETTINGS, "compiler", Compiler(made.is_fusible, made.lower, made.bind, str))
+    monkeypatch.setitem(fusion.SETTINGS.compilers, "cpu", Compiler(made.is_fusible, made.lower, made.bind, str))
     monkeypatch.setattr(tiering, "WORTH", -1)
     before = tiering.mode()
     tiering.set_mode("eager")
@@ -244,7 +244,7 @@ def test_nothing_is_fused_where_there_is_no_machine_code(made: StandIn, monkeypa
     def refuse(*_: Any) -> Any:
         raise MachineError("no LLVM")
 
-    monkeypatch.setattr(fusion.SETTINGS.compiler, "bind", refuse)
+    monkeypatch.setattr(fusion.SETTINGS.compiler_for(None), "bind", refuse)
     function, args = function_of(PROGRAMS["a product between"][0]), (of(3, 5), of(3, 5))
     for _ in range(3):
         assert same(run_function(function, args), interpreted(function, *args))
@@ -255,7 +255,7 @@ def test_nothing_is_fused_where_there_is_no_machine_code(made: StandIn, monkeypa
 
 def test_a_call_that_gets_no_kernel_runs_once(made: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
     made.unfit = "aten::batch_norm"
-    monkeypatch.setattr(fusion.SETTINGS.compiler, "is_fusible", lambda node: node.kind == made.unfit)
+    monkeypatch.setattr(fusion.SETTINGS.compiler_for(None), "is_fusible", lambda node: node.kind == made.unfit)
     f = torch.jit.CompilationUnit(
         "def f(x, m, v):\n    return torch.nn.functional.batch_norm(x, m, v, training=True, momentum=0.5)\n"
     ).f

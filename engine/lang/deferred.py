@@ -1,0 +1,33 @@
+"""Modules that are loaded when something of them is first asked for.
+
+In: a module's name.  Out: an object with the module's attributes.  A dialogue pays for what it uses, not for all that
+there is, when it starts.  Type checkers and import contracts read the import that stands beside it:
+
+    if TYPE_CHECKING:
+        from engine.executor.plans import plan
+    else:
+        plan = deferred("engine.executor.plans.plan")
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+
+class _Deferred:
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, attribute: str) -> Any:
+        return getattr(import_module(self._name), attribute)
+
+    def __repr__(self) -> str:
+        return f"<deferred module {self._name!r}>"
+
+
+def deferred(name: str) -> Any:
+    """The attributes of that module, which is imported with the first of them."""
+    return _Deferred(name)
