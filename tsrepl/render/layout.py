@@ -14,7 +14,7 @@ from tsrepl.render import plans, reports
 from tsrepl.render.blocks import Block, CodeBlock, Column, Diff, Excerpt, FoldBlock, Span, TableBlock, TreeView, line
 from tsrepl.render.diff import diff_lines
 from tsrepl.render.printable import printable
-from tsrepl.session.plan_replies import AutodiffReply, ExplainReply, GuardsReply, ProfileReply
+from tsrepl.session.plan_replies import AutodiffReply, CostReply, ExplainReply, GuardsReply, ProfileReply
 from tsrepl.session.replies import (
     CodeReply,
     DataReply,
@@ -399,6 +399,7 @@ _LAYOUTS: dict[type[Any], Callable[[Any], Iterator[Block]]] = {
     ListingReply: _listing,
     KernelsReply: _kernels,
     GpuKernelsReply: _gpu_kernels,
+    CostReply: plans.costs,
     ProfileReply: plans.profile,
     GuardsReply: plans.guards,
     AutodiffReply: plans.autodiff,

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from engine.lang.errors import did_you_mean
 from engine.passes.pipeline import names as pass_names
 from tsrepl.session import (
+    costs,
     debugging,
     documentation,
     explaining,
@@ -167,8 +168,13 @@ COMMANDS: Final[tuple[Command, ...]] = (
             "expression", explaining.story, _KEPT, ("%explain f(x, x)", "%explain f")),
     Command("plan", _LOOK, "%plan f(x)", "a row for each plan: for what, why it was made, guards, kernels, hits, cost",
             "expression", explaining.plans, _KEPT, ("%plan f(x, x)", "%plan f")),
-    Command("profile", _LOOK, "%profile f(x)", "what each value was: dtype, sizes, and which of them vary",
-            "expression", learning.profile, _KEPT, ("%profile f(x, x)", "%profile f")),
+    Command("profile", _WATCH, "%profile [--types] f(x)",
+            "where time and memory go: by module, by line, by node; or what types values had",
+            "expression", costs.profile,
+            "The plan runs as calls run it, kernels included, a few times, and the fastest counts; one more run tells "
+            "the memory. With --types it shows what each value was: dtype, sizes, and which of them vary; with a name "
+            "alone, so of earlier calls, and nothing is run.",
+            ("%profile f(x, x)", "%profile --types f(x, x)", "%profile f")),
     Command("guards", _LOOK, "%guards f(x)", "which values plans check, why, and which checks failed",
             "expression", learning.guards, _KEPT, ("%guards f(x, x)", "%guards f")),
     Command("autodiff", _LOOK, "%autodiff f(x)", "what is differentiated together, and why the rest is not",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tsrepl.session.plan_replies import AutodiffReply, ExplainReply, GuardsReply, ProfileReply
+from tsrepl.session.plan_replies import AutodiffReply, CostReply, ExplainReply, GuardsReply, ProfileReply
 
 
 @dataclass(frozen=True, slots=True)
@@ -472,6 +472,7 @@ Reply = (
     | ListingReply
     | KernelsReply
     | GpuKernelsReply
+    | CostReply
     | ProfileReply
     | GuardsReply
     | AutodiffReply
