@@ -89,8 +89,13 @@ def _tiers(costs: Iterable[Cost]) -> Iterator[tuple[str, str]]:
     plans = list(dict.fromkeys(each.plan for each in costs))
     for plan in plans:
         if len(plans) == 1 or not plan.name.startswith(ENTRY):
-            name = "" if plan.name.startswith(ENTRY) else plan.name
-            yield f"{name}{plan.spec}", ", with ".join(filter(None, (tier_of(plan), _kernel_count(plan))))
+            yield tier_row(plan)
+
+
+def tier_row(plan: ExecutionPlan) -> tuple[str, str]:
+    """A plan by its name and arguments, and what it runs as."""
+    name = "" if plan.name.startswith(ENTRY) else plan.name
+    return f"{name}{plan.spec}", ", with ".join(filter(None, (tier_of(plan), _kernel_count(plan))))
 
 
 def _kernel_count(plan: ExecutionPlan) -> str:
