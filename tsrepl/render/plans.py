@@ -107,24 +107,25 @@ def _cost_table(title: str, columns: tuple[Column, ...], rows: Iterable[Cells]) 
         yield TableBlock(columns, shown, stack_below=_NARROW_COSTS if columns is not _MODULES else 0)
 
 
-_SHARE: Final = Column("", "muted", right=True)
 _MEMORY: Final = Column("memory", "muted", right=True)
 _MODULES: Final = (
-    Column(f"{_INDENT}module"), Column("total", right=True), _SHARE, Column("self", right=True), _MEMORY,
+    Column(f"{_INDENT}module"), Column("total", right=True), Column("self", right=True), _MEMORY,
 )  # fmt: skip
 _LINES: Final = (
-    Column(f"{_INDENT}line", "muted"), Column("source", language="python"), Column("time", right=True), _SHARE, _MEMORY,
+    Column(f"{_INDENT}line", "muted"), Column("source", language="python"), Column("time", right=True), _MEMORY,
     Column("runs as", "muted"),
 )  # fmt: skip
 _NODES: Final = (
-    Column(f"{_INDENT}node"), Column("time", right=True), _SHARE, Column("times", "muted", right=True), _MEMORY,
+    Column(f"{_INDENT}node"), Column("time", right=True), Column("times", "muted", right=True), _MEMORY,
     Column("line", "muted"), Column("module", "muted"),
 )  # fmt: skip
 _NARROW_COSTS: Final = 80
 
 
-def _part(seconds: float, whole: float) -> str:
-    return f"{seconds / whole:.0%}" if seconds >= whole / 200 > 0 else ""
+def _time(seconds: float, whole: float) -> str:
+    """The seconds and, where they count, their part of the whole."""
+    part = f"{seconds / whole:.0%}" if seconds >= whole / 200 > 0 else ""
+    return f"{duration(seconds)} {part:>4}"
 
 
 def _memory(row: CostRow) -> str:
@@ -139,21 +140,21 @@ def _module(row: CostRow, whole: float) -> Cells:
     depth = row.name.count(".") + 1 if row.name else 0
     name = row.name.rpartition(".")[2] or "the module"
     return (
-        f"{_INDENT * (depth + 1)}{name}", duration(row.total), _part(row.total, whole), duration(row.seconds),
+        f"{_INDENT * (depth + 1)}{name}", _time(row.total, whole), duration(row.seconds),
         _memory(row),
     )  # fmt: skip
 
 
 def _cost_line(row: CostRow, whole: float) -> Cells:
     return (
-        f"{_INDENT}{row.name}", row.text, duration(row.seconds), _part(row.seconds, whole), _memory(row), row.how,
+        f"{_INDENT}{row.name}", row.text, _time(row.seconds, whole), _memory(row), row.how,
     )  # fmt: skip
 
 
 def _node(row: CostRow, whole: float) -> Cells:
     name = f"{row.name}: {row.how}" if row.how else row.name
     return (
-        f"{_INDENT}{name}", duration(row.seconds), _part(row.seconds, whole), f"{row.count:,}", _memory(row),
+        f"{_INDENT}{name}", _time(row.seconds, whole), f"{row.count:,}", _memory(row),
         row.place, row.text,
     )  # fmt: skip
 

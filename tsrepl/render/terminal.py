@@ -96,7 +96,7 @@ def _code(block: CodeBlock, width: int) -> RenderableType:
 
 
 def _placed(block: PlacedLines, width: int) -> RenderableType:
-    beside = min(max((len(each.place) for each in block.lines), default=0), width // 3)
+    beside = min(max((len(each.place) for each in block.lines), default=0), 2 * width // 5)
     room = width - beside - 2 if beside else width
     lines = [(_hung(_placed_text(each), room if each.place else width), each.place) for each in block.lines]
     longest = max((text.cell_len for texts, place in lines if place for text in texts), default=0)

@@ -21,6 +21,7 @@ from engine.lang.counts import counted
 from engine.passes.inline import callee_of
 from tsrepl.session import learning
 from tsrepl.session.called import called, compiled_at_once, group_name
+from tsrepl.session.inspection import flags_of
 from tsrepl.session.learning import short_kind
 from tsrepl.session.places import Places, is_generated
 from tsrepl.session.plan_replies import CostReply, CostRow
@@ -40,12 +41,10 @@ _SMALL: Final = 0.005
 
 def profile(workspace: Workspace, argument: str) -> Iterable[Reply]:
     """`%profile f(x)`; with `--types`, or for a name alone, what values were."""
-    option, _, rest = argument.partition(" ")
-    if option == _TYPES:
-        return learning.types(workspace, rest.strip())
-    if called(workspace, argument).call is None:
-        return learning.types(workspace, argument)
-    return costs(workspace, argument)
+    target, flags = flags_of(argument, "profile", (_TYPES,))
+    if flags or called(workspace, target).call is None:
+        return learning.types(workspace, target)
+    return costs(workspace, target)
 
 
 def costs(workspace: Workspace, argument: str) -> Iterable[Reply]:

@@ -49,7 +49,8 @@ def _about(code: Code, instruction: Instruction) -> str:
     if node is None or instruction.opcode == DROP:
         return ""
     if node.kind in _ATTRIBUTE:
-        return str(node.attr("name"))
+        name = str(node.attr("name"))
+        return name if name.isidentifier() else repr(name)  # `0` would be taken for a register
     if node.kind in _OF_TYPE:
         return without_scopes(node.output.type.annotation_str)
     if node.kind == "prim::isinstance":

@@ -79,9 +79,9 @@ _CODE: Final = "code/"
 
 
 def shortened(file: str) -> str:
-    """`code/…/model.py` for `code/__torch__/nets/model.py`."""
+    """`code/…/model.py` for `code/__torch__/nets/model.py`, `code/…/mangle_3.py` for `…/___torch_mangle_3.py`."""
     first, *folders, name = PurePath(file).parts
-    return "/".join([first, *(["…"] if folders else []), name])
+    return "/".join([first, *(["…"] if folders else []), name.removeprefix("___torch_")])
 
 
 def by_line(items: Iterable[P]) -> list[tuple[SourceLine | None, Sequence[P]]]:
