@@ -67,14 +67,13 @@ def _warm_up(workspace: Workspace, entry: Function, arguments: Sequence[Any]) ->
 
 
 def _reply(title: str, time: Measurement, runs: int, memory: Measurement) -> CostReply:
-    shown = time.costs
     bytes_of = {(each.plan, each.node, each.module): each.allocated for each in memory.costs}
-    measured = [(each, bytes_of.get((each.plan, each.node, each.module), 0)) for each in shown]
-    places = Places(line for each in shown for line in _lines(each))
+    measured = [(each, bytes_of.get((each.plan, each.node, each.module), 0)) for each in time.costs]
+    places = Places(line for each in time.costs for line in _lines(each))
     nodes = sorted(measured, key=lambda each: -each[0].seconds)
     left = nodes[_MOST_NODES:]
     return CostReply(
-        title, time.seconds, runs, memory.peak, tuple(_tiers(shown)), tuple(_by_module(measured, time.seconds)),
+        title, time.seconds, runs, memory.peak, tuple(_tiers(time.costs)), tuple(_by_module(measured, time.seconds)),
         tuple(_by_line(measured, places, time.seconds)), tuple(_node(*each, places) for each in nodes[:_MOST_NODES]),
         len(left), sum(each.seconds for each, _ in left),
     )  # fmt: skip
