@@ -37,10 +37,15 @@ class Attr(NamedTuple):
 
 
 class InlinedFrom(NamedTuple):
-    """One call that inlining removed: the function that was called and where."""
+    """One call that inlining removed: the function that was called and where.
+
+    `module` is the path of the module whose method was called, inside that of the caller; "" for the same one, and for
+    functions.
+    """
 
     function: str
     range: SourceRange | None
+    module: str = ""
 
 
 class Use(NamedTuple):

@@ -39,19 +39,26 @@ _ESCAPES = {
 
 def graph_text(graph: Graph, *, source_comments: bool = False) -> str:
     """The whole graph; with `source_comments` each node ends in ` # file:line:column`."""
+    lines = graph_lines(graph)
+    return "".join(text + (_comment(node) if source_comments and node else "") + "\n" for text, node in lines)
+
+
+def graph_lines(graph: Graph) -> Iterator[tuple[str, Node | None]]:
+    """The lines of the whole graph, those that a node begins with this node."""
     groups: list[Node] = []
-    lines = [f"graph({_typed(graph.inputs, separator=',' + chr(10) + ' ' * 6)}):"]
-    lines += _block_lines(graph.block, 1, groups, source_comments)
-    lines.append(f"  return ({_names(graph.outputs)})\n")
-    text = "\n".join(lines)
+    head = f"graph({_typed(graph.inputs, separator=',' + chr(10) + ' ' * 6)}):"
+    yield from ((text, None) for text in head.split("\n"))
+    yield from _block_lines(graph.block, 1, groups)
+    yield f"  return ({_names(graph.outputs)})", None
     for number, node in enumerate(groups):
-        text += f"with {node.kind}_{number} = {graph_text(node.attr('Subgraph'), source_comments=source_comments)}"
-    return text
+        (head, _), *rest = graph_lines(node.attr("Subgraph"))
+        yield f"with {node.kind}_{number} = {head}", None
+        yield from rest
 
 
 def node_text(node: Node) -> str:
     """The node and its blocks, as they stand in a graph but without indent; subgraphs are not shown."""
-    return "\n".join(_node_lines(node, 0, [], False))
+    return "\n".join(text for text, _ in _node_lines(node, 0, []))
 
 
 def attribute_text(attribute: Attr, type: Type | None = None) -> str:
@@ -117,18 +124,17 @@ def _octal(byte: int) -> str:
     return "\\" + "".join(chr(ord("0") + digit) for digit in digits)
 
 
-def _block_lines(block: Block, level: int, groups: list[Node], comments: bool) -> Iterator[str]:
+def _block_lines(block: Block, level: int, groups: list[Node]) -> Iterator[tuple[str, Node | None]]:
     for node in block.nodes():
-        yield from _node_lines(node, level, groups, comments)
+        yield from _node_lines(node, level, groups)
 
 
-def _node_lines(node: Node, level: int, groups: list[Node], comments: bool) -> Iterator[str]:
-    head = f"{'  ' * level}{_typed(node.outputs)} = {_operation(node, groups)}({_names(node.inputs)})"
-    yield head + (_comment(node) if comments else "")
+def _node_lines(node: Node, level: int, groups: list[Node]) -> Iterator[tuple[str, Node | None]]:
+    yield f"{'  ' * level}{_typed(node.outputs)} = {_operation(node, groups)}({_names(node.inputs)})", node
     for index, block in enumerate(node.blocks):
-        yield f"{'  ' * (level + 1)}block{index}({_typed(block.inputs)}):"
-        yield from _block_lines(block, level + 2, groups, comments)
-        yield f"{'  ' * (level + 2)}-> ({_names(block.outputs)})"
+        yield f"{'  ' * (level + 1)}block{index}({_typed(block.inputs)}):", None
+        yield from _block_lines(block, level + 2, groups)
+        yield f"{'  ' * (level + 2)}-> ({_names(block.outputs)})", None
 
 
 def _operation(node: Node, groups: list[Node]) -> str:

@@ -24,10 +24,17 @@ MAX_TOLD: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class CallFrame:
-    """One call on the way to the error: the function, and the range of the call in it."""
+    """One call on the way to the error: the function, the range of the call in it, and the path of the module that the
+    function is a method of; "" for none, and for the outermost."""
 
     function: str
     range: SourceRange
+    module: str = ""
+
+    @property
+    def inside(self) -> str:
+        """`forward`, or `forward of layer1.0`."""
+        return f"{self.function} of {self.module}" if self.module else self.function
 
 
 class EngineError(Exception):
@@ -227,7 +234,7 @@ class ExecutionError(EngineError, RuntimeError):
             return self.message
         parts = ["Traceback of TorchScript (most recent call last):"]
         for frame in self.frames:
-            parts += ["  " + frame.range.location(frame.function), _indent(frame.range.excerpt())]
+            parts += ["  " + frame.range.location(frame.inside), _indent(frame.range.excerpt())]
         return "\n".join([*parts, f"{self.kind()}: {self.message}", *(f"Hint: {h}" for h in self.hints)])
 
     def kind(self) -> str:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Final
 
 from engine.ir.clone import copy_graph, inline_graph
+from engine.ir.facts.program_text import called_module
 from engine.ir.graph import Graph, InlinedFrom, Node
 from engine.ir.rewrites import allowed
 from engine.ir.unit import Function
@@ -83,7 +84,7 @@ def _inline_call(node: Node, callee: Function, body: Graph) -> None:
     graph = node.graph
     inputs = node.inputs[1:] if node.kind == "prim::CallFunction" else node.inputs
     with graph.inserting_at(node):
-        results = inline_graph(graph, body, inputs, InlinedFrom(callee.name, node.range))
+        results = inline_graph(graph, body, inputs, InlinedFrom(callee.name, node.range, called_module(node)))
     for output, result in zip(node.outputs, results, strict=True):
         name = output.name
         output.replace_all_uses_with(result)

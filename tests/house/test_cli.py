@@ -92,7 +92,7 @@ def test_input_that_is_not_utf_8() -> None:
 
 
 def test_pipes_get_plain_unbroken_lines() -> None:
-    text = "def f(first_argument, second_argument):\n    return first_argument + second_argument\n%graph f"
+    text = "def f(first_argument, second_argument):\n    return first_argument + second_argument\n%graph --no-lines f"
     ran = tsrepl("-c", text, COLUMNS="20")
     assert "\x1b" not in ran.out
     assert " : Tensor = aten::add(%first_argument.1, %second_argument.1, %4)\n" in ran.out

@@ -1,7 +1,7 @@
 """Blocks: the shapes that every reply is laid out in, between the reply and the two back ends.
 
-In: nothing.  Out: `Line`, `CodeBlock`, `Excerpt`, `TableBlock`, `Diff`, `TreeView`, `FoldBlock`.  Texts are plain,
-roles are names of the palette; terminal.py turns blocks into rich renderables and html.py into markup.
+In: nothing.  Out: `Line`, `CodeBlock`, `PlacedLines`, `Excerpt`, `TableBlock`, `Diff`, `TreeView`, `FoldBlock`.
+Texts are plain, roles are names of the palette; terminal.py turns blocks into rich renderables and html.py into markup.
 """
 
 from __future__ import annotations
@@ -31,6 +31,23 @@ class CodeBlock:
 
     text: str
     language: str = ""
+
+
+class PlacedLine(NamedTuple):
+    """A line of a program in a form of its own, and its place in the author's text; `lead` stands in front, muted."""
+
+    text: str
+    place: str = ""
+    lead: str = ""
+    role: str = "plain"
+    language: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedLines:
+    """Lines with a column of places beside them; what is too long for its part of the page is broken there."""
+
+    lines: tuple[PlacedLine, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +111,7 @@ class FoldBlock:
     is_open: bool = True
 
 
-Block = Line | CodeBlock | Excerpt | TableBlock | Diff | TreeView | FoldBlock
+Block = Line | CodeBlock | PlacedLines | Excerpt | TableBlock | Diff | TreeView | FoldBlock
 
 
 def line(*parts: str | Span) -> Line:

@@ -10,7 +10,19 @@ from collections.abc import Callable, Iterable
 from html import escape
 from typing import Any
 
-from tsrepl.render.blocks import Block, CodeBlock, Column, Diff, Excerpt, FoldBlock, Line, Span, TableBlock, TreeView
+from tsrepl.render.blocks import (
+    Block,
+    CodeBlock,
+    Column,
+    Diff,
+    Excerpt,
+    FoldBlock,
+    Line,
+    PlacedLines,
+    Span,
+    TableBlock,
+    TreeView,
+)
 from tsrepl.render.highlight import highlight
 from tsrepl.render.layout import blocks_of
 from tsrepl.render.palette import PALETTE
@@ -103,6 +115,16 @@ def _code(block: CodeBlock) -> str:
     return f"<pre>{_spans(highlight(block.text, block.language))}</pre>"
 
 
+def _placed(block: PlacedLines) -> str:
+    column = max((len(each.lead + each.text) for each in block.lines), default=0)
+    lines = []
+    for text, place, lead, role, language in block.lines:
+        spans = highlight(text, language) if language else [Span(text, role)]
+        gap = " " * (column - len(lead + text) + 2) if place else ""
+        lines.append(_spans([Span(lead, "muted"), *spans, Span(gap), Span(place, "muted")]))
+    return f"<pre>{chr(10).join(lines)}</pre>"
+
+
 def _excerpt(block: Excerpt) -> str:
     lines = (Span(t, "error" if t.lstrip().startswith("~") else "plain") for t in block.text.split("\n"))
     marked = "\n".join(_spans([each]) for each in lines)
@@ -161,6 +183,7 @@ def _fold(block: FoldBlock) -> str:
 _RENDERERS: dict[type[Any], Callable[[Any], str]] = {
     Line: _line,
     CodeBlock: _code,
+    PlacedLines: _placed,
     Excerpt: _excerpt,
     TableBlock: _table,
     Diff: _diff,

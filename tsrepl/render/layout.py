@@ -11,10 +11,23 @@ from typing import Any
 
 from engine.lang.counts import byte_size, counted, duration
 from tsrepl.render import plans, reports
-from tsrepl.render.blocks import Block, CodeBlock, Column, Diff, Excerpt, FoldBlock, Span, TableBlock, TreeView, line
+from tsrepl.render.blocks import (
+    Block,
+    CodeBlock,
+    Column,
+    Diff,
+    Excerpt,
+    FoldBlock,
+    PlacedLine,
+    PlacedLines,
+    Span,
+    TableBlock,
+    TreeView,
+    line,
+)
 from tsrepl.render.diff import diff_lines
 from tsrepl.render.printable import printable
-from tsrepl.session.plan_replies import AutodiffReply, ExplainReply, GuardsReply, ProfileReply
+from tsrepl.session.plan_replies import AutodiffReply, CostReply, ExplainReply, GuardsReply, ProfileReply
 from tsrepl.session.replies import (
     CodeReply,
     DataReply,
@@ -88,7 +101,11 @@ def _definition(reply: DefinitionReply) -> Iterator[Block]:
 
 
 def _graph(reply: GraphReply) -> Iterator[Block]:
-    yield CodeBlock(reply.text.rstrip("\n"), "ir")
+    if not reply.places:
+        yield CodeBlock(reply.text.rstrip("\n"), "ir")
+        return
+    lines = zip(reply.text.rstrip("\n").split("\n"), reply.places, strict=True)
+    yield PlacedLines(tuple(PlacedLine(text, place, language="ir") for text, place in lines))
 
 
 def _passes(reply: PassesReply) -> Iterator[Block]:
@@ -135,14 +152,18 @@ def _instructions(reply: InstructionsReply) -> Iterator[Block]:
 
 
 def _listing(reply: ListingReply) -> Iterator[Block]:
-    columns = (
-        Column("", "warning"), Column("", "muted", right=True), Column("", language="instructions"),
-        Column("", "value"), Column("", "muted"),
-    )  # fmt: skip
     here = any(row.is_here for row in reply.rows)
-    rows = [("→" if row.is_here else " ", str(row.pc), row.text, row.variables, row.place) for row in reply.rows]
-    shown = rows if here else [row[1:] for row in rows]
-    yield TableBlock(columns if here else columns[1:], tuple(shown), header=False)
+    digits = max((len(str(row.pc)) for row in reply.rows), default=0)
+    names = max((len(row.variables) for row in reply.rows), default=0)
+    yield PlacedLines(
+        tuple(
+            PlacedLine(
+                row.text, f"{row.variables:<{names}}  {row.place}".rstrip() if names else row.place,
+                f"{('→ ' if row.is_here else '  ') if here else ''}{row.pc:>{digits}}  ", language="instructions",
+            )
+            for row in reply.rows
+        )
+    )  # fmt: skip
 
 
 def _kernels(reply: KernelsReply) -> Iterator[Block]:
@@ -201,28 +222,47 @@ def _launch(row: LaunchRow) -> tuple[str, ...]:
 
 
 def _trace(reply: TraceReply) -> Iterator[Block]:
-    columns = (
-        Column("pc", "muted", right=True),
-        Column("instruction", language="instructions"),
-        Column("reads"),
-        Column("writes", "good"),
-        Column("line", "muted"),
-    )
-    several = len({row.function for row in reply.rows}) > 1
-    rows = [_trace_row(row, several) for row in reply.rows]
+    """Each call under its name, each instruction above what it read and wrote."""
+    for name, tier in reply.tiers:
+        yield line(Span(name, "title"), f"  runs as {tier}")
+    if reply.tiers:
+        yield line(Span("below, the graphs of these plans run one instruction at a time", "muted"))
     if reply.note:
         yield line(Span(reply.note, "muted"))
-    if reply.left_out:
-        text = f"{reply.left_out:,} more, not kept"
-        rows.insert(reply.head, ("…", text, "", "", ""))
-    places = any(row.place for row in reply.rows)
-    yield TableBlock(columns[: 4 + places], tuple(row[: 4 + places] for row in rows), stack_below=NARROW)
+    several = len({_call(row) for row in reply.rows}) > 1
+    digits = max((len(str(row.pc)) for row in reply.rows), default=0)
+    lines: list[PlacedLine] = []
+    for at, row in enumerate(reply.rows):
+        if reply.left_out and at == reply.head:
+            lines.append(PlacedLine(f"… {reply.left_out:,} more, not kept", role="muted"))
+        if several and (at == 0 or _call(row) != _call(reply.rows[at - 1]) or at == reply.head):
+            lines.append(PlacedLine(_call(row), role="title"))
+        lines.append(PlacedLine(row.instruction, row.place, f"{row.pc:>{digits + 2}}  ", language="instructions"))
+        indent = " " * (digits + 6)
+        lines += (PlacedLine(f"{indent}{text}") for text in _short_ones_together(row.reads))
+        lines += (PlacedLine(f"{indent}→ {text}", role="good") for text in _short_ones_together(row.writes))
+    if reply.left_out and reply.head == len(reply.rows):
+        lines.append(PlacedLine(f"… {reply.left_out:,} more, not kept", role="muted"))
+    yield PlacedLines(tuple(lines))
     yield line(Span("result ", "muted"), reply.result)
 
 
-def _trace_row(row: TraceRow, several: bool) -> tuple[str, ...]:
-    pc = f"{row.function} {row.pc}" if several else str(row.pc)
-    return pc, row.instruction, _registers(row.reads), _registers(row.writes), row.place
+def _call(row: TraceRow) -> str:
+    """The call that a row is in, as a heading: `layer1.0  Block.forward`."""
+    kernel = f"in {row.kernel}" if row.kernel else ""
+    return "  ".join(filter(None, (row.module, row.function or "the entry", kernel)))
+
+
+_SHORT = 30
+"""Characters of a value that shares its line with others."""
+
+
+def _short_ones_together(pairs: tuple[tuple[str, str], ...]) -> Iterator[str]:
+    """The values one a line, but short ones in a row on one."""
+    texts = [f"{register} = {value}" for register, value in pairs]
+    for is_short, group in groupby(texts, lambda text: len(text) <= _SHORT):
+        together = [*group]
+        yield from ["   ".join(together)] if is_short else together
 
 
 def _debug(reply: DebugReply) -> Iterator[Block]:
@@ -262,10 +302,6 @@ def _taps(reply: TapReply) -> Iterator[Block]:
     yield line(Span("result ", "muted"), reply.result)
     if reply.name:
         yield line(Span(f"{reply.name} is a dict of these values: {reply.name}[{reply.rows[0].place!r}]", "muted"))
-
-
-def _registers(pairs: tuple[tuple[str, str], ...]) -> str:
-    return "\n".join(f"{register} = {value}" for register, value in pairs)
 
 
 def _schema(reply: SchemaReply) -> Iterator[Block]:
@@ -399,6 +435,7 @@ _LAYOUTS: dict[type[Any], Callable[[Any], Iterator[Block]]] = {
     ListingReply: _listing,
     KernelsReply: _kernels,
     GpuKernelsReply: _gpu_kernels,
+    CostReply: plans.costs,
     ProfileReply: plans.profile,
     GuardsReply: plans.guards,
     AutodiffReply: plans.autodiff,

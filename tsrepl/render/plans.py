@@ -15,6 +15,8 @@ from engine.lang.counts import byte_size, counted, duration
 from tsrepl.render.blocks import Block, CodeBlock, Column, FoldBlock, Span, TableBlock, line
 from tsrepl.session.plan_replies import (
     AutodiffReply,
+    CostReply,
+    CostRow,
     DifferentiableRow,
     DifferentiatedPlan,
     ExplainReply,
@@ -78,6 +80,83 @@ def _symbols(profile: ProfileRow) -> Iterator[Block]:
         )
         yield line(Span("sizes that varied from run to run; those with one name were always equal", "muted"))
         yield TableBlock((Column("", "type"), Column("")), rows, header=False)
+
+
+# -- %profile of time and memory
+
+
+def costs(reply: CostReply) -> Iterator[Block]:
+    """The whole call, then its modules, lines and nodes."""
+    runs = f"the fastest of {counted(reply.runs, 'run')}" if reply.runs > 1 else "one run"
+    peak = f", {byte_size(reply.peak)} of memory at most" if reply.peak >= _LEAST else ""
+    yield line(Span(reply.title, "title"), Span(f"  {duration(reply.seconds)}, {runs}{peak}", "muted"))
+    for name, tier in reply.tiers:
+        yield line(Span(f"{_INDENT}{name}  ", "muted"), tier)
+    yield from _cost_table("by module", _MODULES, (_module(row, reply.seconds) for row in reply.modules))
+    yield from _cost_table("by line", _LINES, (_cost_line(row, reply.seconds) for row in reply.lines))
+    width = len(_NODES) if any(row.text for row in reply.nodes) else len(_NODES) - 1
+    yield from _cost_table("by node", _NODES[:width], (_node(row, reply.seconds)[:width] for row in reply.nodes))
+    if reply.left_out:
+        rest = f"and {counted(reply.left_out, 'more node', 'more nodes')}, {duration(reply.left_seconds)}"
+        yield line(Span(_INDENT + rest, "muted"))
+
+
+def _cost_table(title: str, columns: tuple[Column, ...], rows: Iterable[Cells]) -> Iterator[Block]:
+    if shown := tuple(rows):
+        yield line(Span(title, "title"))
+        yield TableBlock(columns, shown, stack_below=_NARROW_COSTS if columns is not _MODULES else 0)
+
+
+_MEMORY: Final = Column("memory", "muted", right=True)
+_MODULES: Final = (
+    Column(f"{_INDENT}module"), Column("total", right=True), Column("self", right=True), _MEMORY,
+)  # fmt: skip
+_LINES: Final = (
+    Column(f"{_INDENT}line", "muted"), Column("source", language="python"), Column("time", right=True), _MEMORY,
+    Column("runs as", "muted"),
+)  # fmt: skip
+_NODES: Final = (
+    Column(f"{_INDENT}node"), Column("time", right=True), Column("times", "muted", right=True), _MEMORY,
+    Column("line", "muted"), Column("module", "muted"),
+)  # fmt: skip
+_NARROW_COSTS: Final = 80
+
+
+def _time(seconds: float, whole: float) -> str:
+    """The seconds and, where they count, their part of the whole."""
+    part = f"{seconds / whole:.0%}" if seconds >= whole / 200 > 0 else ""
+    return f"{duration(seconds)} {part:>4}"
+
+
+def _memory(row: CostRow) -> str:
+    return byte_size(row.allocated) if row.allocated >= _LEAST else ""
+
+
+_LEAST: Final = 1024
+"""Bytes below which it is not the arrays that take memory."""
+
+
+def _module(row: CostRow, whole: float) -> Cells:
+    depth = row.name.count(".") + 1 if row.name else 0
+    name = row.name.rpartition(".")[2] or "the module"
+    return (
+        f"{_INDENT * (depth + 1)}{name}", _time(row.total, whole), duration(row.seconds),
+        _memory(row),
+    )  # fmt: skip
+
+
+def _cost_line(row: CostRow, whole: float) -> Cells:
+    return (
+        f"{_INDENT}{row.name}", row.text, _time(row.seconds, whole), _memory(row), row.how,
+    )  # fmt: skip
+
+
+def _node(row: CostRow, whole: float) -> Cells:
+    name = f"{row.name}: {row.how}" if row.how else row.name
+    return (
+        f"{_INDENT}{name}", _time(row.seconds, whole), f"{row.count:,}", _memory(row),
+        row.place, row.text,
+    )  # fmt: skip
 
 
 # -- %guards

@@ -17,7 +17,19 @@ from rich.table import Table as RichTable
 from rich.text import Text
 from rich.tree import Tree
 
-from tsrepl.render.blocks import Block, CodeBlock, Diff, Excerpt, FoldBlock, Line, Span, TableBlock, TreeView
+from tsrepl.render.blocks import (
+    Block,
+    CodeBlock,
+    Diff,
+    Excerpt,
+    FoldBlock,
+    Line,
+    PlacedLine,
+    PlacedLines,
+    Span,
+    TableBlock,
+    TreeView,
+)
 from tsrepl.render.highlight import highlight
 from tsrepl.render.layout import blocks_of
 from tsrepl.render.palette import PALETTE
@@ -26,6 +38,8 @@ from tsrepl.session.replies import Reply
 UNLIMITED = 10_000
 """The width of a page that ends nowhere, as of a file."""
 _HANG = 4
+_PAGE = 100
+"""The column of places on a page that ends nowhere, but behind longer lines."""
 _LAST = 16
 """Columns that are left to a table's last column where the others have fixed widths."""
 _MARKS = {"+": "added", "-": "removed", " ": "plain", "…": "muted"}
@@ -79,6 +93,26 @@ def _line(block: Line, width: int) -> RenderableType:
 
 def _code(block: CodeBlock, width: int) -> RenderableType:
     return Text("\n").join(_hung(_text(highlight(block.text, block.language)), width))
+
+
+def _placed(block: PlacedLines, width: int) -> RenderableType:
+    beside = min(max((len(each.place) for each in block.lines), default=0), 2 * width // 5)
+    room = width - beside - 2 if beside else width
+    lines = [(_hung(_placed_text(each), room if each.place else width), each.place) for each in block.lines]
+    longest = max((text.cell_len for texts, place in lines if place for text in texts), default=0)
+    column = longest if width < UNLIMITED else min(longest, _PAGE)
+    shown: list[Text] = []
+    for texts, place in lines:
+        if place:
+            texts[0].append(" " * (column - texts[0].cell_len) + "  ")
+            texts[0].append(place if len(place) <= beside else f"…{place[1 - beside :]}", PALETTE["muted"].rich)
+        shown += texts
+    return Text("\n").join(shown)
+
+
+def _placed_text(line: PlacedLine) -> Text:
+    spans = highlight(line.text, line.language) if line.language else [Span(line.text, line.role)]
+    return _text([Span(line.lead, "muted"), *spans])
 
 
 def _excerpt(block: Excerpt, width: int) -> RenderableType:
@@ -150,6 +184,7 @@ def _fold(block: FoldBlock, width: int) -> RenderableType:
 _RENDERERS: dict[type[Any], Callable[[Any, int], RenderableType]] = {
     Line: _line,
     CodeBlock: _code,
+    PlacedLines: _placed,
     Excerpt: _excerpt,
     TableBlock: _table,
     Diff: _diff,

@@ -136,9 +136,11 @@ _TARGET = "f is a function you defined, a method like m.forward, a module (its f
 _KEPT = "With a name alone, what earlier calls of f left is shown, and nothing is run."
 
 COMMANDS: Final[tuple[Command, ...]] = (
-    Command("graph", _LOOK, "%graph [--lines] f", "the graph that f was compiled to", "function", "inspection.graph",
-            _TARGET + " With --lines each node tells its place in the author's file.",
-            ("%graph f", "%graph --lines f", "%graph m.forward", "%graph torch.ones(2) + 1")),
+    Command("graph", _LOOK, "%graph [--no-lines] [--full] f", "the graph that f was compiled to", "function",
+            "inspection.graph",
+            _TARGET + " Each node has its place in the author's file beside it, but with --no-lines; with --full "
+            "classes have their full names.",
+            ("%graph f", "%graph --no-lines --full f", "%graph m.forward", "%graph torch.ones(2) + 1")),
     Command("modules", _LOOK, "%modules m [depth]", "the modules inside a module, with parameters and sizes", "name",
             "overview.modules", "Without a depth, as deep as a page has room for.", ("%modules m", "%modules m 3")),
     Command("passes", _LOOK, "%passes f [pass ...]", "what each optimization pass changes in the graph", "function",
@@ -155,8 +157,8 @@ COMMANDS: Final[tuple[Command, ...]] = (
             ("%code f",)),
     Command("tree", _LOOK, "%tree f", "the syntax tree", "function", "inspection.tree", _TARGET, ("%tree f",
             "%tree x + 1")),
-    Command("instructions", _LOOK, "%instructions f", "what the interpreter runs: registers, operations, moves",
-            "function",
+    Command("instructions", _LOOK, "%instructions [--no-lines] f",
+            "what the interpreter runs: registers, operations, moves", "function",
             "inspection.instructions", _TARGET, ("%instructions f",)),
     Command("kernels", _LOOK, "%kernels f(x) [--target arch] [form]",
             "run, and show the kernels that ran, and why the rest has none", "expression", "kernels.kernels",
@@ -168,8 +170,13 @@ COMMANDS: Final[tuple[Command, ...]] = (
             "expression", "explaining.story", _KEPT, ("%explain f(x, x)", "%explain f")),
     Command("plan", _LOOK, "%plan f(x)", "a row for each plan: for what, why it was made, guards, kernels, hits, cost",
             "expression", "explaining.plans", _KEPT, ("%plan f(x, x)", "%plan f")),
-    Command("profile", _LOOK, "%profile f(x)", "what each value was: dtype, sizes, and which of them vary",
-            "expression", "learning.profile", _KEPT, ("%profile f(x, x)", "%profile f")),
+    Command("profile", _WATCH, "%profile [--types] f(x)",
+            "where time and memory go: by module, by line, by node; or what types values had",
+            "expression", "costs.profile",
+            "The plan runs as calls run it, kernels included, a few times, and the fastest counts; one more run tells "
+            "the memory. With --types it shows what each value was: dtype, sizes, and which of them vary; with a name "
+            "alone, so of earlier calls, and nothing is run.",
+            ("%profile f(x, x)", "%profile --types f(x, x)", "%profile f")),
     Command("guards", _LOOK, "%guards f(x)", "which values plans check, why, and which checks failed",
             "expression", "learning.guards", _KEPT, ("%guards f(x, x)", "%guards f")),
     Command("autodiff", _LOOK, "%autodiff f(x)", "what is differentiated together, and why the rest is not",
@@ -183,8 +190,10 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("trace", _WATCH, "%trace [option ...] f(x)",
             "run, and show every instruction with the values it read and wrote", "expression", "observing.trace",
             "Options choose instructions: --value h (that read or compute a variable), --op relu, --line 12, "
-            "--module layer1, --last 50, --first-nan (up to where NaN appears).",
-            ("%trace f(x, x)", "%trace --value h f(x, x)", "%trace --last 20 f(x, x)")),
+            "--module layer1, --last 50, --first-nan (up to where NaN appears). With --plan the graphs of plans run, "
+            "once the call has run as it does otherwise, and it is told which kernels stand for what. --no-lines "
+            "leaves out the places.",
+            ("%trace f(x, x)", "%trace --value h f(x, x)", "%trace --last 20 f(x, x)", "%trace --plan f(x, x)")),
     Command("tap", _WATCH, "%tap m pattern ... -- call", "what comes out of the parts of a module during a call",
             "place", "tapping.tap",
             "Patterns are paths of submodules (encoder.*), their variables (decoder:h) or lines of a file "

@@ -16,6 +16,7 @@ from engine.executor.debugging import stops
 from engine.executor.debugging.debugger import Debugger, FrameView, Stop
 from engine.executor.debugging.evaluating import Watch
 from engine.frontend.compilation.entries import ENTRY
+from engine.ir.graph import Value
 from engine.lang.errors import did_you_mean
 from engine.lang.records import dataclass
 from tsrepl.session.failures import UsageError, error_replies
@@ -331,11 +332,14 @@ def _registers(dialogue: DebugDialogue, argument: str) -> Answer:
     view = dialogue.debugger.frame
     code, registers = view.frame.code, view.frame.registers
     rows = [
-        (str(at), f"%{value.debug_name}" if value is not None else "", str(value.type) if value is not None else "",
-         summary(registers[at]))
+        (str(at), *_described_value(value), summary(registers[at]))
         for at, value in enumerate(code.values) if registers[at] is not None
     ]  # fmt: skip
     yield _table("registers", (">", "value", "type", "holds"), rows)
+
+
+def _described_value(value: Value | None) -> tuple[str, str]:
+    return ("", "") if value is None else (f"%{value.debug_name}", without_scopes(str(value.type)))
 
 
 def _instructions(dialogue: DebugDialogue, argument: str) -> Answer:
@@ -355,7 +359,7 @@ def _print(dialogue: DebugDialogue, text: str) -> Answer:
 
 def _type(dialogue: DebugDialogue, text: str) -> Answer:
     statements = dialogue.debugger.evaluator.compile(text, dialogue.debugger.frame.frame)
-    yield TextReply(str(statements.type) if statements.type is not None else "no value")
+    yield TextReply(without_scopes(str(statements.type)) if statements.type is not None else "no value")
 
 
 def _display(dialogue: DebugDialogue, text: str) -> Answer:

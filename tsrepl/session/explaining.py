@@ -23,6 +23,7 @@ from engine.executor.plans.history import PassRun
 from engine.lang.counts import byte_size, counted, duration, some_of
 from tsrepl.session.called import Called, called, check_has_run, compiled_at_once, group_name
 from tsrepl.session.learning import failure_rows, short_kind
+from tsrepl.session.modules import without_scopes
 from tsrepl.session.places import Places
 from tsrepl.session.plan_replies import (
     AutodiffReply,
@@ -249,7 +250,8 @@ def _differentiable(group: DifferentiableExplanation, places: Places) -> Differe
 def _split(split: SplitExplanation) -> SplitRow:
     captured = (CapturedRow(each.value, each.type, each.bytes, each.is_argument) for each in split.captured)
     return SplitRow(
-        split.arguments, split.required, str(split.forward), tuple(map(str, split.backwards)), tuple(captured),
+        split.arguments, split.required, without_scopes(str(split.forward)),
+        tuple(without_scopes(str(each)) for each in split.backwards), tuple(captured),
         _runs(split.forward_plans, "has not run yet"), _runs(split.backward_plans, "no backward pass came here yet"),
     )  # fmt: skip
 

@@ -150,7 +150,7 @@ def _execution_error(error: ExecutionError) -> ErrorReply:
 
 def _place(frame: CallFrame, prefix: str = "") -> CallPlace:
     range = frame.range.original()
-    return CallPlace(prefix + location_text(range, frame.function), range.excerpt())
+    return CallPlace(prefix + location_text(range, frame.inside), range.excerpt())
 
 
 def _file_error(error: OSError) -> ErrorReply:

@@ -5,7 +5,7 @@ In: the name of a function or method, or an expression.  Out: replies.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -13,8 +13,9 @@ from engine.aten.dispatch import table
 from engine.executor.plans.executor import code_of
 from engine.executor.plans.explanation import explain
 from engine.executor.plans.history import PassRun
+from engine.executor.plans.source_lines import line_of
 from engine.ir.clone import copy_graph
-from engine.ir.printer import graph_text
+from engine.ir.printer import graph_lines
 from engine.ir.unit import Function
 from engine.lang.errors import did_you_mean
 from engine.passes.pipeline import ALIASES, OPTIMIZE, PIPELINES, PassEvent, run_pipeline
@@ -25,6 +26,7 @@ from tsrepl.session.called import called, compiled_at_once
 from tsrepl.session.failures import UsageError
 from tsrepl.session.instruction_rows import instruction_rows
 from tsrepl.session.modules import without_scopes
+from tsrepl.session.places import Places
 from tsrepl.session.replies import (
     CodeReply,
     GraphReply,
@@ -53,9 +55,21 @@ _TOO_LONG: Final = "# a graph too long to be kept"
 
 
 def graph(workspace: Workspace, argument: str) -> Iterable[Reply]:
-    """`%graph [--lines] f`."""
-    name = argument.removeprefix(_LINES).strip()
-    yield graph_reply(name, workspace.target(name), with_lines=argument.startswith(_LINES))
+    """`%graph [--full] [--no-lines] f`."""
+    name, flags = flags_of(argument, "graph", (_FULL, _NO_LINES))
+    yield graph_reply(name, workspace.target(name), with_lines=_NO_LINES not in flags, is_full=_FULL in flags)
+
+
+def flags_of(argument: str, command: str, known: Sequence[str]) -> tuple[str, set[str]]:
+    """The argument without the flags in front of it, and these.  Raises UsageError."""
+    found = set[str]()
+    while argument.startswith("--"):
+        flag, _, argument = argument.partition(" ")
+        if flag not in known:
+            raise UsageError(f"%{command} has no option {flag}", hints=(f"it has {', '.join(known)}",))
+        found.add(flag)
+        argument = argument.strip()
+    return argument, found
 
 
 def passes(workspace: Workspace, argument: str) -> Iterable[Reply]:
@@ -109,8 +123,9 @@ def tree(workspace: Workspace, argument: str) -> Iterable[Reply]:
 
 
 def instructions(workspace: Workspace, argument: str) -> Iterable[Reply]:
-    """`%instructions f`."""
-    yield ListingReply(argument, instruction_rows(code_of(workspace.target(argument))))
+    """`%instructions [--no-lines] f`."""
+    name, flags = flags_of(argument, "instructions", (_NO_LINES,))
+    yield ListingReply(name, instruction_rows(code_of(workspace.target(name)), with_lines=_NO_LINES not in flags))
 
 
 def schema(workspace: Workspace, argument: str) -> Iterable[Reply]:
@@ -130,17 +145,24 @@ def signature(function: Function) -> str:
     schema = function.schema
     if is_method(function):
         schema = replace(schema, arguments=schema.arguments[1:], _index={})
-    return str(schema)
+    return without_scopes(str(schema))
 
 
-_LINES: Final = "--lines"
+_NO_LINES: Final = "--no-lines"
+_FULL: Final = "--full"
 
 
-def graph_reply(title: str, function: Function, *, with_lines: bool = False) -> GraphReply:
-    """The graph's canonical text, with the place of each node in the author's file behind it if that is wanted."""
+def graph_reply(title: str, function: Function, *, with_lines: bool = False, is_full: bool = True) -> GraphReply:
+    """The graph's canonical text, with each node's place in the author's file beside it if that is wanted; the names of
+    classes have their modules in front if it `is_full`."""
     if not with_lines:
-        return GraphReply(title, str(function.graph))
-    return GraphReply(title, without_scopes(graph_text(function.graph, source_comments=True)))
+        text = str(function.graph)
+        return GraphReply(title, text if is_full else without_scopes(text))
+    lines = [*graph_lines(function.graph)]
+    places = Places(line_of(node.range) for _, node in lines if node is not None)
+    text = "\n".join(text for text, _ in lines)
+    beside = tuple(places.text(line_of(node.range)) if node is not None else "" for _, node in lines)
+    return GraphReply(title, text if is_full else without_scopes(text), beside)
 
 
 def passes_reply(title: str, function: Function, names: Iterable[str]) -> PassesReply:

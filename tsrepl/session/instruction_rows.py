@@ -9,24 +9,28 @@ from __future__ import annotations
 from typing import Any, Final
 
 from engine.executor.bytecode.code import Code
-from engine.executor.bytecode.instructions import CONSTANT, Instruction
+from engine.executor.bytecode.instructions import CONSTANT, DROP, Instruction
 from engine.executor.plans.source_lines import line_of
 from engine.ir.constants import constant_value
 from engine.ir.graph import Node
 from engine.ir.unit import Function
+from tsrepl.session.modules import without_scopes
 from tsrepl.session.places import Places
 from tsrepl.session.replies import InstructionRow
 from tsrepl.session.values import summary
 
-_NAMED: Final = ("prim::GetAttr", "prim::SetAttr", "prim::CallMethod")
+_ATTRIBUTE: Final = ("prim::GetAttr", "prim::SetAttr", "prim::CallMethod")
+_OF_TYPE: Final = ("prim::CreateObject", "prim::unchecked_cast", "prim::NamedTupleConstruct")
 
 
-def instruction_rows(code: Code) -> tuple[InstructionRow, ...]:
-    """All instructions of a code."""
+def instruction_rows(code: Code, *, with_lines: bool = True) -> tuple[InstructionRow, ...]:
+    """All instructions of a code, with their places if that is wanted."""
     lines = [line_of(each.range) for each in code.instructions]
     places = Places(lines)
     return tuple(
-        InstructionRow(at, instruction_text(code, each), variables_of(code, each), places.text(line))
+        InstructionRow(
+            at, instruction_text(code, each), variables_of(code, each), places.text(line) if with_lines else ""
+        )
         for at, (each, line) in enumerate(zip(code.instructions, lines, strict=True))
     )
 
@@ -42,10 +46,15 @@ def _about(code: Code, instruction: Instruction) -> str:
     node = instruction.node
     if instruction.opcode == CONSTANT:
         return summary(code.constants[instruction.operand])
-    if node is None:
+    if node is None or instruction.opcode == DROP:
         return ""
-    if node.kind in _NAMED:
-        return str(node.attr("name"))
+    if node.kind in _ATTRIBUTE:
+        name = str(node.attr("name"))
+        return name if name.isidentifier() else repr(name)  # `0` would be taken for a register
+    if node.kind in _OF_TYPE:
+        return without_scopes(node.output.type.annotation_str)
+    if node.kind == "prim::isinstance":
+        return without_scopes(", ".join(type.annotation_str for type in node.attr("types")))
     return _callee(node) if node.kind == "prim::CallFunction" else ""
 
 

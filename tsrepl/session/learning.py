@@ -1,4 +1,4 @@
-"""`%profile` and `%guards`: what runs have shown of values, and what plans check because of that.
+"""`%profile --types` and `%guards`: what runs have shown of values, and what plans check because of that.
 
 In: a function that was called before, or an expression that calls some.  Out: a `ProfileReply` or a `GuardsReply`.
 What is shown is what the functions' plans keep; expressions run once to be profiled, and then for a plan.
@@ -41,11 +41,11 @@ _HANDED_ON: Final = "prim::Return"
 _NO_PLAN: Final = "the next call makes a plan"
 _NAMESPACE: Final = re.compile(r"\b(aten|prim)::")
 
-# -- %profile
+# -- %profile --types
 
 
-def profile(workspace: Workspace, argument: str) -> Iterable[Reply]:
-    """`%profile f` or `%profile f(x)`."""
+def types(workspace: Workspace, argument: str) -> Iterable[Reply]:
+    """`%profile --types f(x)`, or `%profile f`: what each value was in the runs that were profiled."""
     target = called(workspace, argument)
     before = {function: _runs(function) for function in target.functions if target.call is not None}
     if target.call is not None:
@@ -61,7 +61,7 @@ def profile(workspace: Workspace, argument: str) -> Iterable[Reply]:
     )
     if not rows:
         raise UsageError(
-            f"no run of {argument} was profiled", hints=(f"write %profile {example_call(target)} for that",)
+            f"no run of {argument} was profiled", hints=(f"write %profile --types {example_call(target)} for that",)
         )
     yield ProfileReply(argument, rows)
     yield TextReply(f"%guards {argument} shows what plans check because of this")

@@ -59,7 +59,7 @@ def short_name(type: ClassType) -> str:
     return type.name
 
 
-_QUALIFIED: Final = re.compile(r"__torch__\.(?:\w+\.)*(\w+)")
+_QUALIFIED: Final = re.compile(r"(?<![/\w])__torch__\.(?:\w+\.)*(\w+)")
 
 
 def without_scopes(text: str) -> str:
@@ -68,7 +68,7 @@ def without_scopes(text: str) -> str:
 
 
 def _slot(attribute: ClassAttribute, value: Any) -> SlotRow:
-    name, kind, type = attribute.name, attribute.kind, str(attribute.type)
+    name, kind, type = attribute.name, attribute.kind, without_scopes(str(attribute.type))
     if not isinstance(value, Tensor):
         return SlotRow(name, kind, type, text=summary(value))
     count = 1

@@ -9,25 +9,31 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from time import perf_counter
 from typing import Any, Final
 
 import numpy as np
 
+from engine.aten.values.submodules import joined
 from engine.aten.values.tensor import Tensor
 from engine.executor.bytecode.code import Code
 from engine.executor.bytecode.instructions import CALL, CONSTANT, DROP, ENTER, EXIT, LOAD, RETURN, Instruction
-from engine.executor.debugging.places import ModulePaths
+from engine.executor.bytecode.operations import CALLEES
+from engine.executor.debugging.places import ModulePaths, ModuleStack
 from engine.executor.debugging.stops import names_of
 from engine.executor.interpreter.interpreter import Frame, InterpreterState
-from engine.executor.plans.executor import code_of
+from engine.executor.plans.executor import code_of, executor_of
+from engine.executor.plans.plan import ExecutionPlan
 from engine.executor.plans.source_lines import line_of
 from engine.frontend.compilation.entries import ENTRY
+from engine.ir.graph import Graph
 from engine.ir.unit import Function
 from engine.lang.records import dataclass
 from engine.passes.pipeline import ALIASES, OPTIMIZE, PIPELINES, names
 from engine.torch.jit.probing.bisection import bisect as find_culprit
+from tsrepl.session.called import compiled_at_once
+from tsrepl.session.costs import group_of, tier_row
 from tsrepl.session.failures import UsageError
 from tsrepl.session.instruction_rows import instruction_text
 from tsrepl.session.places import full_place
@@ -49,7 +55,8 @@ class TraceFilter:
     """The instructions of a trace that are shown: those that all that is given applies to.
 
     `value` is a variable that the instruction reads or computes, `op` an operator, `module` a path, `line` a line,
-    `last` how many of the last ones, `first_nan` the first that computes one and what led there.
+    `last` how many of the last ones, `first_nan` the first that computes one and what led there.  With `plan` the
+    graphs of plans run; `no_lines` leaves out the places.
     """
 
     value: str = ""
@@ -58,20 +65,22 @@ class TraceFilter:
     line: int = 0
     last: int = 0
     first_nan: bool = False
+    plan: bool = False
+    no_lines: bool = False
 
     @property
     def text(self) -> str:
         given = [("variable", self.value), ("operator", self.op), ("module", self.module), ("line", self.line)]
         return ", ".join(f"{name} {value}" for name, value in given if value)
 
-    def shows(self, frame: Frame, instruction: Instruction, paths: ModulePaths) -> bool:
-        """True for an instruction that is to be shown."""
+    def shows(self, code: Code, instruction: Instruction, module: str) -> bool:
+        """True for an instruction that is to be shown, of a call that works for this module."""
         node = instruction.node
         range = line_of(instruction.range)
         return (
-            (not self.value or self.value in _names(frame.code, (*instruction.inputs, *instruction.outputs)))
+            (not self.value or self.value in _names(code, (*instruction.inputs, *instruction.outputs)))
             and (not self.op or (node is not None and self.op in (node.kind, node.kind.partition("::")[2])))
-            and (self.module is None or (paths.of(frame) or "").startswith(self.module))
+            and (not self.module or f"{module}.".startswith(f"{self.module}."))
             and (not self.line or (range is not None and range.number == self.line))
         )
 
@@ -84,6 +93,7 @@ def _names(code: Code, registers: Iterable[int]) -> set[str]:
 _OPTIONS: Final[dict[str, Callable[[str], Any]]] = {
     "value": str, "op": str, "module": str, "line": int, "last": int,
 }  # fmt: skip
+_FLAGS: Final = ("first-nan", "plan", "no-lines")
 
 
 def _filter(argument: str) -> tuple[TraceFilter, str]:
@@ -91,11 +101,12 @@ def _filter(argument: str) -> tuple[TraceFilter, str]:
     chosen = TraceFilter()
     while argument.startswith("--"):
         word, _, rest = argument[2:].partition(" ")
-        if word == "first-nan":
-            chosen, argument = replace(chosen, first_nan=True), rest.strip()
+        if word in _FLAGS:
+            flag: dict[str, Any] = {word.replace("-", "_"): True}
+            chosen, argument = replace(chosen, **flag), rest.strip()
             continue
         if word not in _OPTIONS:
-            known = ", ".join(f"--{each}" for each in (*_OPTIONS, "first-nan"))
+            known = ", ".join(f"--{each}" for each in (*_OPTIONS, *_FLAGS))
             raise UsageError(f"%trace has no option --{word}", hints=(f"it has {known}",))
         value, _, argument = rest.strip().partition(" ")
         try:
@@ -110,17 +121,24 @@ def trace(workspace: Workspace, argument: str) -> Iterable[Reply]:
     """`%trace [options] f(x)`."""
     chosen, expression = _filter(argument)
     function, arguments = workspace.compile_expression(expression)
+    if chosen.plan:
+        function.inlines = not any(node.kind in CALLEES for node in function.graph.all_nodes())
+        with compiled_at_once():
+            workspace.run(function, arguments)
+            yield trace_reply(expression, function, arguments, chosen)
+        return
     yield trace_reply(expression, function, arguments, chosen)
 
 
 def trace_reply(title: str, function: Function, arguments: Sequence[Any], chosen: TraceFilter | None = None) -> Reply:
     """Run the function step by step.  Raises ExecutionError."""
     chosen = chosen or TraceFilter()
-    code = code_of(function)
+    codes = _Codes(chosen.plan)
+    code = codes.of(function, arguments)
     is_call = function.name.startswith(ENTRY) and all(each.opcode in _CALLING for each in code.instructions)
-    state = InterpreterState(code)
+    state = InterpreterState(code, code_of=codes.of)
     state.start(*arguments)
-    paths = ModulePaths(arguments)
+    modules = ModuleStack(ModulePaths(arguments))
     half = MOST_ROWS // 2
     head: list[TraceRow] = []
     tail: deque[TraceRow] = deque(maxlen=chosen.last or half)
@@ -128,18 +146,59 @@ def trace_reply(title: str, function: Function, arguments: Sequence[Any], chosen
     while going and not is_nan:
         depth, frame, pc = len(state.frames) - 1 - is_call, state.frame, state.frame.pc
         instruction = frame.instruction
-        if depth < 0 or not chosen.shows(frame, instruction, paths):
+        module = _module(modules.of(state.frames), instruction)
+        if depth < 0 or not chosen.shows(frame.code, instruction, module):
             going = state.step()
             continue
         total += 1
         reads = _registers(frame, instruction.inputs)
         going = state.step()
-        row = _row(frame, depth, pc, reads)
+        row = replace(_row(frame, depth, pc, reads), module=module, kernel=codes.kernels.get(frame.code.graph, ""))
+        row = replace(row, place="") if chosen.no_lines else row
         (tail if chosen.last or len(head) >= half else head).append(row)
         is_nan = chosen.first_nan and _has_nan(frame, instruction)
     rows = (*head, *tail)
     result = "the trace ends where NaN appeared first" if is_nan else summary(state.result)
-    return TraceReply(title, rows, result, total - len(rows), len(head), chosen.text)
+    return TraceReply(title, rows, result, total - len(rows), len(head), chosen.text, tuple(codes.tiers))
+
+
+def _module(module: str, instruction: Instruction) -> str:
+    """The module for which an instruction works, of a call that works for `module`: calls may be inlined there."""
+    node = instruction.node
+    return module if node is None else joined(module, *(call.module for call in node.inlined_from))
+
+
+@dataclass(eq=False, slots=True)
+class _Codes:
+    """The codes of the calls of a trace: of the functions, or with `follows_plans` of their plans.
+
+    `tiers` are the plans that were come to, with what runs of them; `kernels` are the names of those that stand for a
+    graph inside a plan.
+    """
+
+    follows_plans: bool
+    tiers: list[tuple[str, str]] = field(default_factory=list)
+    kernels: dict[Graph, str] = field(default_factory=dict)
+    known: dict[Graph, Code] = field(default_factory=dict)
+
+    def of(self, function: Function, arguments: Sequence[Any]) -> Code:
+        if not self.follows_plans:
+            return code_of(function)
+        graph = function.graph
+        if graph not in self.kernels and function.inlines:
+            plan = executor_of(function).plan_for(arguments)
+            graph = plan.graph
+            if graph not in self.known:
+                self._note(plan)
+        elif graph not in self.kernels:
+            return code_of(function)
+        return self.known.setdefault(graph, Code(graph, function.name))
+
+    def _note(self, plan: ExecutionPlan) -> None:
+        self.tiers.append(tier_row(plan))
+        for node in plan.graph.all_nodes():
+            if node.has_attribute("Subgraph") and (name := group_of(plan, node)):
+                self.kernels[node.attr("Subgraph")] = name
 
 
 def _has_nan(frame: Frame, instruction: Instruction) -> bool:
@@ -150,7 +209,9 @@ def _has_nan(frame: Frame, instruction: Instruction) -> bool:
 
 def _row(frame: Frame, depth: int, pc: int, reads: tuple[tuple[str, str], ...]) -> TraceRow:
     instruction = frame.code.instructions[pc]
-    name = names_of(frame.code)[-1] if not frame.code.name.startswith(ENTRY) else ""
+    node = instruction.node
+    name = "" if frame.code.name.startswith(ENTRY) else names_of(frame.code)[-1]
+    name = node.inlined_from[-1].function if node is not None and node.inlined_from else name
     text = instruction_text(frame.code, instruction)
     return TraceRow(depth, name, pc, text, reads, _writes(frame, instruction), full_place(line_of(instruction.range)))
 

@@ -63,8 +63,25 @@ def full_place(line: SourceLine | None) -> str:
         return ""
     if _OF_THE_ENGINE.fullmatch(line.file):
         return line.file.strip("<>").replace("aten::", "")
+    if is_generated(line):
+        return f"{shortened(line.file)}:{line.number}"
     name = PurePath(line.file).name.strip("<>") if line.file != "<string>" else ""
     return f"{name}:{line.number}" if name else f"line {line.number}"
+
+
+def is_generated(line: SourceLine) -> bool:
+    """True for a line of the text that an archive was saved with, which its author did not write."""
+    return line.file.startswith(_CODE)
+
+
+_CODE: Final = "code/"
+"""The folder of an archive's text, which tells `code/__torch__/model.py` from the author's `model.py`."""
+
+
+def shortened(file: str) -> str:
+    """`code/…/model.py` for `code/__torch__/nets/model.py`, `code/…/mangle_3.py` for `…/___torch_mangle_3.py`."""
+    first, *folders, name = PurePath(file).parts
+    return "/".join([first, *(["…"] if folders else []), name.removeprefix("___torch_")])
 
 
 def by_line(items: Iterable[P]) -> list[tuple[SourceLine | None, Sequence[P]]]:

@@ -161,6 +161,43 @@ class AutodiffReply:
 
 
 @dataclass(frozen=True, slots=True)
+class CostRow:
+    """A part of a call: a node, a line or a module, by `name`, with its `text`, or its `place` in the program.
+
+    `seconds` are its own, `total` those of the modules inside it, too; `allocated` is in bytes, `how` says what ran.
+    """
+
+    name: str
+    seconds: float
+    total: float
+    count: int
+    allocated: int
+    text: str = ""
+    place: str = ""
+    how: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CostReply:
+    """The time and memory of a call: by module, by line, and by node, the most expensive ones of these.
+
+    `seconds` is the fastest of some `runs`, `peak` the most bytes at once in one more, `tiers` says what ran of each
+    function; `left_out` nodes took `left_seconds`.
+    """
+
+    title: str
+    seconds: float
+    runs: int
+    peak: int
+    tiers: tuple[tuple[str, str], ...]
+    modules: tuple[CostRow, ...]
+    lines: tuple[CostRow, ...]
+    nodes: tuple[CostRow, ...]
+    left_out: int
+    left_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class StoryPlan:
     """A plan in a few words: facts, as (label, text), in the order in which they came about."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from engine.lang.records import dataclass
-from tsrepl.session.plan_replies import AutodiffReply, ExplainReply, GuardsReply, ProfileReply
+from tsrepl.session.plan_replies import AutodiffReply, CostReply, ExplainReply, GuardsReply, ProfileReply
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +45,11 @@ class DefinitionReply:
 
 @dataclass(frozen=True, slots=True)
 class GraphReply:
-    """A graph's canonical text."""
+    """A graph's canonical text, and the place of each of its lines, if they are wanted."""
 
     title: str
     text: str
+    places: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +197,8 @@ class GpuKernelsReply:
 
 @dataclass(frozen=True, slots=True)
 class TraceRow:
-    """One executed instruction: `reads` and `writes` are (register or variable, value) in order."""
+    """One executed instruction: `reads` and `writes` are (register or variable, value) in order; `module` is the path
+    of the module that the function works for, `kernel` the kernel that stands for the instruction when nobody looks."""
 
     depth: int
     function: str
@@ -205,13 +207,15 @@ class TraceRow:
     reads: tuple[tuple[str, str], ...]
     writes: tuple[tuple[str, str], ...]
     place: str = ""
+    module: str = ""
+    kernel: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class TraceReply:
     """The interpreter's trace, instruction by instruction; `left_out` were not kept, behind the first `head` rows.
 
-    `note` says what the rows were chosen by.
+    `note` says what the rows were chosen by, `tiers` what runs of each function when nobody looks.
     """
 
     title: str
@@ -220,6 +224,7 @@ class TraceReply:
     left_out: int = 0
     head: int = 0
     note: str = ""
+    tiers: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -472,6 +477,7 @@ Reply = (
     | ListingReply
     | KernelsReply
     | GpuKernelsReply
+    | CostReply
     | ProfileReply
     | GuardsReply
     | AutodiffReply

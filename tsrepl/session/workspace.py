@@ -27,7 +27,7 @@ from engine.lang.types import NONE, ClassType, OptionalType, TupleType, Type
 from tsrepl.session.definitions import Definitions, failed_definitions, name_of, without_users_of
 from tsrepl.session.entries import Entry, split_entries
 from tsrepl.session.failures import SessionError, UsageError, caution_replies, error_replies
-from tsrepl.session.modules import module_node, short_name
+from tsrepl.session.modules import module_node, short_name, without_scopes
 from tsrepl.session.names import PromptResolver
 from tsrepl.session.numbered import name_of_number
 from tsrepl.session.replies import Binding, ModuleReply, Reply, SchemaReply, TextReply, ValueReply
@@ -232,7 +232,7 @@ class Workspace:
         if _is_module(value):
             return ModuleReply(short_name(value.type), module_node(short_name(value.type), value))
         facts = tensor_facts(value) if isinstance(value, Tensor) else ""
-        return ValueReply(value, str(type), value_text(value, type), facts, LAST)
+        return ValueReply(value, without_scopes(str(type)), value_text(value, type), facts, LAST)
 
     # -- names
 

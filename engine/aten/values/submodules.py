@@ -22,8 +22,9 @@ def is_module(value: object) -> bool:
     return isinstance(value, Object) and value.type.is_module
 
 
-def joined(path: str, name: str) -> str:
-    return f"{path}.{name}" if path else name
+def joined(*names: str) -> str:
+    """The names, and paths, as one path; "" stands for no step."""
+    return ".".join(filter(None, names))
 
 
 def children_of(module: Object) -> list[tuple[str, Object]]:

@@ -7,8 +7,11 @@ program's own `raise` or `assert`) that tells the TorchScript stack, calls that 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Final, NamedTuple, TypeVar
 
+from engine.aten.values.submodules import joined
+from engine.ir.facts.program_text import called_module
 from engine.ir.graph import Node
 from engine.lang.errors import CallFrame, EngineError, Error, ExecutionDtypeError, ExecutionError
 
@@ -39,9 +42,12 @@ class CallSite(NamedTuple):
 def execution_error(error: Exception, calls: Iterable[CallSite]) -> ExecutionError:
     """The error as users see it; `calls` are the calls under way, outermost first."""
     calls = list(calls)
-    frames = tuple(frame for call in _shortened(calls) for frame in _frames(call))
-    if isinstance(error, ExecutionError):
-        frames = tuple(_shortened([*frames, *error.frames])) if error.frames else frames
+    *modules, inside = _modules(calls)
+    placed = _shortened([*zip(calls, modules, strict=True)])
+    frames = tuple(frame for call, module in placed for frame in _frames(call, module))
+    if isinstance(error, ExecutionError) and error.frames:
+        inner = (replace(each, module=joined(inside, each.module)) for each in error.frames)
+        frames = tuple(_shortened([*frames, *inner]))
     range = frames[-1].range if frames else None
     if isinstance(error, Error):
         return Error(error.message, range, python_class=error.python_class, frames=frames)
@@ -69,15 +75,27 @@ def _message(error: Exception, calls: list[CallSite]) -> str:
     return (f"{type(error).__name__}: {text}" if isinstance(error, KeyError) else text) + where
 
 
-def _frames(call: CallSite) -> Iterator[CallFrame]:
-    return frames_of_node(call.node, call.function) if call.node else iter(())
+def _modules(calls: Iterable[CallSite]) -> list[str]:
+    """For each call the path of the module that it is in, then that of what the last one calls."""
+    paths = [""]
+    for call in calls:
+        here = paths[-1]
+        if call.node is not None:
+            here = joined(joined(here, *(each.module for each in call.node.inlined_from)), called_module(call.node))
+        paths.append(here)
+    return paths
 
 
-def frames_of_node(node: Node, function: str) -> Iterator[CallFrame]:
-    """The node's place in `function`, and before it the calls through which it was inlined, outermost first."""
+def _frames(call: CallSite, module: str) -> Iterator[CallFrame]:
+    return frames_of_node(call.node, call.function, module) if call.node else iter(())
+
+
+def frames_of_node(node: Node, function: str, module: str = "") -> Iterator[CallFrame]:
+    """The node's place in `function`, and before it the calls through which it was inlined, outermost first; `module`
+    is the path of the module that the function is a method of."""
     for inlined in node.inlined_from:
         if inlined.range:
-            yield CallFrame(function, inlined.range.original())
-        function = inlined.function
+            yield CallFrame(function, inlined.range.original(), module)
+        function, module = inlined.function, joined(module, inlined.module)
     if node.range:
-        yield CallFrame(function, node.range.original())
+        yield CallFrame(function, node.range.original(), module)

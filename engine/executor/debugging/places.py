@@ -173,3 +173,22 @@ class ModulePaths:
 
     def known(self) -> list[str]:
         return [*self._paths.values()]
+
+
+class ModuleStack:
+    """The modules for which the calls of a run work: those whose methods they are, and those of the callers of
+    functions.  Asked at each instruction, it knows a call's module also when the register that had it is empty."""
+
+    def __init__(self, paths: ModulePaths) -> None:
+        self._paths = paths
+        self._stack: list[tuple[Frame, str]] = []
+
+    def of(self, frames: Sequence[Frame]) -> str:
+        """The path of the module for which the innermost of these calls works, "" for none."""
+        stack = self._stack
+        known = next((at for at, (a, (b, _)) in enumerate(zip(frames, stack, strict=False)) if a is not b), len(stack))
+        del stack[min(known, len(frames)) :]
+        for frame in frames[len(stack) :]:
+            found = self._paths.of(frame)
+            stack.append((frame, found if found is not None else stack[-1][1] if stack else ""))
+        return stack[-1][1]

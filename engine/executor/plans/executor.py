@@ -66,7 +66,7 @@ class GraphExecutor:
     """
 
     __slots__ = (
-        "_anywhere", "_calls", "_code", "_direct", "_dropped", "_is_begun", "_lookups", "_making", "_passing",
+        "_anywhere", "_calls", "_code", "_direct", "_dropped", "_is_begun", "_lookups", "_made", "_making", "_passing",
         "_recent", "_settled", "boundary", "cache", "function", "graph", "profiled", "reader",
     )  # fmt: skip
 
@@ -88,6 +88,7 @@ class GraphExecutor:
         self._dropped = PlanCounts()
         self._passing: ExecutionPlan | None = None
         self._making: dict[Key, ExecutionPlan] = {}
+        self._made: set[Key] = set()
         self._calls = itertools.count()
         self._lookups = 0
         self._settled = 0
@@ -189,11 +190,12 @@ class GraphExecutor:
 
     def _look_up(self, key: Key) -> ExecutionPlan:
         self.settle(under_way=1)
-        before, is_first, self._is_begun = self._recent[1], not self._is_begun, True
+        before, is_first, self._is_begun = self._recent[1] or self._passing, not self._is_begun, True
         if is_first and self._may_run_before_plan() and runs_before_plan(self.graph, once=not self.function.inlines):
             self._lookups += 1
             spec = self.reader.spec(key)
-            return ExecutionPlan(self.function.name, spec, self.graph, reason="a first call", _code=self.code)
+            plan = ExecutionPlan(self.function.name, spec, self.graph, reason="a first call", _code=self.code)
+            return self._pass(plan)
         if self.function.inlines and self._may_be_profiled(key):
             profiling = self.profiled.profiling_plan(key, self.cache.has(key))
             if profiling is not None:
@@ -205,10 +207,19 @@ class GraphExecutor:
         self._recent, self._passing = (key, plan), None
         if not hit:
             self._settled += 1  # the call that made a plan is none that found one
-            plan.occasion = "first call" if before is None else plan.spec.difference(before.spec) or "evicted"
+        if not plan.occasion:
+            plan.occasion = self._occasion(key, plan, before)
         if SWITCHES.listeners:
             tell(PlanLookup(self.function.name, plan.spec, hit, "" if hit else plan.occasion))
         return plan
+
+    def _occasion(self, key: Key, plan: ExecutionPlan, before: ExecutionPlan | None) -> str:
+        """The reason why a call made its plan: the first of its kind, the difference from the call before, or what
+        became of the plan that there was."""
+        if key in self._made:
+            return "profiled anew" if plan.record is not None else "evicted"
+        self._made.add(key)
+        return (before is not None and plan.spec.difference(before.spec)) or "first call"
 
     def _pass(self, plan: ExecutionPlan) -> ExecutionPlan:
         """A plan that is not kept, for one call."""

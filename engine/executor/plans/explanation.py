@@ -9,7 +9,7 @@ they are asked for.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -242,11 +242,14 @@ def _why_no_groups(plan: ExecutionPlan) -> str:
 def _group(group: FusedGroup, compiler: Compiler) -> GroupExplanation:
     kernels = tuple(_kernel(each, group, compiler) for each in group.kernels)
     failures = tuple(group.failures)
-    return GroupExplanation(group.name, _lines(group.graph), str(group.graph), kernels, group.fallbacks, failures)
+    return GroupExplanation(
+        group.name, lines_of(group.graph.nodes()), str(group.graph), kernels, group.fallbacks, failures
+    )
 
 
-def _lines(graph: Graph) -> tuple[SourceLine, ...]:
-    lines = dict.fromkeys(line for node in graph.nodes() if (line := _line(node)) is not None)
+def lines_of(nodes: Iterable[Node]) -> tuple[SourceLine, ...]:
+    """The lines of the program that the nodes are from."""
+    lines = dict.fromkeys(line for node in nodes if (line := line_of_node(node)) is not None)
     return tuple(sorted(lines, key=lambda line: (line.file, line.number)))
 
 
@@ -259,7 +262,8 @@ def _kernel(kernel: Kernel, group: FusedGroup, compiler: Compiler) -> KernelExpl
     )  # fmt: skip
 
 
-def _line(node: Node) -> SourceLine | None:
+def line_of_node(node: Node) -> SourceLine | None:
+    """The line of the program that a node is from; None for constants, which stand at no line."""
     return None if node.kind == "prim::Constant" else line_of(own_range(node))
 
 
@@ -284,7 +288,7 @@ def _laid_out(array: Any, strides: Sequence[int]) -> Any:
 def _unfused(plan: ExecutionPlan) -> Iterator[NodeOutside]:
     for node in plan.graph.all_nodes():
         if not is_fusion_group(node) and _is_on_tensors(node):
-            yield NodeOutside(node.kind, _line(node), _why(node, plan))
+            yield NodeOutside(node.kind, line_of_node(node), _why(node, plan))
 
 
 def _is_on_tensors(node: Node) -> bool:
@@ -307,7 +311,7 @@ def _why(node: Node, plan: ExecutionPlan) -> str:
 def _differentiable(plan: ExecutionPlan) -> Iterator[DifferentiableExplanation]:
     for group in plan.differentiation.groups if plan.differentiation is not None else ():
         splits = tuple(_split(variant) for variant in group.variants.values())
-        yield DifferentiableExplanation(group.name, _lines(group.graph), group.graph, splits)
+        yield DifferentiableExplanation(group.name, lines_of(group.graph.nodes()), group.graph, splits)
 
 
 def _split(variant: Variant) -> SplitExplanation:
@@ -360,4 +364,4 @@ def _why_not_differentiated(plan: ExecutionPlan) -> str:
 def _undifferentiated(plan: ExecutionPlan) -> Iterator[NodeOutside]:
     for node, why in plan.differentiation.outside.items() if plan.differentiation is not None else ():
         if _is_on_tensors(node):
-            yield NodeOutside(node.kind, _line(node), why)
+            yield NodeOutside(node.kind, line_of_node(node), why)

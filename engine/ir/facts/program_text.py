@@ -10,6 +10,7 @@ from typing import Final
 
 from engine.ir.graph import Node, Value
 from engine.lang.source import SourceRange
+from engine.lang.types import ClassType
 
 MAX_TEXT: Final = 24
 """Characters that are shown of an expression that stands for a name."""
@@ -29,6 +30,22 @@ def value_name(value: Value) -> str:
         return node.attr("name") if owner == _OWNER else f"{owner}.{node.attr('name')}"
     root = value.debug_name.partition(".")[0]
     return root if root.isidentifier() else text_of(own_range(node)) or f"%{value.debug_name}"
+
+
+def called_module(node: Node) -> str:
+    """The path of the module whose method the node calls, inside the one that calls; "" for the same, and functions."""
+    if node.kind != "prim::CallMethod" or not is_module(node.inputs[0]):
+        return ""
+    names, value = list[str](), node.inputs[0]
+    while value.node.kind == "prim::GetAttr" and is_module(value.node.input):
+        names.append(value.node.attr("name"))
+        value = value.node.input
+    return ".".join(reversed(names))
+
+
+def is_module(value: Value) -> bool:
+    """True for a value that is a module by its type."""
+    return isinstance(value.type, ClassType) and value.type.is_module
 
 
 def text_of(range: SourceRange | None) -> str:

@@ -68,7 +68,8 @@ Run = Callable[[str, type[R]], R]
 
 
 def test_graph(run: Run[GraphReply]) -> None:
-    assert run("%graph f", GraphReply) == GraphReply("f", GRAPH)
+    assert run("%graph f", GraphReply).text == GRAPH.rstrip("\n")
+    assert run("%graph --no-lines f", GraphReply) == GraphReply("f", GRAPH)
 
 
 def test_graph_of_an_expression(run: Run[GraphReply]) -> None:
@@ -372,9 +373,45 @@ def test_help_lists_the_passes(session: Session) -> None:
 
 def test_graphs_with_lines_tell_the_place_of_each_node(run: Run[GraphReply], session: Session) -> None:
     session.execute("def g(a):\n    c = a + 7\n    return c * c\n")
-    text = run("%graph --lines g", GraphReply).text
-    assert [line.rpartition(":")[0].rpartition(":")[2] for line in text.split("\n") if "aten::" in line] == ["2", "3"]
-    assert "#" not in run("%graph g", GraphReply).text
+    reply = run("%graph g", GraphReply)
+    lines = dict(zip(reply.text.split("\n"), reply.places, strict=True))
+    assert [place for text, place in lines.items() if "aten::" in text] == ["line 2", "line 3"]
+    assert run("%graph --no-lines g", GraphReply).places == ()
+    assert run("%instructions g", ListingReply).rows[-1].place
+    assert not any(row.place for row in run("%instructions --no-lines g", ListingReply).rows)
+    assert not any(row.place for row in run("%trace --no-lines g(torch.ones(2))", TraceReply).rows)
+
+
+def test_classes_have_their_own_names_but_on_request(run: Run[GraphReply], session: Session) -> None:
+    session.execute("%load examples/mlp.pt as m")
+    assert "%fc1.1 : Linear =" in run("%graph m", GraphReply).text
+    assert "%fc1.1 : __torch__.torch.nn.modules.linear.Linear =" in run("%graph --full m", GraphReply).text
+
+
+def test_generated_text_is_told_from_the_authors(run: Run[GraphReply], session: Session) -> None:
+    session.execute("%load examples/mlp.pt as m")
+    reply = run("%graph m", GraphReply)
+    assert {place.partition(":")[0] for place in reply.places if place} == {"make_archives.py", "code/__torch__.py"}
+
+
+def test_traces_tell_the_module_of_each_call(run: Run[TraceReply], session: Session) -> None:
+    session.execute("%load examples/mlp.pt as m")
+    session.execute("y = torch.ones(3, 6)")
+    rows = run("%trace m(y)", TraceReply).rows
+    calls = {(row.module, row.function) for row in rows}
+    assert {("", "MLP.forward"), ("fc1", "Linear.forward"), ("drop", "dropout")} <= calls
+    assert {row.module for row in run("%trace --module fc1 m(y)", TraceReply).rows} == {"fc1"}
+
+
+def test_traces_of_plans_name_kernels_for_what_they_stand_for(run: Run[TraceReply], session: Session) -> None:
+    session.execute("def g(a):\n    b = torch.tanh(a * 2)\n    return torch.nonzero(b)\n")
+    session.execute("y = torch.ones(3)")
+    reply = run("%trace --plan g(y)", TraceReply)
+    assert reply.tiers == (("g(a: Float(*))", "code for Python, with 1 kernel"),)
+    fused = {row.instruction.split(" ")[2] for row in reply.rows if row.kernel == "kernel g_1"}
+    assert {"mul", "tanh"} <= fused
+    assert "nonzero" not in fused
+    assert run("%trace g(y)", TraceReply).tiers == ()
 
 
 @pytest.mark.parametrize("text", ["f?", "f??", "help(f)", "%doc f"])

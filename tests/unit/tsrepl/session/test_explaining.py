@@ -97,3 +97,25 @@ def test_plans_are_rows_with_the_reason_why_they_were_made() -> None:
     assert len(rows) == 2
     assert {row[2] for row in rows} & {"a: Float(*) → Double(*)", "a: Double(*) → Float(*)"}
     assert isinstance(more, TextReply)
+
+
+def test_a_plan_tells_the_difference_that_it_was_made_for() -> None:
+    session = Session()
+    session.execute("def f(a, n: int, b: Optional[Tensor] = None):\n    return a * n if b is None else a + b\n")
+    session.execute("x = torch.ones(2)")
+    calls = ("f(x, 1)", "f(x, 2)", "f(x.double(), 2)", "f(torch.ones(2, 2), 2)", "f(torch.ones(2, 2), 2, x)")
+    for call in (*calls, "f(x.clone().requires_grad_(), 2)"):
+        session.execute(call)
+    (reply, *_) = session.execute("%plan f")
+    assert isinstance(reply, ReportReply)
+    assert [row[2] for row in reply.sections[0].rows] == [
+        "first call",
+        "a: Float(*) → Double(*)",
+        "a: Double(*) → Float(*, *)",
+        "b: undefined → Float(*)",
+        "a: Float(*, *) → Float(*, requires_grad), b: Float(*) → undefined",
+    ]
+    session.execute("%guards f(x, 1)")
+    (reply, *_) = session.execute("%plan f")
+    assert isinstance(reply, ReportReply)
+    assert "profiled anew" in {row[2] for row in reply.sections[0].rows}

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import pytest
 
-from tsrepl.session.plan_replies import GuardedPlan, GuardsReply, ProfiledValue, ProfileReply, ProfileRow
+from tsrepl.session.plan_replies import CostReply, GuardedPlan, GuardsReply, ProfiledValue, ProfileReply, ProfileRow
 from tsrepl.session.replies import ErrorReply, Reply, TextReply
 from tsrepl.session.session import Session
 
@@ -50,7 +50,7 @@ def test_a_function_that_has_not_run_says_what_to_type(session: Session) -> None
 
 
 def test_a_call_is_profiled_line_by_line(session: Session) -> None:
-    row = profile(session, "%profile f(x, x)")
+    row = profile(session, "%profile --types f(x, x)")
     assert (row.function, row.arguments, row.runs) == ("f", "(a: Float(*, *), b: Float(*, *))", 1)
     assert [(line.place, line.text) for line in row.lines] == [
         ("line 2", "c = a * b + 1"), ("line 3", "return torch.tanh(c)"),
@@ -59,8 +59,8 @@ def test_a_call_is_profiled_line_by_line(session: Session) -> None:
 
 
 def test_sizes_that_vary_between_calls_get_a_name(session: Session) -> None:
-    session.execute("%profile f(x, x)")
-    row = profile(session, "%profile f(y, y)")
+    session.execute("%profile --types f(x, x)")
+    row = profile(session, "%profile --types f(y, y)")
     assert row.runs == 2
     assert row.symbols == (("s0", (2, 5)),)
     assert values(row)["c"].type == "Float(s0, 3)"
@@ -69,14 +69,14 @@ def test_sizes_that_vary_between_calls_get_a_name(session: Session) -> None:
 
 
 def test_a_call_shows_the_profile_of_its_own_arguments(session: Session) -> None:
-    session.execute("%profile f(x, x)")
+    session.execute("%profile --types f(x, x)")
     session.execute("z = torch.ones(3)")
-    assert profile(session, "%profile f(z, z)").arguments == "(a: Float(*), b: Float(*))"
+    assert profile(session, "%profile --types f(z, z)").arguments == "(a: Float(*), b: Float(*))"
     assert len(reply(session, "%profile f", ProfileReply).profiles) == 2
 
 
 def test_expressions_without_calls_are_profiled_themselves(session: Session) -> None:
-    row = profile(session, "%profile x * 2 + x")
+    row = profile(session, "%profile --types x * 2 + x")
     assert row.function == "x * 2 + x"
     assert values(row)["x"].users == ("mul", "add")
 
@@ -123,7 +123,7 @@ def test_methods_are_called_by_their_class(session: Session) -> None:
         "class Twice:\n    def __init__(self):\n        pass\n\n    def go(self, x: Tensor):\n        return x + x\n"
     )
     session.execute("t = Twice()")
-    assert profile(session, "%profile t.go(x)").function == "Twice.go"
+    assert profile(session, "%profile --types t.go(x)").function == "Twice.go"
 
 
 def test_what_cannot_be_guarded_says_why_and_is_not_profiled_again(session: Session) -> None:
@@ -132,3 +132,34 @@ def test_what_cannot_be_guarded_says_why_and_is_not_profiled_again(session: Sess
     assert plan.why == "it enters contexts, which have to be left in order"
     session.execute("g(x)")
     assert profile(session, "%profile g").runs == 1
+
+
+def test_a_profile_tells_time_by_line_and_by_node(session: Session) -> None:
+    session.execute("def g(a):\n    b = torch.nonzero(a)\n    return torch.nonzero(b) @ b.t()\n")
+    costs = reply(session, "%profile g(x)", CostReply)
+    assert costs.tiers == (("g(a: Float(*, *))", "code for Python"),)
+    assert [(row.name, row.text) for row in costs.lines] == [
+        ("line 2", "b = torch.nonzero(a)"), ("line 3", "return torch.nonzero(b) @ b.t()"),
+    ]  # fmt: skip
+    assert {"nonzero", "call g", "matmul"} <= {row.name for row in costs.nodes}
+    assert sum(row.seconds for row in costs.nodes) + costs.left_seconds == pytest.approx(costs.seconds)
+    assert not costs.modules
+
+
+def test_a_profile_names_kernels_for_all_their_lines(session: Session) -> None:
+    costs = reply(session, "%profile f(x, x)", CostReply)
+    (line,) = [row for row in costs.lines if row.how == "kernel f_1"]
+    assert (line.name, line.text) == ("lines 2–3", "c = a * b + 1\nreturn torch.tanh(c)")
+    assert costs.tiers[0][1] == "code for Python, with 1 kernel"
+
+
+def test_a_profile_of_a_module_is_a_tree_of_totals() -> None:
+    session = Session()
+    session.execute("%load examples/mlp.pt as m")
+    session.execute("y = torch.ones(3, 6)")
+    costs = reply(session, "%profile m(y)", CostReply)
+    rows = {row.name: row for row in costs.modules}
+    assert rows[""].total == pytest.approx(costs.seconds)
+    assert rows[""].total >= rows[""].seconds + sum(
+        row.total for name, row in rows.items() if name.count(".") == 0 and name
+    )
