@@ -68,8 +68,8 @@ def test_a_tree_of_modules_fits_a_page_unless_more_is_asked_for() -> None:
 
     text = to_text(ModuleReply("m", tree("m", 3)), 80)
     assert len(text.split("\n")) <= 45
-    assert "36 parameters, 144 B, 42 modules inside" in text
-    assert text.rstrip().endswith("shown to depth 1 of 3: %modules m 3 shows all")
+    assert "0 … 5 Block × 6  36 parameters, 144 B, 36 modules inside" in text
+    assert text.rstrip().endswith("shown to depth 2 of 3, without parameters: %modules m 3 shows all")
     assert len(to_text(ModuleReply("m", tree("m", 3), 3), 80).split("\n")) > 400
 
 
