@@ -111,7 +111,7 @@ class FoldBlock:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What stands before something long where that is folded away, and nowhere else."""
+    """Blocks before something long, shown only where that may be folded away."""
 
     blocks: tuple[Block, ...]
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -155,8 +156,8 @@ class Pager:
 
     @property
     def _search(self) -> re.Pattern[str]:
-        """What is searched for; capital letters count where there are any."""
-        return re.compile(re.escape(self.pattern), re.IGNORECASE if self.pattern.islower() else 0)
+        """The text that is searched for; capital letters count where there are any."""
+        return _compiled(self.pattern)
 
     def status(self) -> StyleAndTextTuples:
         """The last line."""
@@ -292,6 +293,11 @@ class Pager:
 
     def give_up(self) -> None:
         self.typed = None
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(re.escape(pattern), re.IGNORECASE if pattern.islower() else 0)
 
 
 def _flat(items: Iterable[Item], indent: int = 0, above: Row | None = None) -> Iterator[Row]:

@@ -95,7 +95,7 @@ def _keep(items: list[Item], console: Console) -> None:
 
 
 class _Printed(StringIO):
-    """What programs print while the pager is open: lines in it."""
+    """A stream for programs that print while the pager is open: their lines stand in it."""
 
     def __init__(self, pager: Pager) -> None:
         super().__init__()

@@ -79,3 +79,12 @@ def test_without_colour_nothing_is_bold_either(monkeypatch: pytest.MonkeyPatch) 
     console.file = io.StringIO()
     print_reply(ErrorReply("Compile error", "no", hints=("hint",)), console)
     assert console.file.getvalue() == "Compile error: no\nhint: hint\n"
+
+
+def test_words_stay_whole_at_sixty_columns(name: str, reply: Reply) -> None:
+    # Tables stand as paragraphs there, with titles that a wide page has no room to repeat; a broken word would be
+    # broken elsewhere on a page of another width.
+    whole = set(to_text(reply).split()) | set(to_text(reply, 63).split())
+    long = " ".join(word for word in whole if len(word) > 50)
+    pieces = {word for word in to_text(reply, 60).split() if word not in whole and word not in long}
+    assert not pieces

@@ -119,7 +119,6 @@ def test_passes_of_what_has_run_are_those_that_made_its_plan(session: Session) -
     assert _names(replies) == [each.name for each in plan.passes]
     (refined,) = [each for each in replies if isinstance(each, PassReply) and each.names == ("refine_inputs",)]
     assert "Float(*" in refined.after.text and "Float(*" not in refined.before.text
-    assert refined.altered and not refined.changes
     assert _names(_passes(session, "%passes f(x, x)"))[: len(plan.passes)] == _names(replies)
 
 
