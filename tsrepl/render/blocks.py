@@ -1,11 +1,14 @@
 """Blocks: the shapes that every reply is laid out in, between the reply and the two back ends.
 
-In: nothing.  Out: `Line`, `CodeBlock`, `PlacedLines`, `Excerpt`, `TableBlock`, `Diff`, `TreeView`, `FoldBlock`.
-Texts are plain, roles are names of the palette; terminal.py turns blocks into rich renderables and html.py into markup.
+In: nothing.  Out: `Line`, `CodeBlock`, `PlacedLines`, `Excerpt`, `TableBlock`, `Diff`, `TreeView`, `FoldBlock`,
+`Summary`, `Choice`.
+Texts are plain, roles are names of the palette; terminal.py turns blocks into rich renderables, html.py into markup,
+outline.py into lines that fold.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from engine.lang.records import dataclass
@@ -102,16 +105,70 @@ class TreeView:
     children: tuple[TreeView, ...] = ()
 
 
+class View(NamedTuple):
+    """One way to show what is in a section: its blocks are made when they are looked at and have about `length`
+    lines."""
+
+    name: str
+    make: Callable[[], tuple[Block, ...]]
+    length: int = 1
+
+
 @dataclass(frozen=True, slots=True)
 class FoldBlock:
-    """A headed section; a page may let the reader open and close it."""
+    """A headed section; a page may let the reader open and close it, and choose a view other than the one `shown`."""
 
     heading: tuple[Span, ...]
-    blocks: tuple[Block, ...]
+    views: tuple[View, ...]
     is_open: bool = True
+    shown: int = 0
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        return self.views[self.shown].make()
 
 
-Block = Line | CodeBlock | PlacedLines | Excerpt | TableBlock | Diff | TreeView | FoldBlock
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Blocks before something long, shown only where that may be folded away."""
+
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The same in more or less detail, most first; a page shows the first that fits."""
+
+    options: tuple[tuple[Block, ...], ...]
+
+
+Block = Line | CodeBlock | PlacedLines | Excerpt | TableBlock | Diff | TreeView | FoldBlock | Summary | Choice
+
+
+def fold(heading: tuple[Span, ...], *blocks: Block) -> FoldBlock:
+    """A section with one view."""
+    return FoldBlock(heading, (View("", lambda: blocks, sum(map(least_lines, blocks))),))
+
+
+def least_lines(block: Block) -> int:
+    """The number of lines that a block takes at least, without making what is made when it is looked at."""
+    match block:
+        case CodeBlock(text) | Excerpt(text):
+            return text.count("\n") + 1
+        case TableBlock():
+            return len(block.rows)
+        case Diff() | PlacedLines():
+            return len(block.lines)
+        case TreeView():
+            return 1 + sum(map(least_lines, block.children))
+        case FoldBlock():
+            return 1 + block.views[block.shown].length
+        case Summary():
+            return 0
+        case Choice():
+            return min(sum(map(least_lines, option)) for option in block.options)
+        case _:
+            return 1
 
 
 def line(*parts: str | Span) -> Line:

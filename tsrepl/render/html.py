@@ -12,6 +12,7 @@ from typing import Any
 
 from tsrepl.render.blocks import (
     Block,
+    Choice,
     CodeBlock,
     Column,
     Diff,
@@ -20,14 +21,18 @@ from tsrepl.render.blocks import (
     Line,
     PlacedLines,
     Span,
+    Summary,
     TableBlock,
     TreeView,
+    least_lines,
 )
 from tsrepl.render.highlight import highlight
 from tsrepl.render.layout import blocks_of
 from tsrepl.render.palette import PALETTE
 from tsrepl.session.replies import ErrorReply, Reply
 
+PAGE = 40
+"""Lines of what is shown in less detail where it has more."""
 _MARKS = {"+": "added", "-": "removed", " ": "plain", "…": "muted"}
 _BOLD = ("title", "error", "command", "value")
 
@@ -175,6 +180,16 @@ def _branch(block: TreeView) -> str:
     return f"<li><details open><summary>{_spans(block.label)}</summary><ul>{inner}</ul></details></li>"
 
 
+def _summary(block: Summary) -> str:
+    return "".join(map(_render, block.blocks))
+
+
+def _choice(block: Choice) -> str:
+    """The most detailed that is no longer than a page."""
+    chosen = next((each for each in block.options if sum(map(least_lines, each)) <= PAGE), block.options[-1])
+    return "".join(map(_render, chosen))
+
+
 def _fold(block: FoldBlock) -> str:
     inner = "".join(map(_render, block.blocks))
     return f"<details{' open' if block.is_open else ''}><summary>{_spans(block.heading)}</summary>{inner}</details>"
@@ -189,4 +204,6 @@ _RENDERERS: dict[type[Any], Callable[[Any], str]] = {
     Diff: _diff,
     TreeView: _tree,
     FoldBlock: _fold,
+    Summary: _summary,
+    Choice: _choice,
 }

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from itertools import groupby
 from typing import Any
 
-from engine.lang.counts import byte_size, counted, duration
-from tsrepl.render import plans, reports
+from engine.lang.counts import byte_size, counted, duration, some_of
+from tsrepl.render import modules, plans, reports
 from tsrepl.render.blocks import (
     Block,
     CodeBlock,
@@ -21,8 +21,10 @@ from tsrepl.render.blocks import (
     PlacedLine,
     PlacedLines,
     Span,
+    Summary,
     TableBlock,
-    TreeView,
+    View,
+    fold,
     line,
 )
 from tsrepl.render.diff import diff_lines
@@ -30,6 +32,7 @@ from tsrepl.render.printable import printable
 from tsrepl.session.plan_replies import AutodiffReply, CostReply, ExplainReply, GuardsReply, ProfileReply
 from tsrepl.session.replies import (
     CodeReply,
+    Counts,
     DataReply,
     DebugReply,
     DefinitionReply,
@@ -42,17 +45,16 @@ from tsrepl.session.replies import (
     InstructionsReply,
     KernelRow,
     KernelsReply,
+    Later,
     LaunchRow,
     ListingReply,
-    ModuleNode,
     ModuleReply,
     PassesReply,
-    PassStep,
+    PassReply,
     PlanRow,
     Reply,
     ReportReply,
     SchemaReply,
-    SlotRow,
     SourceRow,
     TapReply,
     TextReply,
@@ -68,8 +70,8 @@ _PLAIN_TYPES = ("int", "float", "complex", "bool", "str", "NoneType")
 _LEVELS = {"info": ("", "plain"), "done": ("", "good"), "warning": ("warning: ", "warning")}
 MOST_DETAILS = 12
 """Lines of an error's details; a call that fits none of thirty overloads has a hundred."""
-PAGE = 40
-"""Lines of a module's tree, if nobody asks for more."""
+_MOST_KINDS = 3
+_MOST_COUNTS = 12
 NARROW = 64
 """Tables of many columns become paragraphs on pages narrower than this."""
 
@@ -101,6 +103,8 @@ def _definition(reply: DefinitionReply) -> Iterator[Block]:
 
 
 def _graph(reply: GraphReply) -> Iterator[Block]:
+    if reply.summary:
+        yield Summary((line(Span(reply.title, "title")), *map(_counts, reply.summary)))
     if not reply.places:
         yield CodeBlock(reply.text.rstrip("\n"), "ir")
         return
@@ -108,33 +112,46 @@ def _graph(reply: GraphReply) -> Iterator[Block]:
     yield PlacedLines(tuple(PlacedLine(text, place, language="ir") for text, place in lines))
 
 
+def _counts(counts: Counts) -> Block:
+    total = sum(count for _, count in counts.rows)
+    most = [f"{name} {count:,}" for name, count in counts.rows]
+    return line(Span(f"{total:,} {counts.title}  ", "muted"), some_of(most, _MOST_COUNTS))
+
+
 def _passes(reply: PassesReply) -> Iterator[Block]:
-    yield FoldBlock(
-        (Span(reply.title, "title"), Span("  before the first pass", "muted")),
-        (CodeBlock(reply.start.rstrip("\n"), "ir"),),
-    )
-    yield from map(_pass_step, reply.steps)
-    changed = sum(step.changed for step in reply.steps)
-    seconds = sum(step.seconds for step in reply.steps)
-    passes = counted(len(reply.steps), "pass", "passes")
-    yield line(Span(f"{passes}, {changed or 'none'} changed the graph, {duration(seconds)}", "muted"))
+    heading = (Span(reply.title, "title"), Span(f"  {counted(reply.nodes, 'node')} before the first pass", "muted"))
+    yield FoldBlock(heading, (_code_view("", reply.start),))
 
 
-def _pass_step(step: PassStep) -> Block:
-    if not step.changed:
-        return line(Span("= ", "muted"), Span(step.name, "muted"), Span("  no change", "muted"))
-    added, removed = _size_of_change(step)
-    heading = (
-        Span("~ ", "warning"),
-        Span(step.name, "title"),
-        Span(f"  +{added} -{removed} lines, {duration(step.seconds)}", "muted"),
-    )
-    return FoldBlock(heading, (Diff(diff_lines(step.before, step.after), "ir"),))
+def _pass(reply: PassReply) -> Iterator[Block]:
+    names = ", ".join(reply.names)
+    if not reply.changed:
+        yield line(Span("= ", "muted"), Span(names, "muted"), Span("  no change", "muted"))
+        return
+    facts = f"  {_change(reply)}, {duration(reply.seconds)}"
+    heading = (Span("~ ", "warning"), Span(names, "title"), Span(facts, "muted"))
+    diff = View("diff", lambda: (Diff(diff_lines(reply.before.text, reply.after.text), "ir"),), _changed_nodes(reply))
+    yield FoldBlock(heading, (_code_view("before", reply.before), diff, _code_view("after", reply.after)), shown=1)
 
 
-def _size_of_change(step: PassStep) -> tuple[int, int]:
-    marks = [each.mark for each in diff_lines(step.before, step.after, 0)]
-    return marks.count("+"), marks.count("-")
+def _code_view(name: str, text: Later) -> View:
+    return View(name, lambda: (CodeBlock(text.text.rstrip("\n"), "ir"),), text.length)
+
+
+def _changed_nodes(reply: PassReply) -> int:
+    return sum(abs(count) for _, count in reply.changes) + reply.altered
+
+
+def _change(reply: PassReply) -> str:
+    """`−12 nodes (aten::size 12), 3 changed`."""
+    more = sum(count for _, count in reply.changes if count > 0)
+    less = -sum(count for _, count in reply.changes if count < 0)
+    totals = " ".join(f"{sign}{count:,}" for sign, count in (("+", more), ("−", less)) if count)
+    signs = {True: "+", False: "−"} if more and less else {True: "", False: ""}
+    kinds = [f"{kind} {signs[count > 0]}{abs(count):,}" for kind, count in reply.changes]
+    nodes = f"{totals} {'node' if more + less == 1 else 'nodes'} ({some_of(kinds, _MOST_KINDS)})" if totals else ""
+    altered = f"{reply.altered:,} changed" if reply.altered else ""
+    return ", ".join(filter(None, (nodes, altered))) or "types or inputs"
 
 
 def _code(reply: CodeReply) -> Iterator[Block]:
@@ -178,7 +195,7 @@ def _group(group: GroupRow, language: str) -> Iterator[Block]:
     yield line(Span(group.name, "kind"), Span("  no kernel yet" if not group.kernels else "", "muted"))
     yield TableBlock((Column("", "muted"), Column("", language="python")), group.lines, header=False)
     for kernel in group.kernels:
-        yield FoldBlock(_heading(kernel), (CodeBlock(kernel.text.rstrip("\n"), language),))
+        yield fold(_heading(kernel), CodeBlock(kernel.text.rstrip("\n"), language))
 
 
 def _heading(kernel: KernelRow) -> tuple[Span, ...]:
@@ -354,62 +371,6 @@ def _details(text: str) -> Iterator[Block]:
         yield line(Span(f"… {len(lines) - cut} more lines", "muted"))
 
 
-def _module(reply: ModuleReply) -> Iterator[Block]:
-    deepest = _height(reply.root)
-    depth = reply.depth if reply.depth is not None else _fitting(reply.root, deepest)
-    yield _module_tree(reply.root, depth)
-    if depth < deepest:
-        yield line(Span(f"shown to depth {depth} of {deepest}: %modules {reply.title} {deepest} shows all", "muted"))
-
-
-def _height(node: ModuleNode) -> int:
-    return 1 + max(map(_height, node.children), default=-1)
-
-
-def _fitting(root: ModuleNode, deepest: int) -> int:
-    """The greatest depth at which the tree fits a page; at least one level."""
-    depths = [depth for depth in range(1, deepest + 1) if _lines(root, depth) <= PAGE]
-    return max(depths, default=min(1, deepest))
-
-
-def _lines(node: ModuleNode, depth: int) -> int:
-    if depth == 0 and node.children:
-        return 1
-    return 1 + bool(node.methods) + len(node.slots) + sum(_lines(child, depth - 1) for child in node.children)
-
-
-def _module_tree(node: ModuleNode, depth: int) -> TreeView:
-    """The module with those inside it; deeper ones are counted."""
-    if node.same_as is not None:
-        same = f"  the same module as {node.same_as or 'the whole'}"
-        return TreeView((Span(node.name, "title"), Span(" "), Span(node.type, "type"), Span(same, "muted")))
-    total = f"{counted(node.parameters, 'parameter')}, {byte_size(node.bytes)}" if node.bytes else "no parameters"
-    inside = f", {counted(_count(node) - 1, 'module')} inside" if depth == 0 and node.children else ""
-    label = (Span(node.name, "title"), Span(" "), Span(node.type, "type"), Span(f"  {total}{inside}", "muted"))
-    if inside:
-        return TreeView(label)
-    methods = [TreeView((Span("methods ", "muted"), Span(", ".join(node.methods), "kind")))] if node.methods else []
-    slots = [TreeView(_slot_label(slot)) for slot in node.slots]
-    return TreeView(label, (*methods, *slots, *(_module_tree(child, depth - 1) for child in node.children)))
-
-
-def _count(node: ModuleNode) -> int:
-    return 1 + sum(map(_count, node.children))
-
-
-def _slot_label(slot: SlotRow) -> tuple[Span, ...]:
-    if slot.shape is None:
-        return Span(slot.name), Span(f": {slot.type}", "type"), Span(f" = {slot.text}" if slot.text else "", "constant")
-    sizes = " × ".join(map(str, slot.shape)) or "scalar"
-    kind = "" if slot.kind == "parameter" else f"  {slot.kind}"
-    return (
-        Span(slot.name),
-        Span(f": {slot.dtype} ", "type"),
-        Span(sizes, "constant"),
-        Span(f"  {byte_size(slot.bytes)}{kind}", "muted"),
-    )
-
-
 def _help(reply: HelpReply) -> Iterator[Block]:
     yield line(Span(reply.title, "title"))
     yield from (line(text) for text in reply.paragraphs)
@@ -429,6 +390,7 @@ _LAYOUTS: dict[type[Any], Callable[[Any], Iterator[Block]]] = {
     DefinitionReply: _definition,
     GraphReply: _graph,
     PassesReply: _passes,
+    PassReply: _pass,
     CodeReply: _code,
     TreeReply: _tree,
     InstructionsReply: _instructions,
@@ -448,7 +410,7 @@ _LAYOUTS: dict[type[Any], Callable[[Any], Iterator[Block]]] = {
     TimeReply: _time,
     TextReply: _text,
     ErrorReply: _error,
-    ModuleReply: _module,
+    ModuleReply: modules.tree,
     FileReply: reports.file,
     ReportReply: reports.report,
     DataReply: reports.data,

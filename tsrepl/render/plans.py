@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Final
 
 from engine.lang.counts import byte_size, counted, duration
-from tsrepl.render.blocks import Block, CodeBlock, Column, FoldBlock, Span, TableBlock, line
+from tsrepl.render.blocks import Block, CodeBlock, Column, Span, TableBlock, fold, line
 from tsrepl.session.plan_replies import (
     AutodiffReply,
     CostReply,
@@ -234,7 +234,7 @@ def _split(split: SplitRow) -> Iterator[Block]:
 
 def _graph(title: str, note: str, text: str) -> Block:
     code = "\n".join(f"{_INDENT}{each}" for each in text.rstrip("\n").split("\n"))
-    return FoldBlock((Span(title, "title"),), (line(Span(f"{_INDENT}{note}", "muted")), CodeBlock(code, "ir")))
+    return fold((Span(title, "title"),), line(Span(f"{_INDENT}{note}", "muted")), CodeBlock(code, "ir"))
 
 
 def _outside(plan: DifferentiatedPlan) -> Iterator[Block]:

@@ -10,7 +10,7 @@ import dataclasses
 import re
 from typing import Any, Final
 
-from tsrepl.session.replies import Reply
+from tsrepl.session.replies import Later, Reply
 
 _STEERING: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
@@ -42,6 +42,8 @@ def _safe(value: Any) -> Any:
     """The value with safe texts; the same one where they all are."""
     if isinstance(value, str):
         return safe_text(value)
+    if isinstance(value, Later):
+        return Later(lambda: safe_text(value.text), value.length)
     if type(value) is tuple:
         parts = tuple(map(_safe, value))
         return value if all(a is b for a, b in zip(parts, value, strict=True)) else parts

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from tsrepl.render.blocks import Block, CodeBlock, Column, Diff, DiffLine, FoldBlock, Span, TableBlock, line
+from tsrepl.render.blocks import Block, CodeBlock, Column, Diff, DiffLine, Span, TableBlock, fold, line
 from tsrepl.render.diff import diff_lines
 from tsrepl.render.printable import safe_json
 from tsrepl.session.replies import DataReply, FileReply, ReportReply, Section
@@ -41,7 +41,7 @@ def _section(section: Section) -> Iterator[Block]:
     heading = Span(_MARKS[section.level] + section.heading, _ROLES[section.level])
     blocks = tuple(_body(section))
     if section.heading and blocks:
-        yield FoldBlock((heading,), blocks)
+        yield fold((heading,), *blocks)
     elif section.heading:
         yield line(heading)
     else:

@@ -13,12 +13,14 @@ from typing import Any
 
 from rich.console import Console, Group, JustifyMethod, RenderableType
 from rich.padding import Padding
+from rich.segment import Segment
 from rich.table import Table as RichTable
 from rich.text import Text
 from rich.tree import Tree
 
 from tsrepl.render.blocks import (
     Block,
+    Choice,
     CodeBlock,
     Diff,
     Excerpt,
@@ -27,8 +29,10 @@ from tsrepl.render.blocks import (
     PlacedLine,
     PlacedLines,
     Span,
+    Summary,
     TableBlock,
     TreeView,
+    least_lines,
 )
 from tsrepl.render.highlight import highlight
 from tsrepl.render.layout import blocks_of
@@ -37,7 +41,11 @@ from tsrepl.session.replies import Reply
 
 UNLIMITED = 10_000
 """The width of a page that ends nowhere, as of a file."""
+PAGE = 40
+"""Lines of what is shown in less detail where it has more, on a page whose height is unknown."""
 _HANG = 4
+PROMPT_LINES = 3
+"""Lines of a terminal that the prompt takes, with the line typed and the toolbar."""
 _PAGE = 100
 """The column of places on a page that ends nowhere, but behind longer lines."""
 _LAST = 16
@@ -45,9 +53,31 @@ _LAST = 16
 _MARKS = {"+": "added", "-": "removed", " ": "plain", "…": "muted"}
 
 
-def to_rich(reply: Reply, width: int) -> RenderableType:
-    """The reply for a page `width` columns wide."""
-    return Group(*(_render(block, width) for block in blocks_of(reply)))
+def to_rich(reply: Reply, width: int, height: int = PAGE) -> RenderableType:
+    """The reply for a page `width` columns wide, of `height` lines where it can be shown in less detail."""
+    return Group(*(_render(block, width) for block in fitting(blocks_of(reply), width, height)))
+
+
+def fitting(blocks: Iterable[Block], width: int, height: int) -> Iterator[Block]:
+    """The blocks; in place of each choice, the most detailed one that has at most `height` lines."""
+    for block in blocks:
+        if isinstance(block, Choice):
+            yield from next((each for each in block.options if _fits(each, width, height)), block.options[-1])
+        else:
+            yield block
+
+
+def _fits(blocks: tuple[Block, ...], width: int, height: int) -> bool:
+    if sum(map(least_lines, blocks)) > height:
+        return False
+    return len(lines_of(blocks, width)) <= height
+
+
+def lines_of(blocks: Iterable[Block], width: int) -> list[list[Segment]]:
+    """The lines that the blocks take on a page of this width."""
+    console = Console(file=io.StringIO(), width=width, force_jupyter=False, legacy_windows=False)
+    options = console.options.update(width=width, height=None)
+    return console.render_lines(Group(*(_render(block, width) for block in blocks)), options, pad=False)
 
 
 def to_text(reply: Reply, width: int = UNLIMITED) -> str:
@@ -75,12 +105,17 @@ def is_plain() -> bool:
     return bool(os.environ.get("NO_COLOR"))
 
 
+def print_blocks(blocks: Iterable[Block], console: Console) -> None:
+    """Show blocks on a terminal."""
+    console.print(Group(*(_render(block, console.width) for block in blocks)))
+
+
 def print_reply(reply: Reply, console: Console) -> None:
     """Show the reply: for a terminal in colours and its width, for a pipe or a file as plain lines, unbroken."""
     if not console.is_terminal:
         console.file.write(to_text(reply))
     elif blocks_of(reply):
-        console.print(to_rich(reply, console.width))
+        console.print(to_rich(reply, console.width, console.height - PROMPT_LINES))
 
 
 def _render(block: Block, width: int) -> RenderableType:
@@ -177,6 +212,10 @@ def _grow(tree: Tree, children: Iterable[TreeView]) -> None:
         _grow(tree.add(_text(child.label)), child.children)
 
 
+def _summary(block: Summary, width: int) -> RenderableType:
+    return Group()
+
+
 def _fold(block: FoldBlock, width: int) -> RenderableType:
     return Group(_text(block.heading), *(_render(inner, width) for inner in block.blocks))
 
@@ -190,6 +229,7 @@ _RENDERERS: dict[type[Any], Callable[[Any, int], RenderableType]] = {
     Diff: _diff,
     TreeView: _tree,
     FoldBlock: _fold,
+    Summary: _summary,
 }
 
 

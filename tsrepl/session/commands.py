@@ -144,7 +144,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("modules", _LOOK, "%modules m [depth]", "the modules inside a module, with parameters and sizes", "name",
             "overview.modules", "Without a depth, as deep as a page has room for.", ("%modules m", "%modules m 3")),
     Command("passes", _LOOK, "%passes f [pass ...]", "what each optimization pass changes in the graph", "function",
-            "inspection.passes",
+            "passing.passes",
             _TARGET + " Of what has run, and of expressions, which are run, these are the passes that made the plan. "
             "Name passes to run these only, in that order, on the graph as it was compiled: "
             f"{', '.join(pass_names())}.",

@@ -1,29 +1,24 @@
-"""Looking inside a function: graph, passes, code, tree, instructions, schema.
+"""Looking inside a function: graph, code, tree, instructions, schema.
 
 In: the name of a function or method, or an expression.  Out: replies.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
 from engine.aten.dispatch import table
 from engine.executor.plans.executor import code_of
-from engine.executor.plans.explanation import explain
-from engine.executor.plans.history import PassRun
 from engine.executor.plans.source_lines import line_of
-from engine.ir.clone import copy_graph
 from engine.ir.printer import graph_lines
 from engine.ir.unit import Function
 from engine.lang.errors import did_you_mean
-from engine.passes.pipeline import ALIASES, OPTIMIZE, PIPELINES, PassEvent, run_pipeline
-from engine.passes.pipeline import names as pass_names
 from engine.serialize.code.python_text import ConstantTable
 from engine.serialize.code.source_export import SourcePrinter, is_method
-from tsrepl.session.called import called, compiled_at_once
 from tsrepl.session.failures import UsageError
+from tsrepl.session.graph_counts import graph_summary
 from tsrepl.session.instruction_rows import instruction_rows
 from tsrepl.session.modules import without_scopes
 from tsrepl.session.places import Places
@@ -31,8 +26,6 @@ from tsrepl.session.replies import (
     CodeReply,
     GraphReply,
     ListingReply,
-    PassesReply,
-    PassStep,
     Reply,
     SchemaReply,
     TreeReply,
@@ -51,8 +44,6 @@ _OPERATOR_PREFIXES: Final = (
     "",
 )
 
-_TOO_LONG: Final = "# a graph too long to be kept"
-
 
 def graph(workspace: Workspace, argument: str) -> Iterable[Reply]:
     """`%graph [--full] [--no-lines] f`."""
@@ -70,46 +61,6 @@ def flags_of(argument: str, command: str, known: Sequence[str]) -> tuple[str, se
         found.add(flag)
         argument = argument.strip()
     return argument, found
-
-
-def passes(workspace: Workspace, argument: str) -> Iterable[Reply]:
-    """`%passes f [pass ...]`: the passes are the words at the end, with blanks or commas between them.
-
-    Without such words, those that made the plans of earlier calls, or of this one, if there was any.
-    """
-    words = argument.split()
-    count = next((n for n in range(len(words), 0, -1) if workspace.is_target(" ".join(words[:n]))), len(words))
-    target = " ".join(words[:count])
-    typed = " ".join(words[count:]).replace(",", " ").split()
-    chosen = tuple(name for word in typed for name in _pass_names(word))
-    made = [] if chosen else list(_passes_of_plans(workspace, target))
-    yield from made or [passes_reply(target, workspace.target(target), chosen or OPTIMIZE)]
-
-
-def _passes_of_plans(workspace: Workspace, text: str) -> Iterator[PassesReply]:
-    target = called(workspace, text)
-    if target.call is not None:
-        with compiled_at_once():
-            target.call()
-    for function in target.functions:
-        for plan in explain(function).plans[-1:]:
-            steps = tuple(map(_step, plan.passes))
-            yield PassesReply(f"{target.name(function)}{plan.arguments}", steps[0].before if steps else "", steps)
-
-
-def _step(run: PassRun) -> PassStep:
-    before, after = str(run.before or _TOO_LONG), str(run.after or _TOO_LONG)
-    return PassStep(run.name, run.changed, run.seconds, before, after)
-
-
-def _pass_names(word: str) -> tuple[str, ...]:
-    """The pass, or the passes of the pipeline, of that name.  Raises UsageError."""
-    if word in PIPELINES:
-        return PIPELINES[word]
-    known = {*pass_names(), *ALIASES, *PIPELINES}
-    if word not in known:
-        raise UsageError(f"there is no pass '{word}'", hints=did_you_mean(word, known))
-    return (word,)
 
 
 def code(workspace: Workspace, argument: str) -> Iterable[Reply]:
@@ -157,24 +108,12 @@ def graph_reply(title: str, function: Function, *, with_lines: bool = False, is_
     classes have their modules in front if it `is_full`."""
     if not with_lines:
         text = str(function.graph)
-        return GraphReply(title, text if is_full else without_scopes(text))
+        return GraphReply(title, text if is_full else without_scopes(text), summary=graph_summary(function.graph))
     lines = [*graph_lines(function.graph)]
     places = Places(line_of(node.range) for _, node in lines if node is not None)
     text = "\n".join(text for text, _ in lines)
     beside = tuple(places.text(line_of(node.range)) if node is not None else "" for _, node in lines)
-    return GraphReply(title, text if is_full else without_scopes(text), beside)
-
-
-def passes_reply(title: str, function: Function, names: Iterable[str]) -> PassesReply:
-    """The passes over a copy of the graph; the function itself stays as it is."""
-    changing = copy_graph(function.graph)
-    start, steps = str(changing), []
-
-    def listen(event: PassEvent) -> None:
-        steps.append(PassStep(event.name, event.changed, event.seconds, event.before_text, event.after_text))
-
-    run_pipeline(names, changing, listen)
-    return PassesReply(title, start, tuple(steps))
+    return GraphReply(title, text if is_full else without_scopes(text), beside, graph_summary(function.graph))
 
 
 def code_reply(title: str, function: Function) -> CodeReply:

@@ -6,6 +6,7 @@ Texts in them are plain: no colours, no markup, no width.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from engine.lang.records import dataclass
@@ -43,33 +44,63 @@ class DefinitionReply:
     broken: tuple[tuple[str, str], ...] = ()
 
 
+class Later:
+    """A text that is made when it is first looked at; it has about `length` lines."""
+
+    __slots__ = ("_make", "_text", "length")
+
+    def __init__(self, make: Callable[[], str], length: int = 0) -> None:
+        self._make, self._text, self.length = make, "", length
+
+    @property
+    def text(self) -> str:
+        self._text = self._text or self._make()
+        return self._text
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Things of one sort in a graph, as `title` calls them, and how many of each, the most frequent first."""
+
+    title: str
+    rows: tuple[tuple[str, int], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class GraphReply:
-    """A graph's canonical text, and the place of each of its lines, if they are wanted."""
+    """A graph's canonical text, the place of each of its lines, if they are wanted; `summary` counts what is in a long
+    one."""
 
     title: str
     text: str
     places: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class PassStep:
-    """One pass over a graph: its text before and after, and how long it took."""
-
-    name: str
-    changed: bool
-    seconds: float
-    before: str
-    after: str
+    summary: tuple[Counts, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class PassesReply:
-    """A graph on its way through a pipeline."""
+    """A graph of so many nodes before it goes through passes, each of which is a `PassReply` when it has run."""
 
     title: str
-    start: str
-    steps: tuple[PassStep, ...]
+    nodes: int
+    start: Later
+
+
+@dataclass(frozen=True, slots=True)
+class PassReply:
+    """A pass that changed a graph, or several in a row that did not.
+
+    `changes` are (kind of node, how many more of it there are now), `altered` counts the nodes that stayed and have
+    other inputs, attributes or types.
+    """
+
+    names: tuple[str, ...]
+    changed: bool
+    seconds: float
+    changes: tuple[tuple[str, int], ...]
+    altered: int
+    before: Later
+    after: Later
 
 
 @dataclass(frozen=True, slots=True)
@@ -471,6 +502,7 @@ Reply = (
     | DefinitionReply
     | GraphReply
     | PassesReply
+    | PassReply
     | CodeReply
     | TreeReply
     | InstructionsReply

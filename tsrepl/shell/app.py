@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import platform
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -31,10 +31,11 @@ from tsrepl.render.lexers import EntryLexer
 from tsrepl.render.palette import PALETTE, prompt_style
 from tsrepl.render.terminal import is_plain, new_console
 from tsrepl.session.entries import SYSTEM
-from tsrepl.session.replies import Candidate
+from tsrepl.session.replies import Candidate, Reply
 from tsrepl.session.version import __version__
 from tsrepl.shell.keys import key_bindings
-from tsrepl.shell.paging import in_pager, show
+from tsrepl.shell.pager import Pager
+from tsrepl.shell.paging import in_program, show
 from tsrepl.shell.settings import Settings, read_settings
 from tsrepl.shell.toolbar import toolbar_text
 
@@ -123,11 +124,21 @@ class Shell:
 
         try:
             with progress_bars(self.console):
-                replies = session.execute(text)
-            show(replies, self.console, in_pager if self._settings.pager else None)
+                self._show(session.run_text(text))
         except KeyboardInterrupt:
             # Only showing can be interrupted here: the session itself answers an interrupt with a reply.
             self.console.print("(output stopped)", style=PALETTE["muted"].rich)
+
+    def _show(self, replies: Iterable[Reply]) -> None:
+        """Show the replies as they come, in the pager that the reader wants."""
+        if isinstance(self._settings.pager, str):
+            in_program(replies, self.console, self._settings.pager)
+        else:
+            show(replies, self.console, self._pager if self._settings.pager else None)
+
+    def _pager(self, interrupt: Callable[[], None]) -> Pager:
+        prompt = self._prompt
+        return Pager(input=prompt.input, output=prompt.output, style=prompt.style, interrupt=interrupt)
 
     def _read(self) -> str | None:
         """The next entry, "" when it was given up, None at the end."""

@@ -3,7 +3,8 @@
 In: `config.toml` in the folder that the system has for settings.  Out: `Settings`, and a warning for what is wrong.
 
     editing_mode = "vi"      # or "emacs", which it is without this line
-    pager = false            # true without this line: output that is longer than the screen goes to $PAGER
+    pager = false            # true without this line: long output opens the shell's pager
+    pager = "$PAGER"         # or any other command, as "less -R": long output goes to that program
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Settings:
 
     editing_mode: EditingMode = EditingMode.EMACS
     warning: str = ""
-    pager: bool = True
+    pager: bool | str = True
 
 
 def settings_path() -> Path:
@@ -52,6 +53,6 @@ def read_settings() -> Settings:
     mode, pager = values.get(_MODE, "emacs"), values.get(_PAGER, True)
     if mode not in EDITING_MODES:
         return Settings(warning=f"{path}: {_MODE} is {' or '.join(EDITING_MODES)}, not {mode!r}")
-    if not isinstance(pager, bool):
-        return Settings(warning=f"{path}: {_PAGER} is true or false, not {pager!r}")
+    if not isinstance(pager, (bool, str)):
+        return Settings(warning=f"{path}: {_PAGER} is true, false or a command, not {pager!r}")
     return Settings(EDITING_MODES[mode], pager=pager)

@@ -7,6 +7,7 @@ it, and the events about the plan's groups and kernels.  Nothing is run again to
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import field
 from typing import Any, Final
@@ -26,30 +27,36 @@ MAX_EVENTS: Final = 200
 @dataclass(frozen=True, slots=True)
 class PassRun:
     """One pass over the plan's graph.  `before` and `after` are copies, the same one where nothing changed; None of
-    graphs of more than `MAX_KEPT` nodes."""
+    graphs of more than `MAX_KEPT` nodes.  `nodes` counts those after it; `changes` are (kind, how many more there are
+    now), the largest first."""
 
     name: str
     changed: bool
     seconds: float
     before: Graph | None
     after: Graph | None
+    nodes: int = 0
+    changes: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(eq=False, slots=True)
 class PlanHistory:
-    """`seconds` is the cost of making the plan, `moments` the seconds between the beginning and each event."""
+    """`seconds` is the cost of making the plan, `moments` the seconds between the beginning and each event; graphs of
+    up to `most_kept` nodes are kept."""
 
     passes: list[PassRun] = field(default_factory=list)
     events: list[Any] = field(default_factory=list)
     moments: list[float] = field(default_factory=list)
     seconds: float = 0.0
     begun: float = field(default_factory=time.perf_counter)
+    most_kept: int = MAX_KEPT
     _last: Graph | None = None
+    _kinds: Counter[str] = field(default_factory=Counter)
 
     def begin(self, graph: Graph) -> None:
         """Take the graph as what the next pass starts from; nobody may change it later."""
-        is_long = sum(1 for _, _ in zip(graph.all_nodes(), range(MAX_KEPT + 1), strict=False)) > MAX_KEPT
-        self._last = None if is_long else graph
+        self._kinds = _kinds(graph)
+        self._last = None if self._kinds.total() > self.most_kept else graph
 
     def run(self, names: Iterable[str], graph: Graph, **options: Any) -> bool:
         """Run passes on the graph; True if one changed it."""
@@ -64,10 +71,13 @@ class PlanHistory:
 
     def note(self, name: str, graph: Graph, changed: bool, seconds: float) -> None:
         """Add a step that has made this graph of the one before."""
-        before = self._last
+        before, kinds = self._last, self._kinds
+        if changed:
+            self._kinds = _kinds(graph)
         if changed and before is not None:
-            self._last = copy_graph(graph)
-        self.passes.append(PassRun(name, changed, seconds, before, self._last))
+            self._last = copy_graph(graph) if self._kinds.total() <= self.most_kept else None
+        changes = _changes(kinds, self._kinds) if changed else ()
+        self.passes.append(PassRun(name, changed, seconds, before, self._last, self._kinds.total(), changes))
 
     def tell(self, event: Any) -> None:
         """Keep an event about the plan, and tell the listeners."""
@@ -76,3 +86,12 @@ class PlanHistory:
             self.moments.append(time.perf_counter() - self.begun)
         if SWITCHES.listeners:
             tell(event)
+
+
+def _kinds(graph: Graph) -> Counter[str]:
+    return Counter(node.kind for node in graph.all_nodes())
+
+
+def _changes(before: Counter[str], after: Counter[str]) -> tuple[tuple[str, int], ...]:
+    more = [(kind, after[kind] - before[kind]) for kind in before | after]
+    return tuple(sorted(((kind, count) for kind, count in more if count), key=lambda each: (-abs(each[1]), each[0])))

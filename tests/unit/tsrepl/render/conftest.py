@@ -39,12 +39,13 @@ from tsrepl.session.replies import (
     InstructionsReply,
     KernelRow,
     KernelsReply,
+    Later,
     LaunchRow,
     ListingReply,
     ModuleNode,
     ModuleReply,
     PassesReply,
-    PassStep,
+    PassReply,
     PlanRow,
     Reply,
     ReportReply,
@@ -84,8 +85,12 @@ REPLIES: dict[str, Reply] = {
     "definition": DefinitionReply("f", "function", "f(Tensor x) -> Tensor"),
     "redefinition": DefinitionReply("f", "function", "f(int x) -> int", True, ("g", "h"), (("k", "no such argument"),)),
     "graph": GraphReply("f", GRAPH),
-    "passes": PassesReply(
-        "f", GRAPH, (PassStep("dce", False, 0.001, GRAPH, GRAPH), PassStep("cse", True, 0.00025, GRAPH, SMALLER))
+    "passes": PassesReply("f", 3, Later(lambda: GRAPH, 3)),
+    "passes that change nothing": PassReply(
+        ("dce", "cse"), False, 0.001, (), 0, Later(lambda: GRAPH), Later(lambda: GRAPH)
+    ),
+    "pass": PassReply(
+        ("cse",), True, 0.00025, (("aten::add", -1),), 1, Later(lambda: GRAPH, 3), Later(lambda: SMALLER, 2)
     ),
     "code": CodeReply("f", "def f(x: Tensor) -> Tensor:\n  return CONSTANTS.c0\n", (("c0", "float32 (2,)"),)),
     "tree": TreeReply("f", "(def (ident f)\n  (return (variable (ident x))))"),

@@ -1,5 +1,10 @@
 """What changed between two texts."""
 
+import time
+
+from hypothesis import given
+from hypothesis import strategies as st
+
 from tsrepl.render.diff import diff_lines
 
 
@@ -31,3 +36,20 @@ def test_same_texts_have_no_changes() -> None:
 
 def test_all_new() -> None:
     assert shown("a", "b") == ["-a", "+b"]
+
+
+@given(st.lists(st.sampled_from("abcdefgh")), st.lists(st.sampled_from("abcdefgh")))
+def test_the_lines_of_both_texts_are_all_there(old: list[str], new: list[str]) -> None:
+    old, new = ["(", *old, ")"], ["[", *new, "]"]
+    lines = diff_lines("\n".join(old), "\n".join(new), 1000)
+    assert [text for mark, text in lines if mark in " -"] == old
+    assert [text for mark, text in lines if mark in " +"] == new
+
+
+def test_texts_of_thousands_of_lines_take_little_time() -> None:
+    old = [f"%{i} : int = aten::size(%{i // 3})" if i % 5 else "  -> ()" for i in range(20_000)]
+    new = [line for i, line in enumerate(old) if i % 7]
+    begin = time.perf_counter()
+    lines = diff_lines("\n".join(old), "\n".join(new))
+    assert time.perf_counter() - begin < 2
+    assert sum(mark == "-" for mark, _ in lines) - sum(mark == "+" for mark, _ in lines) == len(old) - len(new)

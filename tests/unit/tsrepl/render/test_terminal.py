@@ -68,8 +68,8 @@ def test_a_tree_of_modules_fits_a_page_unless_more_is_asked_for() -> None:
 
     text = to_text(ModuleReply("m", tree("m", 3)), 80)
     assert len(text.split("\n")) <= 45
-    assert "36 parameters, 144 B, 42 modules inside" in text
-    assert text.rstrip().endswith("shown to depth 1 of 3: %modules m 3 shows all")
+    assert "0 … 5 Block × 6  36 parameters, 144 B, 36 modules inside" in text
+    assert text.rstrip().endswith("shown to depth 2 of 3, without parameters: %modules m 3 shows all")
     assert len(to_text(ModuleReply("m", tree("m", 3), 3), 80).split("\n")) > 400
 
 
@@ -79,3 +79,12 @@ def test_without_colour_nothing_is_bold_either(monkeypatch: pytest.MonkeyPatch) 
     console.file = io.StringIO()
     print_reply(ErrorReply("Compile error", "no", hints=("hint",)), console)
     assert console.file.getvalue() == "Compile error: no\nhint: hint\n"
+
+
+def test_words_stay_whole_at_sixty_columns(name: str, reply: Reply) -> None:
+    # Tables stand as paragraphs there, with titles that a wide page has no room to repeat; a broken word would be
+    # broken elsewhere on a page of another width.
+    whole = set(to_text(reply).split()) | set(to_text(reply, 63).split())
+    long = " ".join(word for word in whole if len(word) > 50)
+    pieces = {word for word in to_text(reply, 60).split() if word not in whole and word not in long}
+    assert not pieces

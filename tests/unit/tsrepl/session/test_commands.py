@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from engine.executor.plans.explanation import explain
+from engine.ir.graph import Graph
 from tsrepl.session import Session
 from tsrepl.session.commands import COMMANDS
 from tsrepl.session.replies import (
@@ -22,6 +23,7 @@ from tsrepl.session.replies import (
     ListingReply,
     ModuleReply,
     PassesReply,
+    PassReply,
     Reply,
     SchemaReply,
     TextReply,
@@ -76,33 +78,59 @@ def test_graph_of_an_expression(run: Run[GraphReply]) -> None:
     assert "aten::add" in run("%graph x + 1", GraphReply).text
 
 
-def test_passes_leave_the_function_alone(run: Run[Reply], session: Session) -> None:
-    reply = run("%passes twice", PassesReply)
-    assert isinstance(reply, PassesReply)
-    inline = reply.steps[0]
-    assert (inline.name, inline.changed, inline.before) == ("inline", True, reply.start)
-    assert "prim::CallFunction" in inline.before
-    assert "aten::floordiv" in inline.after
-    assert all(a.after == b.before for a, b in zip(reply.steps, reply.steps[1:], strict=False))
-    assert str(session.function("twice").graph) == reply.start
+def test_passes_leave_the_function_alone(session: Session) -> None:
+    start, *passes = _passes(session, "%passes twice")
+    inline, *others = [each for each in passes if isinstance(each, PassReply) and each.changed]
+    assert isinstance(start, PassesReply)
+    assert (inline.names, inline.before.text) == (("inline",), start.start.text)
+    assert "prim::CallFunction" in inline.before.text
+    assert "aten::floordiv" in inline.after.text
+    assert ("prim::CallFunction", -1) in inline.changes and ("aten::floordiv", 1) in inline.changes
+    assert all(a.after.text == b.before.text for a, b in zip([inline, *others], others, strict=False))
+    assert str(session.function("twice").graph) == start.start.text
 
 
-def test_passes_may_be_chosen(run: Run[PassesReply]) -> None:
-    assert [step.name for step in run("%passes f dce cse", PassesReply).steps] == ["dce", "cse"]
-    assert [step.name for step in run("%passes f dce,cse, inline", PassesReply).steps] == ["dce", "cse", "inline"]
-    assert [step.name for step in run("%passes x + 1 dce", PassesReply).steps] == ["dce"]
+def test_passes_may_be_chosen(session: Session) -> None:
+    assert _names(_passes(session, "%passes f dce cse")) == ["dce", "cse"]
+    assert _names(_passes(session, "%passes f dce,cse, inline")) == ["dce", "cse", "inline"]
+    assert _names(_passes(session, "%passes x + 1 dce")) == ["dce"]
 
 
-def test_passes_of_what_has_run_are_those_that_made_its_plan(run: Run[PassesReply], session: Session) -> None:
+def test_passes_in_a_row_that_change_nothing_are_one_reply(session: Session) -> None:
+    _, *passes, last = _passes(session, "%passes f dce dce dce")
+    assert [each.names for each in passes if isinstance(each, PassReply)] == [("dce", "dce", "dce")]
+    assert isinstance(last, TextReply) and last.text.startswith("3 passes, none changed the graph")
+
+
+def test_passes_come_as_they_end_and_texts_are_made_when_looked_at(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Graph, "__str__", lambda graph: pytest.fail("printed"))
+    replies = session.run_text("%passes twice")
+    assert isinstance(next(replies), PassesReply)
+    assert isinstance(next(replies), PassReply)
+    replies.close()
+
+
+def test_passes_of_what_has_run_are_those_that_made_its_plan(session: Session) -> None:
     session.execute("f(x, x)")
-    reply = run("%passes f", PassesReply)
-    assert reply.title == "f(a: Float(*), b: Float(*))"
-    assert [step.name for step in reply.steps] == [each.name for each in explain(session.function("f")).plans[0].passes]
-    (refined,) = [step for step in reply.steps if step.name == "refine_inputs"]
-    assert "Float(*" in refined.after and "Float(*" not in refined.before
-    assert [step.name for step in run("%passes f(x, x)", PassesReply).steps][: len(reply.steps)] == [
-        step.name for step in reply.steps
-    ]
+    replies = _passes(session, "%passes f")
+    (plan,) = explain(session.function("f")).plans
+    assert isinstance(replies[0], PassesReply) and replies[0].title == "f(a: Float(*), b: Float(*))"
+    assert _names(replies) == [each.name for each in plan.passes]
+    (refined,) = [each for each in replies if isinstance(each, PassReply) and each.names == ("refine_inputs",)]
+    assert "Float(*" in refined.after.text and "Float(*" not in refined.before.text
+    assert _names(_passes(session, "%passes f(x, x)"))[: len(plan.passes)] == _names(replies)
+
+
+def _passes(session: Session, text: str) -> list[Reply]:
+    replies = session.execute(text)
+    assert isinstance(replies[0], PassesReply), replies
+    return replies
+
+
+def _names(replies: list[Reply]) -> list[str]:
+    return [name for each in replies if isinstance(each, PassReply) for name in each.names]
 
 
 def test_an_unknown_pass_is_named(run: Run[ErrorReply]) -> None:
