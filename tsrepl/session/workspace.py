@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -20,7 +21,7 @@ from engine.frontend.syntax.parser import parse_statements
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import ExprStmt, Var
 from engine.ir.unit import Function
-from engine.lang.errors import EngineError, ExecutionError, did_you_mean
+from engine.lang.errors import CompileError, EngineError, ExecutionError, did_you_mean
 from engine.lang.source import Source
 from engine.lang.types import NONE, ClassType, OptionalType, TupleType, Type
 from tsrepl.session.definitions import Definitions, failed_definitions, name_of, without_users_of
@@ -29,6 +30,7 @@ from tsrepl.session.failures import SessionError, UsageError, caution_replies, e
 from tsrepl.session.modules import module_node, short_name
 from tsrepl.session.names import PromptResolver
 from tsrepl.session.numbered import name_of_number
+from tsrepl.session.progress_kept import KEPT, KEPT_TYPE, keeping, loop_counters, types_kept
 from tsrepl.session.replies import Binding, ModuleReply, Reply, SchemaReply, TextReply, ValueReply
 from tsrepl.session.values import summary, tensor_facts, value_text
 
@@ -51,6 +53,14 @@ class Dialogue(Protocol):
     def prompt(self) -> str: ...
 
     def run(self, text: str) -> Iterator[Reply]: ...
+
+
+class Stopped(Exception):
+    """A statement that did not end: its error, and the replies about what it had bound until then."""
+
+    def __init__(self, error: BaseException, kept: list[Reply]) -> None:
+        super().__init__()
+        self.error, self.kept = error, kept
 
 
 @dataclass(slots=True)
@@ -82,6 +92,9 @@ class Workspace:
                 yield from self._run_statements(_parse(entry, filename))
         except (GeneratorExit, SystemExit):
             raise
+        except Stopped as stopped:
+            yield from error_replies(stopped.error)
+            yield from stopped.kept
         except BaseException as error:
             yield from error_replies(error)
 
@@ -139,35 +152,55 @@ class Workspace:
         self.definitions.define([tree for entry in entries for tree in _parse(entry, filename)])
 
     def _run_statements(self, statements: Sequence[Tree]) -> Iterator[Reply]:
-        if not statements:
-            return
-        shown = self._name_alone(statements)
-        if shown is not None:
-            yield shown
-            return
-        entry = self._compile(statements)
+        """Run one after the other, so that each sees what those before it have bound, also where it fails."""
+        for statement in statements:
+            shown = self._name_alone(statement)
+            yield from self._run_statement(statement) if shown is None else [shown]
+
+    def _run_statement(self, statement: Tree) -> Iterator[Reply]:
+        kept: dict[str, Any] = {}
+        entry = self._compile_keeping(statement)
         entry.function.inlines = False  # it runs once, while the plans of what it calls serve other entries
         yield from caution_replies(entry.function)
-        results = entry.split(self.run(entry.function, self.arguments(entry)))
+        arguments = self.arguments(entry, kept)
+        try:
+            results = entry.split(self.run(entry.function, arguments))
+        except (Exception, KeyboardInterrupt) as error:
+            raise Stopped(error, self._keep(statement, entry, kept)) from error
         for name in entry.deleted:
             self.variables.pop(name, None)
+        self._keep(statement, entry, {name: value for name, value in kept.items() if name not in entry.deleted})
         for name, value, type in results:
             if name != LAST or (type is not NONE and not _is_no_value(type)):
                 self.variables[name] = SessionVariable(value, type)
-        self._narrow(statements, entry)
-        if entry.lost:
-            yield TextReply(
-                f"{', '.join(entry.lost)} may be without a value at the end, so the session does not keep it", "warning"
-            )
+        self._narrow(statement, entry)
         if results and results[-1][0] == LAST and not _is_no_value(results[-1][2]):
             _, value, type = results[-1]
-            name = name_of_number(ExprStmt(statements[-1]).expression, entry.function.graph, value)
-            yield ValueReply(value, str(type), name, name=LAST) if name else self.show(value, type)
+            named = name_of_number(ExprStmt(statement).expression, entry.function.graph, value)
+            yield ValueReply(value, str(type), named, name=LAST) if named else self.show(value, type)
 
-    def _name_alone(self, statements: Sequence[Tree]) -> Reply | None:
+    def _compile_keeping(self, statement: Tree) -> EntryFunction:
+        """The statement as a function that keeps what it binds on its way, if it is a loop or a branch."""
+        keeps = keeping(statement)
+        if keeps is not statement:
+            with suppress(CompileError):  # the error of the statement as it was written tells more
+                return self._compile([keeps])
+        return self._compile([statement])
+
+    def _keep(self, statement: Tree, entry: EntryFunction, kept: Mapping[str, Any]) -> list[Reply]:
+        """Bind what a statement has bound on its way; a reply says where that was, and what is bound."""
+        types = {**types_kept(entry.function, kept), **dict(entry.results)}
+        for name, value in kept.items():
+            self.variables[name] = SessionVariable(value, types[name])
+        if not kept:
+            return []
+        counters = [f"{name} = {summary(kept[name])}" for name in loop_counters(statement) if name in kept]
+        where = f"stopped in the iteration where {', '.join(counters)}; " if counters else ""
+        return [TextReply(f"{where}{', '.join(kept)} {'keep what they' if len(kept) > 1 else 'keeps what it'} had")]
+
+    def _name_alone(self, only: Tree) -> Reply | None:
         """The reply to the name of a function, class or module standing alone; None for anything else."""
-        only = statements[0]
-        if len(statements) > 1 or only.kind != ExprStmt.kind or ExprStmt(only).expression.kind != Var.kind:
+        if only.kind != ExprStmt.kind or ExprStmt(only).expression.kind != Var.kind:
             return None
         name = Var(ExprStmt(only).expression).name
         if name in self.variables:
@@ -176,9 +209,9 @@ class Workspace:
         signature = self.definitions.signature(name)
         return None if signature is None else SchemaReply(name, (signature,))
 
-    def _narrow(self, statements: Sequence[Tree], entry: EntryFunction) -> None:
+    def _narrow(self, statement: Tree, entry: EntryFunction) -> None:
         """After `assert x is not None` x is no longer optional, as it would not be for the rest of a function."""
-        if any(statement.kind != "assert" for statement in statements):
+        if statement.kind != "assert":
             return
         for name in entry.parameters:
             variable = self.variables[name]
@@ -207,16 +240,16 @@ class Workspace:
         return trees
 
     def _compile(self, statements: Sequence[Tree]) -> EntryFunction:
-        types = {name: variable.type for name, variable in self.variables.items()}
+        types = {KEPT: KEPT_TYPE, **{name: variable.type for name, variable in self.variables.items()}}
         return compile_entry(statements, types, lambda annotations: self.resolver(annotations, types), LAST)
 
     def resolver(self, annotations: Mapping[str, Type], variables: Iterable[str]) -> PromptResolver:
         """The resolver of names at the prompt where these variables are seen."""
         return PromptResolver(self.definitions.unit, self.definitions.broken, annotations, variables)
 
-    def arguments(self, entry: EntryFunction) -> list[Any]:
-        """The values of the entry's parameters."""
-        return [self.variables[name].value for name in entry.parameters]
+    def arguments(self, entry: EntryFunction, kept: dict[str, Any] | None = None) -> list[Any]:
+        """The values of the entry's parameters; `kept` takes what it binds on its way."""
+        return [kept if name == KEPT else self.variables[name].value for name in entry.parameters]
 
     def run(self, function: Function, arguments: Sequence[Any]) -> Any:
         """Run a function on values.  Raises ExecutionError."""
