@@ -23,7 +23,6 @@ from tsrepl.session import (
     kernels,
     learning,
     looking,
-    module_methods,
     observing,
     overview,
     surroundings,
@@ -289,18 +288,7 @@ def _run_group(workspace: Workspace, entries: Sequence[Entry], filename: str) ->
         return workspace.run_definitions(entries, filename)
     if entries[0].is_command:
         return _run_line(workspace, entries[0].text)
-    return _run_entry(workspace, entries[0], filename)
-
-
-def _run_entry(workspace: Workspace, entry: Entry, filename: str) -> Iterator[Reply]:
-    """Run an entry; what is said to a module as in Python, TorchScript would not understand."""
-    try:
-        replies = module_methods.module_entry(workspace, entry.text)
-        yield from workspace.run_entry(entry, filename) if replies is None else replies
-    except (GeneratorExit, SystemExit):
-        raise
-    except BaseException as error:
-        yield from error_replies(error)
+    return workspace.run_entry(entries[0], filename)
 
 
 def _run_line(workspace: Workspace, text: str) -> Iterator[Reply]:

@@ -24,11 +24,12 @@ from engine.torch.jit.probing.taps import paths_of
 from tsrepl.session.commands import COMMANDS, find_command
 from tsrepl.session.entries import COMMAND
 from tsrepl.session.failures import UsageError
+from tsrepl.session.module_methods import methods_of
 from tsrepl.session.replies import Candidate
 from tsrepl.session.workspace import Workspace
 
 MOST: Final = 400
-_NAME: Final = re.compile(r"(?:([\w.)\]]*)\.)?(\w*)$")
+_NAME: Final = re.compile(r"(?:((?:[\w.)\]]|\[-?\d+\])*)\.)?(\w*)$")
 _WORD: Final = re.compile(r"""(?:[^\s'"\\]|\\.|'[^']*(?:'|$)|"[^"]*(?:"|$))+""")
 """A word of a command; quotation marks may still be open at its end."""
 _BUILTINS: Final = (
@@ -188,7 +189,7 @@ def _members(workspace: Workspace, base: str) -> Found:
 
 
 def _class_members(type: ClassType) -> Iterator[tuple[str, str]]:
-    yield from ((name, "method") for name in type.methods)
+    yield from ((name, "method") for name in (*type.methods, *(methods_of(type) if type.is_module else ())))
     yield from ((a.name, "module" if isinstance(a.type, ClassType) else a.kind) for a in type.attributes)
 
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from engine.aten.values.ivalue import Object
 from engine.aten.values.tensor import Tensor
@@ -27,6 +27,7 @@ from engine.lang.types import NONE, ClassType, OptionalType, TupleType, Type
 from tsrepl.session.definitions import Definitions, failed_definitions, name_of, without_users_of
 from tsrepl.session.entries import Entry, split_entries
 from tsrepl.session.failures import SessionError, UsageError, caution_replies, error_replies
+from tsrepl.session.module_methods import called, path_of, plain
 from tsrepl.session.modules import module_node, short_name
 from tsrepl.session.names import PromptResolver
 from tsrepl.session.numbered import name_of_number
@@ -61,6 +62,14 @@ class Stopped(Exception):
     def __init__(self, error: BaseException, kept: list[Reply]) -> None:
         super().__init__()
         self.error, self.kept = error, kept
+
+
+class Compiled(NamedTuple):
+    """An entry as a function, its arguments, and the one of them that takes what it binds on its way."""
+
+    entry: EntryFunction
+    arguments: list[Any]
+    kept: dict[str, Any]
 
 
 @dataclass(slots=True)
@@ -154,15 +163,13 @@ class Workspace:
     def _run_statements(self, statements: Sequence[Tree]) -> Iterator[Reply]:
         """Run one after the other, so that each sees what those before it have bound, also where it fails."""
         for statement in statements:
-            shown = self._name_alone(statement)
-            yield from self._run_statement(statement) if shown is None else [shown]
+            shown = self._name_alone(statement) or self._call_on_module(statement)
+            yield from self._run_statement(statement) if shown is None else shown
 
     def _run_statement(self, statement: Tree) -> Iterator[Reply]:
-        kept: dict[str, Any] = {}
-        entry = self._compile_keeping(statement)
+        entry, arguments, kept = self._compile_keeping(statement)
         entry.function.inlines = False  # it runs once, while the plans of what it calls serve other entries
         yield from caution_replies(entry.function)
-        arguments = self.arguments(entry, kept)
         try:
             results = entry.split(self.run(entry.function, arguments))
         except (Exception, KeyboardInterrupt) as error:
@@ -176,10 +183,12 @@ class Workspace:
         self._narrow(statement, entry)
         if results and results[-1][0] == LAST and not _is_no_value(results[-1][2]):
             _, value, type = results[-1]
-            named = name_of_number(ExprStmt(statement).expression, entry.function.graph, value)
-            yield ValueReply(value, str(type), named, name=LAST) if named else self.show(value, type)
+            expression = ExprStmt(statement).expression
+            named = name_of_number(expression, entry.function.graph, value)
+            path = self.dotted(expression.range.text)
+            yield ValueReply(value, str(type), named, name=LAST) if named else self.show(value, type, path)
 
-    def _compile_keeping(self, statement: Tree) -> EntryFunction:
+    def _compile_keeping(self, statement: Tree) -> Compiled:
         """The statement as a function that keeps what it binds on its way, if it is a loop or a branch."""
         keeps = keeping(statement)
         if keeps is not statement:
@@ -198,16 +207,24 @@ class Workspace:
         where = f"stopped in the iteration where {', '.join(counters)}; " if counters else ""
         return [TextReply(f"{where}{', '.join(kept)} {'keep what they' if len(kept) > 1 else 'keeps what it'} had")]
 
-    def _name_alone(self, only: Tree) -> Reply | None:
+    def _call_on_module(self, statement: Tree) -> list[Reply] | None:
+        """The replies to a call of a method that Python's modules have, `m.eval()`; None for anything else."""
+        found = called(statement, self.variables)
+        if found is None:
+            return None
+        self.bind(found.target or LAST, found.answer.value, found.answer.type)
+        return [] if found.target else [found.answer.reply]
+
+    def _name_alone(self, only: Tree) -> list[Reply] | None:
         """The reply to the name of a function, class or module standing alone; None for anything else."""
         if only.kind != ExprStmt.kind or ExprStmt(only).expression.kind != Var.kind:
             return None
         name = Var(ExprStmt(only).expression).name
         if name in self.variables:
             value = self.variables[name].value
-            return ModuleReply(name, module_node(name, value)) if _is_module(value) else None
+            return [ModuleReply(name, module_node(name, value))] if _is_module(value) else None
         signature = self.definitions.signature(name)
-        return None if signature is None else SchemaReply(name, (signature,))
+        return None if signature is None else [SchemaReply(name, (signature,))]
 
     def _narrow(self, statement: Tree, entry: EntryFunction) -> None:
         """After `assert x is not None` x is no longer optional, as it would not be for the rest of a function."""
@@ -222,14 +239,13 @@ class Workspace:
 
     def compile_expression(self, text: str) -> tuple[Function, list[Any]]:
         """A function that computes the expression, and its arguments.  Raises CompileError, UsageError."""
-        entry = self._compile(self._expression(text))
-        return entry.function, self.arguments(entry)
+        entry, arguments, _ = self._compile(self._expression(text))
+        return entry.function, arguments
 
     def evaluate(self, text: str, filename: str = "<expression>") -> tuple[Any, Type]:
         """The value of an expression and its type.  Raises CompileError, ExecutionError, UsageError."""
-        entry = self._compile(self._expression(text, filename))
-        value = self.run(entry.function, self.arguments(entry))
-        return value, entry.results[-1][1]
+        entry, arguments, _ = self._compile(self._expression(text, filename))
+        return self.run(entry.function, arguments), entry.results[-1][1]
 
     def _expression(self, text: str, filename: str = "<expression>") -> list[Tree]:
         if not text.strip():
@@ -239,17 +255,18 @@ class Workspace:
             raise UsageError(f"'{text}' is not an expression")
         return trees
 
-    def _compile(self, statements: Sequence[Tree]) -> EntryFunction:
-        types = {KEPT: KEPT_TYPE, **{name: variable.type for name, variable in self.variables.items()}}
-        return compile_entry(statements, types, lambda annotations: self.resolver(annotations, types), LAST)
+    def _compile(self, statements: Sequence[Tree]) -> Compiled:
+        trees, found = plain(statements, self.variables)
+        kept: dict[str, Any] = {}
+        known = {KEPT: (kept, KEPT_TYPE), **found}
+        known |= {name: (variable.value, variable.type) for name, variable in self.variables.items()}
+        types = {name: type for name, (_, type) in known.items()}
+        entry = compile_entry(trees, types, lambda annotations: self.resolver(annotations, types), LAST)
+        return Compiled(entry, [known[name][0] for name in entry.parameters], kept)
 
     def resolver(self, annotations: Mapping[str, Type], variables: Iterable[str]) -> PromptResolver:
         """The resolver of names at the prompt where these variables are seen."""
         return PromptResolver(self.definitions.unit, self.definitions.broken, annotations, variables)
-
-    def arguments(self, entry: EntryFunction, kept: dict[str, Any] | None = None) -> list[Any]:
-        """The values of the entry's parameters; `kept` takes what it binds on its way."""
-        return [kept if name == KEPT else self.variables[name].value for name in entry.parameters]
 
     def run(self, function: Function, arguments: Sequence[Any]) -> Any:
         """Run a function on values.  Raises ExecutionError."""
@@ -259,10 +276,11 @@ class Workspace:
             self.failed = function, [*arguments]
             raise
 
-    def show(self, value: Any, type: Type) -> Reply:
-        """The reply that shows a value."""
+    def show(self, value: Any, type: Type, path: str = "") -> Reply:
+        """The reply that shows a value; `path` is the expression that gave it."""
         if _is_module(value):
-            return ModuleReply(short_name(value.type), module_node(short_name(value.type), value))
+            name = path if self.type_of_path(path) is not None else short_name(value.type)
+            return ModuleReply(name, module_node(name, value))
         facts = tensor_facts(value) if isinstance(value, Tensor) else ""
         return ValueReply(value, str(type), value_text(value, type), facts, LAST)
 
@@ -277,6 +295,7 @@ class Workspace:
 
         A method is none of these: it is nothing without its module.
         """
+        name = self.dotted(name)
         base, *rest = name.split(".")
         if base in self.variables:
             return self._inside(name, self.variables[base].value, rest)
@@ -298,6 +317,16 @@ class Workspace:
             value = value.get(part)
         return value
 
+    def dotted(self, path: str) -> str:
+        """The path with names for numbers: `m.layers.0` for `m.layers[0]`; other texts as they are."""
+        if "[" not in path:
+            return path
+        try:
+            (tree,), _ = plain(self._expression(path), self.variables)
+        except EngineError:
+            return path
+        return path_of(ExprStmt(tree).expression) or path
+
     def functions(self) -> dict[str, Function]:
         return self.definitions.unit.functions
 
@@ -318,7 +347,7 @@ class Workspace:
 
     def type_of_path(self, path: str) -> Type | None:
         """The static type of `x` or `m.layer.weight`; None if the session has no such name."""
-        name, *rest = path.split(".")
+        name, *rest = self.dotted(path).split(".")
         type = self.variables[name].type if name in self.variables else self.definitions.unit.find_type(name)
         for part in rest:
             attribute = type.attribute(part) if isinstance(type, ClassType) else None
@@ -344,7 +373,7 @@ class Workspace:
 
     def named(self, text: str) -> Function | None:
         """The same for names alone; None for an expression.  Raises UsageError."""
-        found = self._named(text)
+        found = self._named(self.dotted(text))
         if found is None and text.isidentifier() and text not in self.variables:
             raise self._unknown(text)
         return found
@@ -354,7 +383,7 @@ class Workspace:
         tree = self.definitions.tree(text)
         if tree is not None:
             return tree
-        if self._named(text) is not None:
+        if self._named(self.dotted(text)) is not None:
             raise UsageError(
                 f"'{text}' was not typed here, so there is no tree of it", hints=(f"%code {text} shows its text",)
             )
