@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain, groupby
 from typing import Final, NamedTuple
 
@@ -84,6 +85,13 @@ def _run_main(workspace: Workspace, path: str) -> Iterator[Reply]:
         yield from run_text(workspace, f"{MAIN}()", path)
     else:
         yield TextReply(f"{MAIN} takes arguments, so it has not been called")
+
+
+def _more(workspace: Workspace, argument: str) -> Iterable[Reply]:
+    """`%more`: the last error again, with all that it says."""
+    if workspace.error is None:
+        raise UsageError("there has been no error")
+    yield replace(workspace.error, is_whole=True)
 
 
 def _overview(workspace: Workspace) -> HelpReply:
@@ -223,6 +231,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("doc", _LOOK, "%doc name", "signature and documentation of a name; name? and help(name) are short for it",
             "function", documentation.doc, "The name is that of a function, method, module, variable or operator.",
             ("%doc f", "f?", "help(torch.relu)")),
+    Command("more", _HERE, "%more", "the last error with all it says, as all overloads that do not fit", "", _more),
     Command("history", _HERE, "%history [n]", "the last entries", "number", surroundings.history, "", ("%history 5",)),
     Command("cd", _FILE, "%cd [folder]", "change the folder; without one, go home", "path", surroundings.cd, "",
             ("%cd models",)),
@@ -265,8 +274,9 @@ def run_text(workspace: Workspace, text: str, filename: str = "", *, stop: bool 
         done += len(entries)
         failed = interrupted = False
         for reply in _run_group(workspace, entries, name):
-            failed = failed or isinstance(reply, ErrorReply)
-            interrupted = interrupted or (isinstance(reply, ErrorReply) and reply.kind == INTERRUPTED)
+            if isinstance(reply, ErrorReply):
+                failed, interrupted = True, interrupted or reply.kind == INTERRUPTED
+                workspace.error = reply
             yield reply
         if interrupted:
             return

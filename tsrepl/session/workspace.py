@@ -32,7 +32,7 @@ from tsrepl.session.modules import module_node, short_name
 from tsrepl.session.names import PromptResolver
 from tsrepl.session.numbered import name_of_number
 from tsrepl.session.progress_kept import KEPT, KEPT_TYPE, keeping, loop_counters, types_kept
-from tsrepl.session.replies import Binding, ModuleReply, Reply, SchemaReply, TextReply, ValueReply
+from tsrepl.session.replies import Binding, ErrorReply, ModuleReply, Reply, SchemaReply, TextReply, ValueReply
 from tsrepl.session.values import summary, tensor_facts, value_text
 
 LAST = "_"
@@ -76,8 +76,8 @@ class Compiled(NamedTuple):
 class Workspace:
     """Variables, definitions and the number of entries so far.
 
-    `history` are the entries as they were typed; `failed` is the entry that raised the last error of a running program,
-    with its arguments.
+    `history` are the entries as they were typed; `error` is the last error; `failed` is the entry that raised the last
+    error of a running program, with its arguments.
     """
 
     variables: dict[str, SessionVariable] = field(default_factory=dict)
@@ -85,6 +85,7 @@ class Workspace:
     count: int = 0
     dialogue: Dialogue | None = None
     failed: tuple[Function, list[Any]] | None = None
+    error: ErrorReply | None = None
     history: list[str] = field(default_factory=list)
 
     # -- running text
