@@ -13,11 +13,13 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import cache
 from typing import Final
 
 from engine.aten.dispatch import table
 from engine.aten.values.ivalue import Object
+from engine.lang.errors import EngineError
 from engine.lang.scalars import DTYPE_BY_NAME
 from engine.lang.types import ClassType, TensorType, TupleType, Type
 from engine.torch.jit.probing.taps import paths_of
@@ -30,6 +32,8 @@ from tsrepl.session.workspace import Workspace
 
 MOST: Final = 400
 _NAME: Final = re.compile(r"(?:((?:[\w.)\]]|\[-?\d+\])*)\.)?(\w*)$")
+_NAMES: Final = re.compile(r"[A-Za-z_][\w.]*")
+_DOTTED: Final = re.compile(r"[A-Za-z_]\w*(?:\.\w+|\[-?\d+\])+")
 _WORD: Final = re.compile(r"""(?:[^\s'"\\]|\\.|'[^']*(?:'|$)|"[^"]*(?:"|$))+""")
 """A word of a command; quotation marks may still be open at its end."""
 _BUILTINS: Final = (
@@ -178,13 +182,13 @@ def _members(workspace: Workspace, base: str) -> Found:
         return ((name, "operator") for name in _torch_functions())
     if base == "math":
         return ((name, "function") for name in vars(math) if not name.startswith("_"))
-    type = workspace.type_of_path(base)
+    type = workspace.type_of_path(base) or _type_of_expression(workspace, base)
     if isinstance(type, ClassType):
         return _class_members(type)
     if isinstance(type, TupleType) and type.fields:
         return ((name, "field") for name in type.fields)
     if type is None or isinstance(type, TensorType):
-        return ((name, "method") for name in _tensor_methods()) if type or not base.isidentifier() else ()
+        return ((name, "method") for name in _tensor_methods()) if type or not _NAMES.fullmatch(base) else ()
     return ((name, "method") for name in _container_methods(type))
 
 
@@ -193,10 +197,26 @@ def _class_members(type: ClassType) -> Iterator[tuple[str, str]]:
     yield from ((a.name, "module" if isinstance(a.type, ClassType) else a.kind) for a in type.attributes)
 
 
+def _type_of_expression(workspace: Workspace, base: str) -> Type | None:
+    """The static type of `x.shape`, where the text is a whole path; None of others and of what does not compile."""
+    if not _DOTTED.fullmatch(base):
+        return None
+    with suppress(EngineError):
+        return workspace.compile_expression(base)[0].schema.returns[0].type
+    return None
+
+
 def _container_methods(type: Type) -> list[str]:
-    kinds = {"str": "str", "List": "list", "Dict": "dict"}
-    python = getattr(builtins, kinds.get(type.annotation_str.partition("[")[0], "object"))
-    return [name for name in vars(python) if not name.startswith("_")]
+    """The methods of Python's type that TorchScript has, too: operators whose first argument is of the type."""
+    kind = type.annotation_str.partition("[")[0]
+    python = vars(getattr(builtins, {"str": "str", "List": "list", "Dict": "dict"}.get(kind, "object")))
+    return [name for name in python if not name.startswith("_") and kind in _owners(name)]
+
+
+def _owners(operator: str) -> set[str]:
+    """The kinds of the first arguments of an operator's overloads."""
+    schemas = (entry.schema.arguments for entry in table.overloads(f"aten::{operator}"))
+    return {arguments[0].type.annotation_str.partition("[")[0] for arguments in schemas if arguments}
 
 
 @cache

@@ -379,6 +379,10 @@ class Workspace:
             raise self._unknown(text)
         return found
 
+    def method(self, path: str) -> Function | None:
+        """The method `m.encode`, or the `forward` of the module `m`; None for anything else."""
+        return self._named(self.dotted(path)) if path.partition(".")[0] in self.variables else None
+
     def tree_of(self, text: str) -> Tree:
         """The syntax tree of a definition or an expression.  Raises UsageError, ParseError."""
         tree = self.definitions.tree(text)
