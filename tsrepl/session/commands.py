@@ -43,8 +43,8 @@ Run = Callable[[Workspace, str], Iterable[Reply]]
 class Command(NamedTuple):
     """`goal` is the heading that help lists it under.
 
-    `argument` says what completes it: function, expression, operator, path, place, name, command, number, variable, or
-    nothing.
+    `argument` says what completes it, word by word: function, expression, operator, pass, path, place, name, command,
+    number, variable, or nothing.
     """
 
     name: str
@@ -147,8 +147,8 @@ COMMANDS: Final[tuple[Command, ...]] = (
             ("%graph f", "%graph --lines f", "%graph m.forward", "%graph torch.ones(2) + 1")),
     Command("modules", _LOOK, "%modules m [depth]", "the modules inside a module, with parameters and sizes", "name",
             overview.modules, "Without a depth, as deep as a page has room for.", ("%modules m", "%modules m 3")),
-    Command("passes", _LOOK, "%passes f [pass ...]", "what each optimization pass changes in the graph", "function",
-            inspection.passes,
+    Command("passes", _LOOK, "%passes f [pass ...]", "what each optimization pass changes in the graph",
+            "function pass", inspection.passes,
             _TARGET + " Of what has run, and of expressions, which are run, these are the passes that made the plan. "
             "Name passes to run these only, in that order, on the graph as it was compiled: "
             f"{', '.join(pass_names())}.",

@@ -22,6 +22,7 @@ from engine.aten.values.ivalue import Object
 from engine.lang.errors import EngineError
 from engine.lang.scalars import DTYPE_BY_NAME
 from engine.lang.types import ClassType, TensorType, TupleType, Type
+from engine.passes.pipeline import names as pass_names
 from engine.torch.jit.probing.taps import paths_of
 from tsrepl.session.commands import COMMANDS, find_command
 from tsrepl.session.entries import COMMAND
@@ -31,6 +32,8 @@ from tsrepl.session.replies import Candidate
 from tsrepl.session.workspace import Workspace
 
 MOST: Final = 400
+_LEAST: Final = 3
+"""Letters from which on names are found that have them somewhere."""
 _NAME: Final = re.compile(r"(?:((?:[\w.)\]]|\[-?\d+\])*)\.)?(\w*)$")
 _NAMES: Final = re.compile(r"[A-Za-z_][\w.]*")
 _DOTTED: Final = re.compile(r"[A-Za-z_]\w*(?:\.\w+|\[-?\d+\])+")
@@ -82,9 +85,16 @@ def _expression(workspace: Workspace, text: str) -> list[Candidate]:
 
 
 def _functions(workspace: Workspace, argument: str) -> list[Candidate]:
-    if "." in argument:
+    if "." in argument or "(" in argument:
         return _expression(workspace, argument)
     return _matching(argument, ((b.name, b.kind) for b in workspace.bindings() if b.kind in ("function", "module")))
+
+
+def _passes(workspace: Workspace, argument: str) -> list[Candidate]:
+    """The names of passes behind a function or an expression; within its brackets, what an expression takes."""
+    if argument.count("(") > argument.count(")"):
+        return _expression(workspace, argument)
+    return _matching(argument.split(" ")[-1], ((name, "pass") for name in pass_names()))
 
 
 def _own_names(workspace: Workspace, argument: str) -> list[Candidate]:
@@ -156,6 +166,7 @@ _ARGUMENTS: Final[dict[str, Callable[[Workspace, str], list[Candidate]]]] = {
     "function": _functions,
     "expression": _expression,
     "operator": _operators,
+    "pass": _passes,
     "path": _paths,
     "place": _places,
     "name": _own_names,
@@ -238,8 +249,10 @@ def _tensor_methods() -> tuple[str, ...]:
 
 
 def _matching(prefix: str, found: Found) -> list[Candidate]:
-    rows: dict[str, str] = {}
-    for name, kind in found:
-        if name.startswith(prefix) and (prefix.startswith("_") or not name.startswith("_")):
-            rows.setdefault(name, kind)
+    """Those that begin so; where none does, those with the same first letter and the others somewhere behind it."""
+    known = {name: kind for name, kind in reversed(list(found)) if prefix.startswith("_") or not name.startswith("_")}
+    rows = {name: kind for name, kind in reversed(known.items()) if name.startswith(prefix)}
+    if not rows and len(prefix) >= _LEAST:
+        letters = re.compile(".*".join(map(re.escape, prefix)))
+        rows = {name: kind for name, kind in reversed(known.items()) if letters.match(name)}
     return [Candidate(name, kind, len(prefix)) for name, kind in list(rows.items())[:MOST]]
