@@ -14,6 +14,7 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Final
@@ -211,7 +212,10 @@ def _print_all(replies: Iterable[Reply], trouble: int = FAILED) -> int:
         for reply in replies:
             failed = isinstance(reply, ErrorReply)
             out.file.flush()
-            print_reply(reply, err if failed else out)
+            # There is no prompt at which to ask for the rest of an error.
+            print_reply(
+                replace(reply, is_whole=True) if isinstance(reply, ErrorReply) else reply, err if failed else out
+            )
             if isinstance(reply, ErrorReply):
                 status = _status(reply, trouble)
             elif isinstance(reply, (DataReply, ReportReply)):

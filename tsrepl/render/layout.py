@@ -68,7 +68,7 @@ from tsrepl.session.replies import (
 
 _PLAIN_TYPES = ("int", "float", "complex", "bool", "str", "NoneType")
 _LEVELS = {"info": ("", "plain"), "done": ("", "good"), "warning": ("warning: ", "warning")}
-MOST_DETAILS = 12
+MOST_DETAILS = 4
 """Lines of an error's details; a call that fits none of thirty overloads has a hundred."""
 _MOST_KINDS = 3
 _MOST_COUNTS = 12
@@ -316,7 +316,8 @@ def _taps(reply: TapReply) -> Iterator[Block]:
         yield TableBlock(shown, rows, stack_below=NARROW)
     if reply.unreached:
         yield line(Span("warning: ", "warning"), f"the call never came to {_listed(reply.unreached)}")
-    yield line(Span("result ", "muted"), reply.result)
+    if reply.result:
+        yield line(Span("result ", "muted"), reply.result)
     if reply.name:
         yield line(Span(f"{reply.name} is a dict of these values: {reply.name}[{reply.rows[0].place!r}]", "muted"))
 
@@ -358,17 +359,13 @@ def _error(reply: ErrorReply) -> Iterator[Block]:
         yield line(Span(f"  {reply.location}", "muted"))
     if reply.excerpt:
         yield Excerpt(reply.excerpt, 4)
-    yield from _details(reply.details)
     for hint in reply.hints:
         yield line(Span("hint: ", "good"), hint)
-
-
-def _details(text: str) -> Iterator[Block]:
-    lines = text.split("\n") if text else []
-    cut = MOST_DETAILS if len(lines) > MOST_DETAILS + 1 else len(lines)
-    yield from (line(Span(each)) for each in lines[:cut])
-    if cut < len(lines):
-        yield line(Span(f"… {len(lines) - cut} more lines", "muted"))
+    lines = reply.details.split("\n") if reply.details else []
+    if reply.is_whole or len(lines) <= MOST_DETAILS:
+        yield from (line(Span(each)) for each in lines)
+    else:
+        yield line(Span(f"{lines[0].rstrip(':.')} … %more shows {len(lines) - 1} more lines", "muted"))
 
 
 def _help(reply: HelpReply) -> Iterator[Block]:

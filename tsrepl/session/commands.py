@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from importlib import import_module
 from itertools import chain, groupby
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -18,7 +19,6 @@ from engine.lang.errors import did_you_mean
 from engine.passes.pipeline import names as pass_names
 from tsrepl.session.entries import COMMAND, Entry, split_entries
 from tsrepl.session.failures import INTERRUPTED, UsageError, error_replies
-from tsrepl.session.module_methods import module_entry
 from tsrepl.session.replies import DefinitionReply, ErrorReply, HelpReply, HelpTopic, Reply, TextReply
 from tsrepl.session.workspace import Workspace
 
@@ -37,8 +37,8 @@ class Command(NamedTuple):
     """`goal` is the heading that help lists it under.
 
     `run` names the function of this folder that answers, as `module.function`; it is loaded when it is first asked.
-    `argument` says what completes it: function, expression, operator, path, place, name, command, number, variable, or
-    nothing.
+    `argument` says what completes it, word by word: function, expression, operator, pass, path, place, name, command,
+    number, variable, or nothing.
     """
 
     name: str
@@ -86,6 +86,13 @@ def _run_main(workspace: Workspace, path: str) -> Iterator[Reply]:
         yield from run_text(workspace, f"{MAIN}()", path)
     else:
         yield TextReply(f"{MAIN} takes arguments, so it has not been called")
+
+
+def more(workspace: Workspace, argument: str) -> Iterable[Reply]:
+    """`%more`: the last error again, with all that it says."""
+    if workspace.error is None:
+        raise UsageError("there has been no error")
+    yield replace(workspace.error, is_whole=True)
 
 
 def _overview(workspace: Workspace) -> HelpReply:
@@ -143,8 +150,8 @@ COMMANDS: Final[tuple[Command, ...]] = (
             ("%graph f", "%graph --no-lines --full f", "%graph m.forward", "%graph torch.ones(2) + 1")),
     Command("modules", _LOOK, "%modules m [depth]", "the modules inside a module, with parameters and sizes", "name",
             "overview.modules", "Without a depth, as deep as a page has room for.", ("%modules m", "%modules m 3")),
-    Command("passes", _LOOK, "%passes f [pass ...]", "what each optimization pass changes in the graph", "function",
-            "passing.passes",
+    Command("passes", _LOOK, "%passes f [pass ...]", "what each optimization pass changes in the graph",
+            "function pass", "passing.passes",
             _TARGET + " Of what has run, and of expressions, which are run, these are the passes that made the plan. "
             "Name passes to run these only, in that order, on the graph as it was compiled: "
             f"{', '.join(pass_names())}.",
@@ -235,6 +242,8 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("doc", _LOOK, "%doc name", "signature and documentation of a name; name? and help(name) are short for it",
             "function", "documentation.doc", "The name is that of a function, method, module, variable or operator.",
             ("%doc f", "f?", "help(torch.relu)")),
+    Command("more", _HERE, "%more", "the last error with all it says, as all overloads that do not fit", "",
+            "commands.more"),
     Command("history", _HERE, "%history [n]", "the last entries", "number", "surroundings.history", "",
             ("%history 5",)),
     Command("cd", _FILE, "%cd [folder]", "change the folder; without one, go home", "path", "surroundings.cd", "",
@@ -278,8 +287,9 @@ def run_text(workspace: Workspace, text: str, filename: str = "", *, stop: bool 
         done += len(entries)
         failed = interrupted = False
         for reply in _run_group(workspace, entries, name):
-            failed = failed or isinstance(reply, ErrorReply)
-            interrupted = interrupted or (isinstance(reply, ErrorReply) and reply.kind == INTERRUPTED)
+            if isinstance(reply, ErrorReply):
+                failed, interrupted = True, interrupted or reply.kind == INTERRUPTED
+                workspace.error = reply
             yield reply
         if interrupted:
             return
@@ -301,18 +311,7 @@ def _run_group(workspace: Workspace, entries: Sequence[Entry], filename: str) ->
         return workspace.run_definitions(entries, filename)
     if entries[0].is_command:
         return _run_line(workspace, entries[0].text)
-    return _run_entry(workspace, entries[0], filename)
-
-
-def _run_entry(workspace: Workspace, entry: Entry, filename: str) -> Iterator[Reply]:
-    """Run an entry; what is said to a module as in Python, TorchScript would not understand."""
-    try:
-        replies = module_entry(workspace, entry.text)
-        yield from workspace.run_entry(entry, filename) if replies is None else replies
-    except (GeneratorExit, SystemExit):
-        raise
-    except BaseException as error:
-        yield from error_replies(error)
+    return workspace.run_entry(entries[0], filename)
 
 
 def _run_line(workspace: Workspace, text: str) -> Iterator[Reply]:

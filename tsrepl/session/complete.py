@@ -13,17 +13,21 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from engine.aten.dispatch import table
 from engine.aten.values.ivalue import Object
 from engine.lang.deferred import deferred
+from engine.lang.errors import EngineError
 from engine.lang.scalars import DTYPE_BY_NAME
 from engine.lang.types import ClassType, TensorType, TupleType, Type
+from engine.passes.pipeline import names as pass_names
 from tsrepl.session.commands import COMMANDS, find_command
 from tsrepl.session.entries import COMMAND
 from tsrepl.session.failures import UsageError
+from tsrepl.session.module_methods import methods_of
 from tsrepl.session.replies import Candidate
 from tsrepl.session.workspace import Workspace
 
@@ -33,7 +37,11 @@ else:
     taps = deferred("engine.torch.jit.probing.taps")
 
 MOST: Final = 400
-_NAME: Final = re.compile(r"(?:([\w.)\]]*)\.)?(\w*)$")
+_LEAST: Final = 3
+"""Letters from which on names are found that have them somewhere."""
+_NAME: Final = re.compile(r"(?:((?:[\w.)\]]|\[-?\d+\])*)\.)?(\w*)$")
+_NAMES: Final = re.compile(r"[A-Za-z_][\w.]*")
+_DOTTED: Final = re.compile(r"[A-Za-z_]\w*(?:\.\w+|\[-?\d+\])+")
 _WORD: Final = re.compile(r"""(?:[^\s'"\\]|\\.|'[^']*(?:'|$)|"[^"]*(?:"|$))+""")
 """A word of a command; quotation marks may still be open at its end."""
 _BUILTINS: Final = (
@@ -82,9 +90,16 @@ def _expression(workspace: Workspace, text: str) -> list[Candidate]:
 
 
 def _functions(workspace: Workspace, argument: str) -> list[Candidate]:
-    if "." in argument:
+    if "." in argument or "(" in argument:
         return _expression(workspace, argument)
     return _matching(argument, ((b.name, b.kind) for b in workspace.bindings() if b.kind in ("function", "module")))
+
+
+def _passes(workspace: Workspace, argument: str) -> list[Candidate]:
+    """The names of passes behind a function or an expression; within its brackets, what an expression takes."""
+    if argument.count("(") > argument.count(")"):
+        return _expression(workspace, argument)
+    return _matching(argument.split(" ")[-1], ((name, "pass") for name in pass_names()))
 
 
 def _own_names(workspace: Workspace, argument: str) -> list[Candidate]:
@@ -156,6 +171,7 @@ _ARGUMENTS: Final[dict[str, Callable[[Workspace, str], list[Candidate]]]] = {
     "function": _functions,
     "expression": _expression,
     "operator": _operators,
+    "pass": _passes,
     "path": _paths,
     "place": _places,
     "name": _own_names,
@@ -182,25 +198,41 @@ def _members(workspace: Workspace, base: str) -> Found:
         return ((name, "operator") for name in _torch_functions())
     if base == "math":
         return ((name, "function") for name in vars(math) if not name.startswith("_"))
-    type = workspace.type_of_path(base)
+    type = workspace.type_of_path(base) or _type_of_expression(workspace, base)
     if isinstance(type, ClassType):
         return _class_members(type)
     if isinstance(type, TupleType) and type.fields:
         return ((name, "field") for name in type.fields)
     if type is None or isinstance(type, TensorType):
-        return ((name, "method") for name in _tensor_methods()) if type or not base.isidentifier() else ()
+        return ((name, "method") for name in _tensor_methods()) if type or not _NAMES.fullmatch(base) else ()
     return ((name, "method") for name in _container_methods(type))
 
 
 def _class_members(type: ClassType) -> Iterator[tuple[str, str]]:
-    yield from ((name, "method") for name in type.methods)
+    yield from ((name, "method") for name in (*type.methods, *(methods_of(type) if type.is_module else ())))
     yield from ((a.name, "module" if isinstance(a.type, ClassType) else a.kind) for a in type.attributes)
 
 
+def _type_of_expression(workspace: Workspace, base: str) -> Type | None:
+    """The static type of `x.shape`, where the text is a whole path; None of others and of what does not compile."""
+    if not _DOTTED.fullmatch(base):
+        return None
+    with suppress(EngineError):
+        return workspace.compile_expression(base)[0].schema.returns[0].type
+    return None
+
+
 def _container_methods(type: Type) -> list[str]:
-    kinds = {"str": "str", "List": "list", "Dict": "dict"}
-    python = getattr(builtins, kinds.get(type.annotation_str.partition("[")[0], "object"))
-    return [name for name in vars(python) if not name.startswith("_")]
+    """The methods of Python's type that TorchScript has, too: operators whose first argument is of the type."""
+    kind = type.annotation_str.partition("[")[0]
+    python = vars(getattr(builtins, {"str": "str", "List": "list", "Dict": "dict"}.get(kind, "object")))
+    return [name for name in python if not name.startswith("_") and kind in _owners(name)]
+
+
+def _owners(operator: str) -> set[str]:
+    """The kinds of the first arguments of an operator's overloads."""
+    schemas = (entry.schema.arguments for entry in table.overloads(f"aten::{operator}"))
+    return {arguments[0].type.annotation_str.partition("[")[0] for arguments in schemas if arguments}
 
 
 @cache
@@ -222,8 +254,10 @@ def _tensor_methods() -> tuple[str, ...]:
 
 
 def _matching(prefix: str, found: Found) -> list[Candidate]:
-    rows: dict[str, str] = {}
-    for name, kind in found:
-        if name.startswith(prefix) and (prefix.startswith("_") or not name.startswith("_")):
-            rows.setdefault(name, kind)
+    """Those that begin so; where none does, those with the same first letter and the others somewhere behind it."""
+    known = {name: kind for name, kind in reversed(list(found)) if prefix.startswith("_") or not name.startswith("_")}
+    rows = {name: kind for name, kind in reversed(known.items()) if name.startswith(prefix)}
+    if not rows and len(prefix) >= _LEAST:
+        letters = re.compile(".*".join(map(re.escape, prefix)))
+        rows = {name: kind for name, kind in reversed(known.items()) if letters.match(name)}
     return [Candidate(name, kind, len(prefix)) for name, kind in list(rows.items())[:MOST]]

@@ -33,7 +33,7 @@ def _value(workspace: Workspace, path: str) -> Iterator[Reply]:
     type = workspace.type_of_path(path)
     assert type is not None
     yield TextReply(f"{path}: {type.annotation_str}")
-    yield workspace.show(workspace.lookup(path), type)
+    yield workspace.show(workspace.lookup(path), type, path)
     forward = _method(workspace, f"{path}.forward")
     if forward is not None:
         yield from _function(path, forward)

@@ -103,5 +103,5 @@ def _pass_names(word: str) -> tuple[str, ...]:
         return PIPELINES[word]
     known = {*pass_names(), *ALIASES, *PIPELINES}
     if word not in known:
-        raise UsageError(f"there is no pass '{word}'", hints=did_you_mean(word, known))
+        raise UsageError(f"there is no pass '{word}'", hints=(*did_you_mean(word, known), "%help passes lists them"))
     return (word,)

@@ -346,7 +346,8 @@ class ErrorReply:
     """An error.
 
     `kind` is a short title, `details` whatever else the message says, `location` and `excerpt` tell the place (the
-    excerpt marks it with `~~~ <--- HERE`), `places` the calls that led there, outermost first, `hints` what mends it.
+    excerpt marks it with `~~~ <--- HERE`), `places` the calls that led there, outermost first, `hints` what mends it,
+    the most useful first.  Long details are shown where `is_whole`.
     """
 
     kind: str
@@ -356,6 +357,7 @@ class ErrorReply:
     places: tuple[CallPlace, ...] = ()
     hints: tuple[str, ...] = ()
     details: str = ""
+    is_whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -411,7 +413,8 @@ class TapRow:
 class TapReply:
     """The outputs of the parts of a module during a call, in order of their first time, and the call's `result`.
 
-    `name` is what the session keeps the values as, "" if it does not; for the patterns in `unreached` nothing came.
+    `result` is "" where the rows have it; `name` is what the session keeps the values as, "" if it does not; for the
+    patterns in `unreached` nothing came.
     """
 
     title: str

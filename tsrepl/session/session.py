@@ -13,6 +13,7 @@ from engine.lang.types import Type
 from tsrepl.session import complete
 from tsrepl.session.commands import run_text
 from tsrepl.session.replies import Binding, Candidate, Reply
+from tsrepl.session.signatures import SignatureHint, signature_at
 from tsrepl.session.workspace import Workspace
 
 
@@ -66,6 +67,10 @@ class Session:
     def complete(self, before: str) -> list[Candidate]:
         """Completions at the end of `before`."""
         return complete.candidates(self.workspace, before)
+
+    def signature(self, before: str) -> SignatureHint | None:
+        """The signature of the call that is open at the end of `before`."""
+        return signature_at(self.workspace, before)
 
     def reset(self) -> None:
         """Forget everything."""

@@ -44,7 +44,8 @@ def tap(workspace: Workspace, argument: str) -> Iterable[Reply]:
     named = bool(rows) and all(isinstance(value, Tensor) for value in taps.values.values())
     if named:
         workspace.bind(LAST, taps.values, DictType(STR, TENSOR))
-    yield TapReply(watched.call, rows, summary(result), LAST if named else "", tuple(taps.unreached))
+    shown = "" if "" in taps.calls else summary(result)
+    yield TapReply(watched.call, rows, shown, LAST if named else "", tuple(taps.unreached))
 
 
 def run_until(workspace: Workspace, argument: str) -> Iterable[Reply]:

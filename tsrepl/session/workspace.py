@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from engine.aten.values.ivalue import Object
 from engine.aten.values.tensor import Tensor
@@ -20,17 +21,19 @@ from engine.frontend.syntax.parser import parse_statements
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import ExprStmt, Var
 from engine.ir.unit import Function
-from engine.lang.errors import EngineError, ExecutionError, did_you_mean
+from engine.lang.errors import CompileError, EngineError, ExecutionError, did_you_mean
 from engine.lang.records import dataclass
 from engine.lang.source import Source
 from engine.lang.types import NONE, ClassType, OptionalType, TupleType, Type
 from tsrepl.session.definitions import Definitions, failed_definitions, name_of, without_users_of
 from tsrepl.session.entries import Entry, split_entries
 from tsrepl.session.failures import SessionError, UsageError, caution_replies, error_replies
+from tsrepl.session.module_methods import called, path_of, plain
 from tsrepl.session.modules import module_node, short_name, without_scopes
 from tsrepl.session.names import PromptResolver
 from tsrepl.session.numbered import name_of_number
-from tsrepl.session.replies import Binding, ModuleReply, Reply, SchemaReply, TextReply, ValueReply
+from tsrepl.session.progress_kept import KEPT, KEPT_TYPE, keeping, loop_counters, types_kept
+from tsrepl.session.replies import Binding, ErrorReply, ModuleReply, Reply, SchemaReply, TextReply, ValueReply
 from tsrepl.session.values import summary, tensor_facts, value_text
 
 LAST = "_"
@@ -54,12 +57,28 @@ class Dialogue(Protocol):
     def run(self, text: str) -> Iterator[Reply]: ...
 
 
+class Stopped(Exception):
+    """A statement that did not end: its error, and the replies about what it had bound until then."""
+
+    def __init__(self, error: BaseException, kept: list[Reply]) -> None:
+        super().__init__()
+        self.error, self.kept = error, kept
+
+
+class Compiled(NamedTuple):
+    """An entry as a function, its arguments, and the one of them that takes what it binds on its way."""
+
+    entry: EntryFunction
+    arguments: list[Any]
+    kept: dict[str, Any]
+
+
 @dataclass(slots=True)
 class Workspace:
     """Variables, definitions and the number of entries so far.
 
-    `history` are the entries as they were typed; `failed` is the entry that raised the last error of a running program,
-    with its arguments.
+    `history` are the entries as they were typed; `error` is the last error; `failed` is the entry that raised the last
+    error of a running program, with its arguments.
     """
 
     variables: dict[str, SessionVariable] = field(default_factory=dict)
@@ -67,6 +86,7 @@ class Workspace:
     count: int = 0
     dialogue: Dialogue | None = None
     failed: tuple[Function, list[Any]] | None = None
+    error: ErrorReply | None = None
     history: list[str] = field(default_factory=list)
 
     # -- running text
@@ -83,6 +103,9 @@ class Workspace:
                 yield from self._run_statements(_parse(entry, filename))
         except (GeneratorExit, SystemExit):
             raise
+        except Stopped as stopped:
+            yield from error_replies(stopped.error)
+            yield from stopped.kept
         except BaseException as error:
             yield from error_replies(error)
 
@@ -140,46 +163,74 @@ class Workspace:
         self.definitions.define([tree for entry in entries for tree in _parse(entry, filename)])
 
     def _run_statements(self, statements: Sequence[Tree]) -> Iterator[Reply]:
-        if not statements:
-            return
-        shown = self._name_alone(statements)
-        if shown is not None:
-            yield shown
-            return
-        entry = self._compile(statements)
+        """Run one after the other, so that each sees what those before it have bound, also where it fails."""
+        for statement in statements:
+            shown = self._name_alone(statement) or self._call_on_module(statement)
+            yield from self._run_statement(statement) if shown is None else shown
+
+    def _run_statement(self, statement: Tree) -> Iterator[Reply]:
+        entry, arguments, kept = self._compile_keeping(statement)
         entry.function.inlines = False  # it runs once, while the plans of what it calls serve other entries
         yield from caution_replies(entry.function)
-        results = entry.split(self.run(entry.function, self.arguments(entry)))
+        try:
+            results = entry.split(self.run(entry.function, arguments))
+        except (Exception, KeyboardInterrupt) as error:
+            raise Stopped(error, self._keep(statement, entry, kept)) from error
         for name in entry.deleted:
             self.variables.pop(name, None)
+        self._keep(statement, entry, {name: value for name, value in kept.items() if name not in entry.deleted})
         for name, value, type in results:
             if name != LAST or (type is not NONE and not _is_no_value(type)):
                 self.variables[name] = SessionVariable(value, type)
-        self._narrow(statements, entry)
-        if entry.lost:
-            yield TextReply(
-                f"{', '.join(entry.lost)} may be without a value at the end, so the session does not keep it", "warning"
-            )
+        self._narrow(statement, entry)
         if results and results[-1][0] == LAST and not _is_no_value(results[-1][2]):
             _, value, type = results[-1]
-            name = name_of_number(ExprStmt(statements[-1]).expression, entry.function.graph, value)
-            yield ValueReply(value, str(type), name, name=LAST) if name else self.show(value, type)
+            expression = ExprStmt(statement).expression
+            named = name_of_number(expression, entry.function.graph, value)
+            path = self.dotted(expression.range.text)
+            yield ValueReply(value, str(type), named, name=LAST) if named else self.show(value, type, path)
 
-    def _name_alone(self, statements: Sequence[Tree]) -> Reply | None:
+    def _compile_keeping(self, statement: Tree) -> Compiled:
+        """The statement as a function that keeps what it binds on its way, if it is a loop or a branch."""
+        keeps = keeping(statement)
+        if keeps is not statement:
+            with suppress(CompileError):  # the error of the statement as it was written tells more
+                return self._compile([keeps])
+        return self._compile([statement])
+
+    def _keep(self, statement: Tree, entry: EntryFunction, kept: Mapping[str, Any]) -> list[Reply]:
+        """Bind what a statement has bound on its way; a reply says where that was, and what is bound."""
+        types = {**types_kept(entry.function, kept), **dict(entry.results)}
+        for name, value in kept.items():
+            self.variables[name] = SessionVariable(value, types[name])
+        if not kept:
+            return []
+        counters = [f"{name} = {summary(kept[name])}" for name in loop_counters(statement) if name in kept]
+        where = f"stopped in the iteration where {', '.join(counters)}; " if counters else ""
+        return [TextReply(f"{where}{', '.join(kept)} {'keep what they' if len(kept) > 1 else 'keeps what it'} had")]
+
+    def _call_on_module(self, statement: Tree) -> list[Reply] | None:
+        """The replies to a call of a method that Python's modules have, `m.eval()`; None for anything else."""
+        found = called(statement, self.variables)
+        if found is None:
+            return None
+        self.bind(found.target or LAST, found.answer.value, found.answer.type)
+        return [] if found.target else [found.answer.reply]
+
+    def _name_alone(self, only: Tree) -> list[Reply] | None:
         """The reply to the name of a function, class or module standing alone; None for anything else."""
-        only = statements[0]
-        if len(statements) > 1 or only.kind != ExprStmt.kind or ExprStmt(only).expression.kind != Var.kind:
+        if only.kind != ExprStmt.kind or ExprStmt(only).expression.kind != Var.kind:
             return None
         name = Var(ExprStmt(only).expression).name
         if name in self.variables:
             value = self.variables[name].value
-            return ModuleReply(name, module_node(name, value)) if _is_module(value) else None
+            return [ModuleReply(name, module_node(name, value))] if _is_module(value) else None
         signature = self.definitions.signature(name)
-        return None if signature is None else SchemaReply(name, (signature,))
+        return None if signature is None else [SchemaReply(name, (signature,))]
 
-    def _narrow(self, statements: Sequence[Tree], entry: EntryFunction) -> None:
+    def _narrow(self, statement: Tree, entry: EntryFunction) -> None:
         """After `assert x is not None` x is no longer optional, as it would not be for the rest of a function."""
-        if any(statement.kind != "assert" for statement in statements):
+        if statement.kind != "assert":
             return
         for name in entry.parameters:
             variable = self.variables[name]
@@ -190,14 +241,13 @@ class Workspace:
 
     def compile_expression(self, text: str) -> tuple[Function, list[Any]]:
         """A function that computes the expression, and its arguments.  Raises CompileError, UsageError."""
-        entry = self._compile(self._expression(text))
-        return entry.function, self.arguments(entry)
+        entry, arguments, _ = self._compile(self._expression(text))
+        return entry.function, arguments
 
     def evaluate(self, text: str, filename: str = "<expression>") -> tuple[Any, Type]:
         """The value of an expression and its type.  Raises CompileError, ExecutionError, UsageError."""
-        entry = self._compile(self._expression(text, filename))
-        value = self.run(entry.function, self.arguments(entry))
-        return value, entry.results[-1][1]
+        entry, arguments, _ = self._compile(self._expression(text, filename))
+        return self.run(entry.function, arguments), entry.results[-1][1]
 
     def _expression(self, text: str, filename: str = "<expression>") -> list[Tree]:
         if not text.strip():
@@ -207,17 +257,18 @@ class Workspace:
             raise UsageError(f"'{text}' is not an expression")
         return trees
 
-    def _compile(self, statements: Sequence[Tree]) -> EntryFunction:
-        types = {name: variable.type for name, variable in self.variables.items()}
-        return compile_entry(statements, types, lambda annotations: self.resolver(annotations, types), LAST)
+    def _compile(self, statements: Sequence[Tree]) -> Compiled:
+        trees, found = plain(statements, self.variables)
+        kept: dict[str, Any] = {}
+        known = {KEPT: (kept, KEPT_TYPE), **found}
+        known |= {name: (variable.value, variable.type) for name, variable in self.variables.items()}
+        types = {name: type for name, (_, type) in known.items()}
+        entry = compile_entry(trees, types, lambda annotations: self.resolver(annotations, types), LAST)
+        return Compiled(entry, [known[name][0] for name in entry.parameters], kept)
 
     def resolver(self, annotations: Mapping[str, Type], variables: Iterable[str]) -> PromptResolver:
         """The resolver of names at the prompt where these variables are seen."""
         return PromptResolver(self.definitions.unit, self.definitions.broken, annotations, variables)
-
-    def arguments(self, entry: EntryFunction) -> list[Any]:
-        """The values of the entry's parameters."""
-        return [self.variables[name].value for name in entry.parameters]
 
     def run(self, function: Function, arguments: Sequence[Any]) -> Any:
         """Run a function on values.  Raises ExecutionError."""
@@ -227,10 +278,11 @@ class Workspace:
             self.failed = function, [*arguments]
             raise
 
-    def show(self, value: Any, type: Type) -> Reply:
-        """The reply that shows a value."""
+    def show(self, value: Any, type: Type, path: str = "") -> Reply:
+        """The reply that shows a value; `path` is the expression that gave it."""
         if _is_module(value):
-            return ModuleReply(short_name(value.type), module_node(short_name(value.type), value))
+            name = path if self.type_of_path(path) is not None else short_name(value.type)
+            return ModuleReply(name, module_node(name, value))
         facts = tensor_facts(value) if isinstance(value, Tensor) else ""
         return ValueReply(value, without_scopes(str(type)), value_text(value, type), facts, LAST)
 
@@ -245,6 +297,7 @@ class Workspace:
 
         A method is none of these: it is nothing without its module.
         """
+        name = self.dotted(name)
         base, *rest = name.split(".")
         if base in self.variables:
             return self._inside(name, self.variables[base].value, rest)
@@ -266,6 +319,16 @@ class Workspace:
             value = value.get(part)
         return value
 
+    def dotted(self, path: str) -> str:
+        """The path with names for numbers: `m.layers.0` for `m.layers[0]`; other texts as they are."""
+        if "[" not in path:
+            return path
+        try:
+            (tree,), _ = plain(self._expression(path), self.variables)
+        except EngineError:
+            return path
+        return path_of(ExprStmt(tree).expression) or path
+
     def functions(self) -> dict[str, Function]:
         return self.definitions.unit.functions
 
@@ -286,7 +349,7 @@ class Workspace:
 
     def type_of_path(self, path: str) -> Type | None:
         """The static type of `x` or `m.layer.weight`; None if the session has no such name."""
-        name, *rest = path.split(".")
+        name, *rest = self.dotted(path).split(".")
         type = self.variables[name].type if name in self.variables else self.definitions.unit.find_type(name)
         for part in rest:
             attribute = type.attribute(part) if isinstance(type, ClassType) else None
@@ -312,17 +375,21 @@ class Workspace:
 
     def named(self, text: str) -> Function | None:
         """The same for names alone; None for an expression.  Raises UsageError."""
-        found = self._named(text)
+        found = self._named(self.dotted(text))
         if found is None and text.isidentifier() and text not in self.variables:
             raise self._unknown(text)
         return found
+
+    def method(self, path: str) -> Function | None:
+        """The method `m.encode`, or the `forward` of the module `m`; None for anything else."""
+        return self._named(self.dotted(path)) if path.partition(".")[0] in self.variables else None
 
     def tree_of(self, text: str) -> Tree:
         """The syntax tree of a definition or an expression.  Raises UsageError, ParseError."""
         tree = self.definitions.tree(text)
         if tree is not None:
             return tree
-        if self._named(text) is not None:
+        if self._named(self.dotted(text)) is not None:
             raise UsageError(
                 f"'{text}' was not typed here, so there is no tree of it", hints=(f"%code {text} shows its text",)
             )

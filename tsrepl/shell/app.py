@@ -37,7 +37,7 @@ from tsrepl.shell.keys import key_bindings
 from tsrepl.shell.pager import Pager
 from tsrepl.shell.paging import in_program, show
 from tsrepl.shell.settings import Settings, read_settings
-from tsrepl.shell.toolbar import toolbar_text
+from tsrepl.shell.toolbar import signature_text, toolbar_text
 
 if TYPE_CHECKING:
     from tsrepl.session.session import Session
@@ -159,8 +159,11 @@ class Shell:
 
     def _toolbar(self) -> StyleAndTextTuples:
         ready = self._loading.done() and self._loading.exception() is None
-        bindings = self.session.bindings() if ready else ()
-        return toolbar_text(bindings, self._prompt.output.get_size().columns)
+        width = self._prompt.output.get_size().columns
+        hint = self.session.signature(self._prompt.default_buffer.document.text_before_cursor) if ready else None
+        if hint is not None:
+            return signature_text(hint, width)
+        return toolbar_text(self.session.bindings() if ready else (), width)
 
 
 def run_shell(first: str = "") -> int:
@@ -223,5 +226,7 @@ _STYLE: dict[str, str] = {
     "prompt": PALETTE["command"].prompt,
     "prompt-continuation": PALETTE["muted"].prompt,
     "bottom-toolbar": "noreverse " + PALETTE["muted"].prompt,
+    "signature": "noreverse",
+    "argument": "bold underline",
     "auto-suggestion": PALETTE["muted"].prompt,
 }

@@ -7,11 +7,15 @@ A function of its own module, since it needs no running prompt and is tested wit
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 
 from tsrepl.session.replies import Binding
+from tsrepl.session.signatures import SignatureHint
 
+_ROOM = 24
+"""Columns from which on further overloads are counted."""
 EMPTY = "TorchScript · %help shows the commands · Ctrl-D leaves"
 _GROUPS = (("function", ""), ("class", "class "), ("module", "module "), ("variable", ""))
 
@@ -30,6 +34,20 @@ def toolbar_text(bindings: Iterable[Binding], width: int) -> StyleAndTextTuples:
             break
         shown += f"  {part}"
     return [("class:toolbar", shown[:width])]
+
+
+def signature_text(hint: SignatureHint, width: int) -> StyleAndTextTuples:
+    """A signature with its argument at the cursor marked, as much as fits around that argument."""
+    more = f"  +{hint.others} more" if hint.others and width >= _ROOM else ""
+    room = max(0, width - 1 - len(more))
+    first = max(0, min(hint.end - room, len(hint.text)))
+    cuts = (first, max(first, hint.start), max(first, hint.end), len(hint.text))
+    shown: StyleAndTextTuples = [("class:toolbar", " ")]
+    for style, (start, end) in zip(("signature", "argument", "signature"), pairwise(cuts), strict=True):
+        text = hint.text[start:end]
+        shown.append((f"class:toolbar class:{style}", text[:room]))
+        room -= len(text[:room])
+    return [*shown, ("class:toolbar", more[:width])]
 
 
 def _label(binding: Binding, prefix: str) -> str:

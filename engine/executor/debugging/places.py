@@ -99,7 +99,7 @@ def variables_in(frame: Frame) -> dict[str, Variable]:
     found: dict[str, Variable] = {}
     for value in _values_before(_end_of_scope(frame.code, frame.pc)):
         name = value.variable_name
-        if name:
+        if name and not name.startswith("$"):  # what no program can write is not the program's
             found.pop(name, None)
             found[name] = Variable(name, value.type, frame.code.register_of(value))
     return found

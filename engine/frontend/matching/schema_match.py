@@ -283,7 +283,7 @@ def _hints(failures: Sequence[_Attempt], call: Call) -> list[str]:
         hints.append(f"it is called with {types or 'nothing'}")
         if nearest.matched and nearest.why:
             hints.append(f"the nearest variant is {nearest.schema}: {nearest.why[0].partition(chr(10))[0]}")
-    return [*hints, *_conversions(nearest)]
+    return [*_conversions(nearest), *hints]
 
 
 def _conversions(failure: _Attempt) -> Iterator[str]:

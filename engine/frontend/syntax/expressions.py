@@ -202,8 +202,18 @@ class Expressions:
             elif kind == "[":
                 subscripts = self._subscripts()
                 value = Subscript.make(self.since(start), value, subscripts)
+            elif kind == "number" and self._is_part():
+                token = self.lexer.next()
+                value = Select.make(self.since(start), value, token.text[1:])
             else:
                 return value
+
+    def _is_part(self) -> bool:
+        """True before the number in `m.layers.0`, as paths to modules are written."""
+        token = self.lexer.cur
+        text = token.text
+        before = token.range.source.text[token.range.start - 1 : token.range.start]
+        return self.extended and text[:1] == "." and text[1:].isdecimal() and (before.isalnum() or before in ("_", "]"))
 
     def ident(self) -> Tree:
         """A name, as `(ident name)`."""

@@ -51,7 +51,7 @@ def _read(tree: Tree, names: NameUses) -> None:
         if name not in names.defined:
             names.reads[name] = None
         return
-    if tree.kind in _COMPREHENSIONS:
+    if tree.kind in COMPREHENSIONS:
         _read_comprehension(tree, names)
         return
     for child in tree.trees:
@@ -141,7 +141,7 @@ def _delete(tree: Tree, names: NameUses) -> None:
 
 
 _LEAVE: Final = ("raise", "return")
-_COMPREHENSIONS: Final = ("list_comp", "dict_comp")
+COMPREHENSIONS: Final = ("list_comp", "dict_comp")
 _UNPACKED: Final = ("list", "tuple_literal", "starred", "option")
 _RULES: Final[dict[str, Callable[[Tree, NameUses], None]]] = {
     "assign": _assign,

@@ -5,7 +5,7 @@ In: a file's head.  Out: a `Finding`, or None for what is no such file.
 
 from __future__ import annotations
 
-from engine.lang.counts import counted
+from engine.lang.counts import counted, some_of
 from engine.lang.errors import ArchiveError
 from engine.serialize.container.read import Container
 from engine.serialize.identify.by_bytes import clipped
@@ -35,7 +35,7 @@ def _finding(container: Container) -> Finding:
     facts += [(label, told) for label, folder in _FOLDERS if (told := _told(container, folder))]
     facts += [("methods", f"{methods:,}")] if methods else []
     extra = [name.removeprefix("extra/") for name in container.names() if name.startswith("extra/")]
-    facts += [("extra files", clipped(", ".join(extra[:_MOST_NAMES])))] if extra else []
+    facts += [("extra files", clipped(some_of(extra, _MOST_NAMES)))] if extra else []
     if holds_code(container):
         return Finding("mobile-flatbuffer", tuple(facts))
     return Finding("mobile-bytecode-only" if methods else "mobile-weights", tuple(facts))

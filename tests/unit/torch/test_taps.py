@@ -57,12 +57,19 @@ def test_results_of_submodules() -> None:
     m = loaded()
     with m.tap("layers.*", "act", "") as taps:
         result = m(X)
-    assert list(taps.calls) == ["layers.0.shift()", "layers.0", "layers.1.shift()", "layers.1", "act", ""]
+    assert list(taps.calls) == ["layers.0", "layers.1", "act", ""]
     assert taps.values["layers.0"].tolist() == [3.0, -5.0]
     assert taps.unreached == []
     assert taps.values["layers.1"].tolist() == [7.0, -9.0]
     assert [value.tolist() for value in taps.calls["act"]] == [[7.0, 0.0], [6.0, 0.0]]
     assert taps.values[""][0].tolist() == result[0].tolist() == [7.0, 1.0]
+
+
+def test_results_of_other_methods_are_asked_for() -> None:
+    m = loaded()
+    with m.tap("layers.*()", "layers.1") as taps:
+        m(X)
+    assert list(taps.calls) == ["layers.0.shift()", "layers.1.shift()", "layers.1"]
 
 
 def test_values_are_copies_unless_they_are_not_wanted() -> None:

@@ -10,7 +10,7 @@ In: a module and patterns.  Out: values.
 Three kinds of patterns, in which `*` and `?` match as in file names:
 
 - `encoder.*`: the results of `forward` of the submodules with these paths; `""` is the module itself, `encoder.mask()`
-  another method of a submodule;
+  another method of a submodule, `encoder.*()` all of them;
 - `decoder:h*`: variables of the methods of a submodule, by name; `:x` is one of the module's own;
 - `model.py:42`: the values computed in a line of the author's file, `model.py:*` in all lines; lines of the archive's
   own code are named by its record, `code/__torch__/model.py:42`.
@@ -71,7 +71,9 @@ class Pattern:
         return self.path.rpartition(".")[0] if self.path.endswith("()") else self.path
 
     def asks_for_result(self, place: str) -> bool:
-        return not self.name and not self.line and fnmatchcase(place, self.path)
+        """True if the pattern taps results there; those of methods other than forward only if it says so: `*()`."""
+        is_result = not self.name and not self.line and place.endswith("()") == self.path.endswith("()")
+        return is_result and fnmatchcase(place, self.path)
 
     def asks_for_values(self, paths: Sequence[str]) -> bool:
         """True if the pattern taps variables or lines in methods of a module with these paths."""

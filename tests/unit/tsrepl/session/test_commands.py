@@ -11,6 +11,7 @@ import pytest
 
 from engine.executor.plans.explanation import explain
 from engine.ir.graph import Graph
+from tsrepl.render.terminal import to_text
 from tsrepl.session import Session
 from tsrepl.session.commands import COMMANDS
 from tsrepl.session.replies import (
@@ -134,7 +135,21 @@ def _names(replies: list[Reply]) -> list[str]:
 
 
 def test_an_unknown_pass_is_named(run: Run[ErrorReply]) -> None:
-    assert "'dcee'" in run("%passes f dcee", ErrorReply).message
+    reply = run("%passes f dcee", ErrorReply)
+    assert "'dcee'" in reply.message
+    assert reply.hints == ("did you mean 'dce'?", "%help passes lists them")
+    assert run("%passes f xyzzy", ErrorReply).hints == ("%help passes lists them",)
+
+
+def test_more_shows_the_variants_of_an_error(run: Run[ErrorReply]) -> None:
+    reply = run('torch.add("a", 1)', ErrorReply)
+    assert reply.hints[0] == "convert it: str(1)"
+    assert "%more shows" in to_text(reply) and "aten::add.Scalar_out" not in to_text(reply)
+    whole = run("%more", ErrorReply)
+    assert "aten::add.Scalar_out" in to_text(whole) and "%more" not in to_text(whole)
+    assert run("%more", ErrorReply) == whole
+    (nothing,) = Session().execute("%more")
+    assert isinstance(nothing, ErrorReply) and "no error" in nothing.message
 
 
 def test_code(run: Run[CodeReply]) -> None:

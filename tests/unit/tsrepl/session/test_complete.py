@@ -91,3 +91,15 @@ def test_a_name_then_a_path_for_save(session: Session, tmp_path: Path) -> None:
 @pytest.mark.parametrize("before", ["", "   ", "%nosuch a", "%who ", "1.", "x = 'a", ")))"])
 def test_nothing_goes_wrong(session: Session, before: str) -> None:
     session.complete(before)
+
+
+def test_names_are_found_by_some_of_their_letters(session: Session) -> None:
+    assert "constant_propagation" in offered(session, "%passes widen cprop")
+    assert "max_pool2d" in offered(session, "torch.mpool2")
+    assert "continue" in offered(session, "cntn")
+    assert offered(session, "xq") == []
+
+
+def test_passes_behind_a_function(session: Session) -> None:
+    assert offered(session, "%passes widen dc") == ["dce"]
+    assert offered(session, "%passes widen(wei") == ["weights"]

@@ -110,3 +110,53 @@ def test_a_method_of_the_program_is_the_programs(session: Session) -> None:
 def test_what_is_refused(session: Session, text: str, told: str) -> None:
     (reply,) = session.execute(text)
     assert isinstance(reply, ErrorReply) and told in reply.message
+
+
+def test_parts_in_expressions(session: Session) -> None:
+    for path in ("m.layers[0]", "m.layers.0", "m.layers[-2]"):
+        assert value(session, f"{path}(torch.ones(1, 2)).size(1) + {path}.bias.numel()") == 6
+    session.execute("y = m.layers[0](torch.ones(1, 2))")
+    assert value(session, "y.size(1)") == 3
+
+
+def test_parts_by_the_name_that_they_have(session: Session) -> None:
+    assert value(session, 'm["layers"]["0"].bias.numel()') == 3
+
+
+@pytest.mark.parametrize("command", ["graph", "code", "schema", "doc", "modules", "instructions"])
+def test_commands_take_the_paths_of_parts(session: Session, command: str) -> None:
+    texts = [session.execute(f"%{command} {path}") for path in ("m.layers[0]", "m.layers.0")]
+    assert not any(isinstance(reply, ErrorReply) for reply in texts[0])
+    assert str(texts[0]).replace("layers[0]", "layers.0") == str(texts[1])
+
+
+def test_a_part_is_shown_under_its_path(session: Session) -> None:
+    (reply,) = session.execute("m.layers[0]")
+    assert isinstance(reply, ModuleReply) and reply.title == "m.layers.0"
+
+
+def test_queries_in_programs(session: Session) -> None:
+    assert value(session, "sum([each.numel() for each in m.parameters()])") == 9
+    assert value(session, "list(m.state_dict().keys())") == ["layers.0.weight", "layers.0.bias"]
+    session.execute("n = 0\nfor name, p in m.layers[0].named_parameters():\n    n += p.numel() * len(name)")
+    assert value(session, "n") == 6 * len("weight") + 3 * len("bias")
+
+
+def test_names_of_the_entry_hide_modules(session: Session) -> None:
+    assert value(session, "sum([m[0] for m in [[1, 2], [3, 4]]])") == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("m.register_forward_hook(1)", "%tap m part"),
+        ("m.layers[0].apply(1)", "loop over m.parameters()"),
+        ("m.eval()(torch.ones(1, 2))", "give it an entry before this one"),
+        ("[each for each in m.modules()]", "modules differ in type"),
+        ("m.layers['a']", "there is 0, 1"),
+    ],
+)
+def test_refusals_say_what_to_write_instead(session: Session, text: str, hint: str) -> None:
+    (reply,) = session.execute(text)
+    assert isinstance(reply, ErrorReply) and hint in reply.hints[0]
+    assert "HERE" in reply.excerpt

@@ -143,13 +143,11 @@ def test_what_is_set_on_some_paths_only_keeps_its_old_value(session: Session) ->
     assert value(session, "x") == 1
 
 
-def test_what_may_have_no_value_is_not_kept_and_said(session: Session) -> None:
+def test_a_branch_leaves_what_it_sets(session: Session) -> None:
     session.execute("c = 1")
-    reply = only(session.execute("if c > 0:\n    z = 3"))
-    assert isinstance(reply, TextReply)
-    assert reply.level == "warning"
-    assert "z" in reply.text
-    assert error(session, "z").message.startswith("undefined value z")
+    assert session.execute("if c > 0:\n    z = 3\nelse:\n    w = 4") == []
+    assert value(session, "z") == 3
+    assert error(session, "w").message.startswith("undefined value w")
 
 
 def test_loops_update_variables(session: Session) -> None:
@@ -355,7 +353,7 @@ def test_an_interrupt_stops_the_program_and_the_session_lives(session: Session) 
         pytest.fail("the interrupt came through")
     assert [reply.kind for reply in replies if isinstance(reply, ErrorReply)] == ["Interrupted"]
     assert error(session, "y").message == "undefined value y"
-    assert value(session, "x") == 1
+    assert isinstance(reached := value(session, "x"), int) and reached > 1
 
 
 def test_mistakes_of_ours_say_so(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:

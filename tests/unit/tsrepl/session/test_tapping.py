@@ -166,6 +166,7 @@ def test_completion(session: Session) -> None:
 def test_a_pattern_for_everything_names_modules_alone(session: Session) -> None:
     reply = last(session, "%tap m * -- m(x)", TapReply)
     assert [row.place for row in reply.rows] == ["first", "layers.0", "layers.1", "layers", "sizes", ""]
+    assert reply.result == ""  # the last row is the result
 
 
 def test_a_hint_says_how_many_names_it_leaves_out(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:

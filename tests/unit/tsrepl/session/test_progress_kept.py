@@ -1,0 +1,79 @@
+"""What is bound when an entry ends early, and where that was."""
+
+from __future__ import annotations
+
+import _thread
+import threading
+
+import pytest
+
+from tsrepl.session import Session
+from tsrepl.session.replies import ErrorReply, Reply, TextReply
+
+
+@pytest.fixture
+def session() -> Session:
+    session = Session()
+    session.execute("n = 0")
+    return session
+
+
+def values(session: Session) -> dict[str, object]:
+    return {name: value for name, value, _ in session.variables()}
+
+
+def note(replies: list[Reply]) -> str:
+    failed, said = replies
+    assert isinstance(failed, ErrorReply) and isinstance(said, TextReply), replies
+    return said.text
+
+
+def test_a_loop_that_fails_keeps_what_it_had(session: Session) -> None:
+    said = note(session.execute("for i in range(9):\n    n += i\n    first, n2 = [1, 2, 3][i], n * 2"))
+    assert said == "stopped in the iteration where i = 3; i, n, first, n2 keep what they had"
+    assert values(session) == {"n": 6, "i": 3, "first": 3, "n2": 6}
+
+
+def test_the_error_tells_the_line(session: Session) -> None:
+    failed = session.execute("while n < 9:\n    n += 1\n    one = 1 // (4 - n)")[0]
+    assert isinstance(failed, ErrorReply) and failed.places[0].location == "entry 2, line 3"
+    assert values(session) == {"n": 4, "one": 1}
+
+
+def test_names_keep_their_types(session: Session) -> None:
+    session.execute("best: Optional[int] = None")
+    session.execute("for i in range(9):\n    best = i\n    [1, 2][i]")
+    assert [str(type) for name, _, type in session.variables() if name == "best"] == ["int?"]
+
+
+@pytest.mark.parametrize("body", ["n = n + i % 7", "n += 1\n    x = torch.tanh(x)"])
+def test_an_interrupt_keeps_it_too(session: Session, body: str) -> None:
+    session.execute("x = torch.ones(3)")
+    timer = threading.Timer(0.3, _thread.interrupt_main)
+    timer.start()
+    said = note(list(session.run_text(f"for i in range(2000000000):\n    {body}")))
+    timer.join()
+    at = values(session)["i"]
+    assert isinstance(at, int) and at > 0
+    assert said.startswith(f"stopped in the iteration where i = {at}; i, n")
+
+
+def test_statements_on_one_line_are_kept_one_by_one(session: Session) -> None:
+    (failed,) = session.execute("a = 1; b = 1 // n; c = 2")
+    assert isinstance(failed, ErrorReply)
+    assert values(session) == {"n": 0, "a": 1}
+
+
+def test_a_loop_that_ends_leaves_its_names(session: Session) -> None:
+    assert session.execute("for i, word in enumerate(['a', 'b']):\n    last = word") == []
+    assert values(session) == {"n": 0, "i": 1, "word": "b", "last": "b"}
+
+
+def test_what_is_deleted_is_gone(session: Session) -> None:
+    session.execute("for i in range(2):\n    n = i\ndel n")
+    assert values(session) == {"i": 1}
+
+
+def test_what_cannot_be_stored_still_runs(session: Session) -> None:
+    assert session.execute("for i in range(2):\n    g = torch.relu\n    n += 1") == []
+    assert values(session)["n"] == 2

@@ -1,0 +1,104 @@
+"""The signature of the call that is being typed.
+
+In: the text before the cursor.  Out: the schema of the function, method or operator whose brackets are open, and the
+place in it of the argument at the cursor.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from tsrepl.session.inspection import operator_schemas, signature
+from tsrepl.session.workspace import Workspace
+
+_PIECE: Final = re.compile(r"""'(?:\\.|[^'\\])*'?|"(?:\\.|[^"\\])*"?|[\w.]+|[()\[\]{},=]|\S""")
+_OPEN, _CLOSED = "([{", ")]}"
+_LOOKED_AT: Final = 2000
+"""Characters before the cursor that are looked at: this happens at every key."""
+
+
+class SignatureHint(NamedTuple):
+    """A schema, of which `start:end` is the argument at the cursor; `others` counts further overloads."""
+
+    text: str
+    start: int
+    end: int
+    others: int = 0
+
+
+class _OpenCall(NamedTuple):
+    """A call without its closing bracket: what is called, commas so far, and the keyword before the cursor."""
+
+    callee: str
+    position: int
+    keyword: str
+
+
+def signature_at(workspace: Workspace, before: str) -> SignatureHint | None:
+    """The hint for the innermost call that is open at the end of `before`; None outside of calls."""
+    call = _open_call(before[-_LOOKED_AT:])
+    if call is None:
+        return None
+    schemas, offset = _schemas(workspace, call.callee)
+    marked = [(text, *_marked(text, call.position + offset, call.keyword)) for text in schemas]
+    fitting = [each for each in marked if each[1] < each[2]] or marked
+    if not fitting:
+        return None
+    text, start, end = fitting[0]
+    return SignatureHint(text, start, end, len(schemas) - 1)
+
+
+def _open_call(before: str) -> _OpenCall | None:
+    stack: list[list[str]] = [[]]
+    for piece in _PIECE.findall(before):
+        if piece in _OPEN:
+            stack[-1].append(piece)
+            stack.append([])
+        elif piece in _CLOSED and len(stack) > 1:
+            stack.pop()
+            stack[-1].append(piece)
+        else:
+            stack[-1].append(piece)
+    for outer, inner in zip(stack[-2::-1], stack[:0:-1], strict=True):
+        if outer[-1] == "(" and len(outer) > 1 and re.fullmatch(r"[A-Za-z_][\w.]*", outer[-2]):
+            last = inner[len(inner) - inner[::-1].index(",") :] if "," in inner else inner
+            return _OpenCall(outer[-2], inner.count(","), last[0] if last[1:2] == ["="] else "")
+    return None
+
+
+def _schemas(workspace: Workspace, callee: str) -> tuple[tuple[str, ...], int]:
+    """The schemas that the callee may stand for, and how many of their arguments stand before the brackets."""
+    owner, _, name = callee.rpartition(".")
+    function = workspace.functions().get(callee) or workspace.method(callee)
+    if function is not None:
+        return (signature(function),), 0
+    if (known := workspace.definitions.signature(callee)) is not None:
+        return (known,), 0
+    if owner and owner != "torch" and (schemas := operator_schemas(name)):
+        return schemas, 1
+    return operator_schemas(callee), 0
+
+
+def _marked(text: str, position: int, keyword: str) -> tuple[int, int]:
+    """The place of an argument in a schema; an empty one where it has none such."""
+    places = _argument_places(text)
+    if keyword:
+        found = [place for place in places if re.search(rf"\b{keyword}(?:=|$)", text[slice(*place)])]
+    else:
+        found = places[position : position + 1]
+    return found[0] if found else (0, 0)
+
+
+def _argument_places(text: str) -> list[tuple[int, int]]:
+    """The places of a schema's arguments, without the star before those that are given by keyword alone."""
+    places, depth, start = [], 0, text.find("(") + 1
+    for at in range(start, len(text)):
+        if depth == 0 and text[at] in ",)":
+            part = text[start:at]
+            places.append((at - len(part.lstrip()), at))
+            start = at + 1
+            if text[at] == ")":
+                break
+        depth += (text[at] in _OPEN) - (text[at] in _CLOSED)
+    return [(start, end) for start, end in places if text[start:end] not in ("*", "")]
