@@ -21,6 +21,7 @@ from engine.aten.values.ivalue import Object
 from engine.lang.scalars import DTYPE_BY_NAME
 from engine.lang.types import ClassType, TensorType, TupleType, Type
 from engine.torch.jit.probing.taps import paths_of
+from tsrepl.session import debugging
 from tsrepl.session.commands import COMMANDS, find_command
 from tsrepl.session.entries import COMMAND
 from tsrepl.session.failures import UsageError
@@ -48,6 +49,8 @@ Found = Iterable[tuple[str, str]]
 def candidates(workspace: Workspace, before: str) -> list[Candidate]:
     """At most `MOST` candidates for the end of `before`, those of the session first."""
     line = before.rpartition("\n")[2]
+    if workspace.dialogue is not None and " " not in line and not line.startswith(COMMAND):
+        return _matching(line, debugging.names()) + ([] if "-" in line else _expression(workspace, line))
     if "\n" not in before.strip("\n") and line.lstrip().startswith(COMMAND):
         return _after_percent(workspace, line.lstrip())
     return _expression(workspace, line)
