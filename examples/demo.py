@@ -15,8 +15,10 @@ from rich.rule import Rule
 
 import engine
 from engine.lang.types import TENSOR
-from tsrepl.render.terminal import print_reply
-from tsrepl.session.replies import ErrorReply, PassesReply, Reply
+from tsrepl.render.blocks import Block, FoldBlock, Line
+from tsrepl.render.layout import blocks_of
+from tsrepl.render.terminal import print_blocks, print_reply
+from tsrepl.session.replies import ErrorReply, PassesReply, PassReply, Reply
 from tsrepl.session.session import Session
 from tsrepl.shell.app import Shell
 
@@ -41,21 +43,17 @@ class Story:
                 self.show(reply)
 
     def show(self, reply: Reply) -> None:
-        if isinstance(reply, PassesReply):
-            self.summarize(reply)
+        if isinstance(reply, (PassesReply, PassReply)):
+            print_blocks(map(heading_of, blocks_of(reply)), self.console)
             return
         print_reply(reply, self.console)
         if isinstance(reply, ErrorReply):
             sys.exit(1)
 
-    def summarize(self, reply: PassesReply) -> None:
-        """One line for each pass that changed the graph; %passes shows the changes themselves."""
-        for step in reply.steps:
-            if step.changed:
-                lines = f"{step.before.count(chr(10)):4} → {step.after.count(chr(10)):3} lines"
-                self.console.print(f"  {step.name:40}{lines}", markup=False)
-        changing = sum(step.changed for step in reply.steps)
-        self.console.print(f"  {len(reply.steps)} passes ran, {changing} of them changed the graph", markup=False)
+
+def heading_of(block: Block) -> Block:
+    """A block in one line: %passes alone shows the changes themselves."""
+    return Line(block.heading) if isinstance(block, FoldBlock) else block
 
 
 def compare(story: Story, expected: np.ndarray) -> None:
@@ -70,12 +68,12 @@ def main() -> None:
     story = Story()
     recorded = np.load(RECORDED)
     story.session.bind("x", engine.tensor(recorded["x"]), TENSOR)
-    story.tell("1  Open a model that PyTorch wrote", f"%load {ARCHIVE} as mlp", "%modules mlp 1")
+    story.tell("1  Open a model that PyTorch wrote", f"%load {ARCHIVE} as mlp", "mlp")
     story.tell("2  Its code, printed from the graph", "%code mlp")
     story.tell("3  Run it on what PyTorch ran it on", "result = mlp(x)", "result")
     compare(story, recorded["result.0"])
     story.tell("4  What the optimization passes made of it", "%passes mlp")
-    last = "5  Go through a call, forward and back: n next line, s into calls, bs back, h help, q leave"
+    last = "5  Go through a call: n next line, s into calls, bs and bn back, h help, q leave"
     if sys.stdin.isatty():
         story.tell(last)
         Shell(session=story.session, console=story.console).run("%debug mlp(x)")

@@ -28,9 +28,9 @@ def test_the_demo_ends_in_the_debuggers_first_stop() -> None:
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert time.perf_counter() - begun < 10
+    assert time.perf_counter() - begun < 30  # 3 seconds where nothing else runs
     told, last = done.stdout.split("ts> %debug mlp(x)")
-    changed = re.findall(r"^  (\w+) +\d+ → +\d+ lines$", told, re.M)
+    changed = re.findall(r"^~ (\w+)  ", told, re.M)
     assert {"inline", "peephole", "cse"} <= {*changed}
     assert re.search(r"→ +71 +x = F.gelu\(self.fc1\(x\)\)", last)
 
