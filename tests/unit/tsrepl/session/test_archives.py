@@ -14,7 +14,7 @@ import pytest
 
 import engine.torch as torch
 from tests.unit.serialize.model_files import ARCHIVES, FILES, HEAD, archive, method
-from tsrepl.render import to_text
+from tsrepl.render.terminal import to_text
 from tsrepl.session import Session
 from tsrepl.session.archives import check, identify_files, operators, show_weights
 from tsrepl.session.changes import extract, fix, repacked
