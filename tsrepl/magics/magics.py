@@ -12,13 +12,13 @@ from IPython.core.display_functions import display
 from IPython.core.interactiveshell import InteractiveShell
 from rich.console import Console
 
-from tsrepl.magics.bridge import give_to_python, identities, last_value, take_from_python
+from tsrepl.magics.bridge import Bridge
 from tsrepl.magics.display import CellError, PageBar, Shown
 from tsrepl.magics.words import PREFIX, as_magics
 from tsrepl.render.progress import bars_made_by, progress_bars
 from tsrepl.session.commands import COMMANDS, Command
 from tsrepl.session.entries import COMMAND
-from tsrepl.session.replies import ErrorReply, Reply
+from tsrepl.session.replies import ErrorReply
 from tsrepl.session.session import Session
 from tsrepl.session.workspace import LAST
 
@@ -31,6 +31,7 @@ class TorchScriptMagics:
     def __init__(self, shell: InteractiveShell) -> None:
         self.shell = shell
         self.session = Session()
+        self.bridge = Bridge(self.session, shell.user_ns, shell.user_ns_hidden)
 
     def register(self) -> None:
         """Make the magics known to IPython."""
@@ -38,6 +39,15 @@ class TorchScriptMagics:
         register(self.cell, "cell", CELL)
         for command in COMMANDS:
             register(self._line_magic(command), "line", PREFIX + command.name)
+        self.shell.events.register("post_run_cell", self.after_cell)
+
+    def unregister(self) -> None:
+        """Take back what `register` did; the session stays."""
+        magics = self.shell.magics_manager.magics
+        magics["cell"].pop(CELL, None)
+        for command in COMMANDS:
+            magics["line"].pop(PREFIX + command.name, None)
+        self.shell.events.unregister("post_run_cell", self.after_cell)
 
     def cell(self, line: str, cell: str) -> None:
         """Compile and run the cell as TorchScript: `def`s become functions that Python cells can call.
@@ -60,23 +70,35 @@ class TorchScriptMagics:
         return magic
 
     def _run(self, text: str, filename: str = "") -> None:
-        namespace = self.shell.user_ns
-        take_from_python(self.session, text, namespace)
-        before = identities(self.session)
-        replies: list[Reply] = []
+        self.bridge.take(text)
         errors: list[ErrorReply] = []
         console = Console()
-        with bars_made_by(PageBar) if console.is_jupyter else progress_bars(console):
-            for reply in map(as_magics, self.session.run_text(text, filename)):
-                if isinstance(reply, ErrorReply):
-                    errors.append(reply)
-                    continue
-                replies.append(reply)
-                display(Shown(reply))  # type: ignore[no-untyped-call]  # IPython has no types for it
-        give_to_python(self.session, replies, before, namespace)
-        last = last_value(self.session, before)
-        if last is not None:
-            # IPython keeps the last value in two places, and goes on doing so while both hold the same.
-            self.shell.displayhook._ = namespace[LAST] = last
+        try:
+            with bars_made_by(PageBar) if console.is_jupyter else progress_bars(console):
+                for reply in map(as_magics, self.session.run_text(text, filename)):
+                    if isinstance(reply, ErrorReply):
+                        errors.append(reply)
+                    else:
+                        display(Shown(reply))  # type: ignore[no-untyped-call]  # IPython has no types for it
+        finally:
+            self._give()
         if errors:
             raise CellError(errors)
+
+    def _give(self) -> None:
+        """Let Python know what the cell did, and IPython of a new last value."""
+        before = self.shell.user_ns.get(LAST)
+        self.bridge.give()
+        last = self.shell.user_ns.get(LAST)
+        if last is not before:
+            # IPython keeps last values in three places, and goes on doing so while all hold the same.
+            hook: Any = self.shell.displayhook
+            hook.___, hook.__, hook._ = hook.__, hook._, last
+            self.shell.push(  # type: ignore[no-untyped-call]
+                {"_": hook._, "__": hook.__, "___": hook.___}, interactive=False
+            )
+
+    def after_cell(self, _: Any) -> None:
+        """Let the session know what a cell of Python changed, and Python what is compiled anew for that."""
+        self.bridge.take()
+        self._give()

@@ -29,6 +29,7 @@ from tsrepl.session.failures import SessionError, UsageError, caution_replies, e
 from tsrepl.session.modules import module_node, short_name
 from tsrepl.session.names import PromptResolver
 from tsrepl.session.numbered import name_of_number
+from tsrepl.session.outside import outside_function
 from tsrepl.session.replies import Binding, ModuleReply, Reply, SchemaReply, TextReply, ValueReply
 from tsrepl.session.values import summary, tensor_facts, value_text
 
@@ -212,7 +213,8 @@ class Workspace:
 
     def resolver(self, annotations: Mapping[str, Type], variables: Iterable[str]) -> PromptResolver:
         """The resolver of names at the prompt where these variables are seen."""
-        return PromptResolver(self.definitions.unit, self.definitions.broken, annotations, variables)
+        definitions = self.definitions
+        return PromptResolver(definitions.unit, definitions.broken, definitions.outside, annotations, variables)
 
     def arguments(self, entry: EntryFunction) -> list[Any]:
         """The values of the entry's parameters."""
@@ -247,7 +249,7 @@ class Workspace:
         base, *rest = name.split(".")
         if base in self.variables:
             return self._inside(name, self.variables[base].value, rest)
-        if name in self.functions():
+        if self._function(name) is not None:
             return self.target(name)
         raise self._unknown(name)
 
@@ -329,9 +331,14 @@ class Workspace:
             raise self._unknown(text)
         return ExprStmt(self._expression(text)[0]).expression
 
+    def _function(self, name: str) -> Function | None:
+        """The function that is defined here or comes from outside.  Raises CompileError, UsageError."""
+        return self.functions().get(name) or outside_function(self.definitions.outside, name)
+
     def _named(self, text: str) -> Function | None:
-        if text in self.functions() and text not in self.variables:
-            return self.functions()[text]
+        function = self._function(text) if text not in self.variables else None
+        if function is not None:
+            return function
         type = self.type_of_path(text)
         if isinstance(type, ClassType):
             return _method(type, "forward")

@@ -228,6 +228,35 @@ class ScriptObject:
         return f"<{self._ivalue.type.qualname} object>"
 
 
+class ScriptClass:
+    """A class of a program: called, it makes an instance, as the program does."""
+
+    __slots__ = ("__weakref__", "_type")
+
+    def __init__(self, type: ClassType) -> None:
+        self._type = type
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        made = Object(self._type)
+        init = self._type.methods.get("__init__")
+        if init is not None:
+            call_function(_function(init), (made, *args), kwargs)
+        return wrapper_of(made)
+
+    def __instancecheck__(self, instance: Any) -> bool:
+        inner = getattr(instance, "_ivalue", None)
+        return isinstance(inner, Object) and inner.type is self._type
+
+    def __getattr__(self, name: str) -> Any:
+        static = self._type.static_methods.get(name)
+        if static is None:
+            raise AttributeError(f"class '{self._type.name}' has no static method '{name}'")
+        return ScriptFunction(_function(static))
+
+    def __repr__(self) -> str:
+        return f"<ScriptClass {self._type.qualname}>"
+
+
 class CompiledModule:
     """Marks the class of compiled modules, ScriptModule, for those that hold modules of either kind."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,15 +34,6 @@ class Twice(nn.Module):
 
     def forward(self, x):  # type: ignore[no-untyped-def]
         return self.once(self.once(x) - x)
-
-
-@pytest.fixture
-def shell() -> Iterator[InteractiveShell]:
-    InteractiveShell.clear_instance()
-    shell = InteractiveShell.instance()
-    shell.run_line_magic("load_ext", "tsrepl")
-    yield shell
-    InteractiveShell.clear_instance()
 
 
 def run(shell: InteractiveShell, cell: str) -> Any:
