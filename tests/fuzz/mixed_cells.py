@@ -37,8 +37,8 @@ class Cells:
         is_python = self.random.random() < 0.5
         rules = (
             self._number, self._number, self._sum, self._copy, self._copy, self._list, self._append, self._append,
-            self._item, self._dict, self._entry, self._nested, self._inner, self._delete, self._function, self._function,
-            self._call, self._call, self._show, self._last,
+            self._item, self._dict, self._entry, self._nested, self._inner, self._delete, self._function,
+            self._function, self._call, self._call, self._show, self._last,
         )  # fmt: skip
         text = ""
         while not text:

@@ -6,6 +6,7 @@ roles are names of the palette; terminal.py turns blocks into rich renderables a
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -78,10 +79,11 @@ class Diff:
 
 @dataclass(frozen=True, slots=True)
 class TreeView:
-    """A label and what hangs below it."""
+    """A label and what hangs below it; a page shows `open_depth` levels unfolded at first."""
 
     label: tuple[Span, ...]
     children: tuple[TreeView, ...] = ()
+    open_depth: int = 99
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,3 +101,11 @@ Block = Line | CodeBlock | Excerpt | TableBlock | Diff | TreeView | FoldBlock
 def line(*parts: str | Span) -> Line:
     """A paragraph of spans; bare strings are plain."""
     return Line(tuple(part if isinstance(part, Span) else Span(part) for part in parts if part))
+
+
+def with_offsets(spans: Iterable[Span]) -> Iterator[tuple[int, Span]]:
+    """Each span with the place in the text where it begins."""
+    at = 0
+    for span in spans:
+        yield at, span
+        at += len(span.text)

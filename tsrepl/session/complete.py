@@ -20,6 +20,7 @@ from engine.aten.dispatch import table
 from engine.aten.values.ivalue import Object
 from engine.lang.scalars import DTYPE_BY_NAME
 from engine.lang.types import ClassType, TensorType, TupleType, Type
+from engine.passes.pipeline import names as pass_names
 from engine.torch.jit.probing.taps import paths_of
 from tsrepl.session.commands import COMMANDS, find_command
 from tsrepl.session.entries import COMMAND
@@ -79,6 +80,10 @@ def _expression(workspace: Workspace, text: str) -> list[Candidate]:
 def _functions(workspace: Workspace, argument: str) -> list[Candidate]:
     if "." in argument:
         return _expression(workspace, argument)
+    first, blank, _ = argument.partition(" ")
+    if blank and not first.startswith("-"):
+        return _matching(argument.rpartition(" ")[2], ((name, "pass") for name in pass_names()))
+    argument = argument.rpartition(" ")[2]
     return _matching(argument, ((b.name, b.kind) for b in workspace.bindings() if b.kind in ("function", "module")))
 
 

@@ -1,0 +1,111 @@
+"""Blocks cut to the size of a page: what is long is folded, and opens where the reader wants it.
+
+In: the blocks of a reply.  Out: blocks that are at most two screens high at first.  What would make a saved notebook
+large is left out, with a line that says how much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import Final
+
+from tsrepl.render.blocks import Block, CodeBlock, Diff, FoldBlock, Line, Span, TableBlock, TreeView, line
+
+SCREENS: Final = 80
+"""Lines that are shown at first: two screens of forty."""
+MOST: Final = 2000
+"""Lines of one block that are kept at all."""
+_SAME: Final = "  no change"
+
+
+def for_page(blocks: Iterable[Block]) -> list[Block]:
+    """The blocks, of which the first `SCREENS` lines are unfolded."""
+    left, made = SCREENS, list[Block]()
+    for block in _without_unchanged(blocks):
+        fitting = _fitted(block, left)
+        made += fitting
+        left -= sum(map(height, fitting))
+    return made
+
+
+def height(block: Block) -> int:
+    """The lines that a block takes while nobody unfolds it further."""
+    match block:
+        case CodeBlock() | Line():
+            return _text(block).count("\n") + 1
+        case TableBlock():
+            return sum(1 + max(cell.count("\n") for cell in row) for row in block.rows) + block.header
+        case Diff():
+            return len(block.lines)
+        case TreeView():
+            return _tree_height(block, block.open_depth)
+        case FoldBlock():
+            return 1 + (sum(map(height, block.blocks)) if block.is_open else 0)
+        case _:
+            return 3
+
+
+def _text(block: CodeBlock | Line) -> str:
+    return block.text if isinstance(block, CodeBlock) else ""
+
+
+def _tree_height(tree: TreeView, depth: int) -> int:
+    return 1 + (sum(_tree_height(child, depth - 1) for child in tree.children) if depth > 0 else 0)
+
+
+def _fitted(block: Block, left: int) -> list[Block]:
+    """The block in as many lines as are left: folded, or its beginning with the rest folded."""
+    if isinstance(block, TreeView):
+        depths = [depth for depth in range(1, 99) if _tree_height(block, depth) <= max(left, SCREENS // 2)]
+        return [replace(block, open_depth=max(depths, default=1))]
+    if isinstance(block, FoldBlock):
+        inner = tuple(each for part in block.blocks for each in _capped(part))
+        fits = 1 + sum(map(height, inner)) <= left
+        return [replace(block, blocks=inner, is_open=block.is_open and fits)]
+    rows = _rows(block)
+    if height(block) <= max(left, 1) or not rows:
+        return [block]
+    shown = max(left, 5)
+    rest = _capped(_with_rows(block, rows[shown:]))
+    return [_with_rows(block, rows[:shown]), _folded(f"{len(rows) - shown:,} more", rest)]
+
+
+def _capped(block: Block) -> list[Block]:
+    """The block, without what is beyond `MOST` lines."""
+    rows = _rows(block)
+    if len(rows) <= MOST:
+        return [block]
+    return [_with_rows(block, rows[:MOST]), line(Span(f"{len(rows) - MOST:,} more lines are left out here", "muted"))]
+
+
+def _rows(block: Block) -> Sequence[object]:
+    if isinstance(block, CodeBlock):
+        return block.text.split("\n")
+    return block.rows if isinstance(block, TableBlock) else block.lines if isinstance(block, Diff) else ()
+
+
+def _with_rows(block: Block, rows: Sequence[object]) -> Block:
+    if isinstance(block, CodeBlock):
+        return replace(block, text="\n".join(map(str, rows)))
+    field = "rows" if isinstance(block, TableBlock) else "lines"
+    return replace(block, **{field: tuple(rows)})  # type: ignore[arg-type]
+
+
+def _folded(title: str, blocks: Iterable[Block]) -> FoldBlock:
+    return FoldBlock((Span(title, "muted"),), tuple(blocks), is_open=False)
+
+
+def _without_unchanged(blocks: Iterable[Block]) -> Iterator[Block]:
+    """The blocks; passes in a row that changed nothing are folded into one."""
+    for is_same, group in groupby(blocks, _says_unchanged):
+        every = list(group)
+        if is_same and len(every) > 1:
+            yield _folded(f"= {len(every)} passes that changed nothing", every)
+        else:
+            yield from every
+
+
+def _says_unchanged(block: Block) -> bool:
+    return isinstance(block, Line) and block.spans[-1:] == (Span(_SAME, "muted"),)
