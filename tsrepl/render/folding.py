@@ -8,26 +8,71 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import groupby
+from itertools import accumulate, groupby, takewhile
 from typing import Final
 
 from tsrepl.render.blocks import Block, CodeBlock, Diff, FoldBlock, Line, Span, TableBlock, TreeView, line
 
 SCREENS: Final = 80
 """Lines that are shown at first: two screens of forty."""
-MOST: Final = 2000
-"""Lines of one block that are kept at all."""
+MOST: Final = 1200
+"""Lines that are kept at all; they are up to half a megabyte in a saved notebook."""
 _SAME: Final = "  no change"
 
 
 def for_page(blocks: Iterable[Block]) -> list[Block]:
-    """The blocks, of which the first `SCREENS` lines are unfolded."""
-    left, made = SCREENS, list[Block]()
+    """The blocks, of which the first `SCREENS` lines are unfolded and the first `MOST` are kept."""
+    left, kept, made = SCREENS, MOST, list[Block]()
     for block in _without_unchanged(blocks):
-        fitting = _fitted(block, left)
-        made += fitting
-        left -= sum(map(height, fitting))
+        for each in _cut(block, kept):
+            kept -= _size(each)
+            fitting = _fitted(each, left)
+            made += fitting
+            left -= sum(map(height, fitting))
     return made
+
+
+def _size(block: Block) -> int:
+    """The lines of a block, unfolded ones and others."""
+    if isinstance(block, FoldBlock):
+        return 1 + sum(map(_size, block.blocks))
+    return max(sum(map(_weight, _rows(block))), 1)
+
+
+def _weight(row: object) -> int:
+    """The lines that a row takes; its longest cell is broken about every sixty characters."""
+    cells = row if isinstance(row, tuple) else ("",)
+    return max(max(str(cell).count("\n") + 1, len(str(cell)) // 60 + 1) for cell in cells)
+
+
+def _fitting(rows: Sequence[object], lines: int) -> int:
+    """The number of rows that fit into so many lines."""
+    totals = accumulate(map(_weight, rows))
+    return sum(1 for _ in takewhile(lambda total: total <= lines, totals))
+
+
+def _cut(block: Block, kept: int) -> list[Block]:
+    """The block without what goes beyond so many lines, and a line that counts those."""
+    if not isinstance(block, FoldBlock):
+        return _beginning(block, kept)
+    inner = list[Block]()
+    for each in block.blocks:
+        inner += _beginning(each, kept)
+        kept -= _size(each)
+    return [replace(block, blocks=tuple(inner))]
+
+
+def _beginning(block: Block, kept: int) -> list[Block]:
+    """The rows of a block that fit, and a line that counts the others, if there are any."""
+    rows = _rows(block)
+    count = _fitting(rows, kept)
+    if count == len(rows):
+        return [block]
+    return [_with_rows(block, rows[:count]), _left_out(len(rows) - count)]
+
+
+def _left_out(count: int) -> Block:
+    return line(Span(f"{count:,} more lines are left out here; what the magic returns has them", "muted"))
 
 
 def height(block: Block) -> int:
@@ -36,7 +81,7 @@ def height(block: Block) -> int:
         case CodeBlock() | Line():
             return _text(block).count("\n") + 1
         case TableBlock():
-            return sum(1 + max(cell.count("\n") for cell in row) for row in block.rows) + block.header
+            return sum(map(_weight, block.rows)) + block.header
         case Diff():
             return len(block.lines)
         case TreeView():
@@ -61,23 +106,15 @@ def _fitted(block: Block, left: int) -> list[Block]:
         depths = [depth for depth in range(1, 99) if _tree_height(block, depth) <= max(left, SCREENS // 2)]
         return [replace(block, open_depth=max(depths, default=1))]
     if isinstance(block, FoldBlock):
-        inner = tuple(each for part in block.blocks for each in _capped(part))
-        fits = 1 + sum(map(height, inner)) <= left
-        return [replace(block, blocks=inner, is_open=block.is_open and fits)]
+        return [replace(block, is_open=block.is_open and height(block) <= left)]
     rows = _rows(block)
     if height(block) <= max(left, 1) or not rows:
         return [block]
-    shown = max(left, 5)
-    rest = _capped(_with_rows(block, rows[shown:]))
-    return [_with_rows(block, rows[:shown]), _folded(f"{len(rows) - shown:,} more", rest)]
-
-
-def _capped(block: Block) -> list[Block]:
-    """The block, without what is beyond `MOST` lines."""
-    rows = _rows(block)
-    if len(rows) <= MOST:
-        return [block]
-    return [_with_rows(block, rows[:MOST]), line(Span(f"{len(rows) - MOST:,} more lines are left out here", "muted"))]
+    shown = max(_fitting(rows, left), 5)
+    return [
+        _with_rows(block, rows[:shown]),
+        _folded(f"{len(rows) - shown:,} more", [_with_rows(block, rows[shown:])]),
+    ]
 
 
 def _rows(block: Block) -> Sequence[object]:
