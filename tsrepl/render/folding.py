@@ -42,7 +42,7 @@ def _size(block: Block) -> int:
 def _weight(row: object) -> int:
     """The lines that a row takes; its longest cell is broken about every sixty characters."""
     cells = row if isinstance(row, tuple) else ("",)
-    return max(max(str(cell).count("\n") + 1, len(str(cell)) // 60 + 1) for cell in cells)
+    return max((max(str(cell).count("\n") + 1, len(str(cell)) // 60 + 1) for cell in cells), default=1)
 
 
 def _fitting(rows: Sequence[object], lines: int) -> int:
@@ -103,8 +103,8 @@ def _tree_height(tree: TreeView, depth: int) -> int:
 def _fitted(block: Block, left: int) -> list[Block]:
     """The block in as many lines as are left: folded, or its beginning with the rest folded."""
     if isinstance(block, TreeView):
-        depths = [depth for depth in range(1, 99) if _tree_height(block, depth) <= max(left, SCREENS // 2)]
-        return [replace(block, open_depth=max(depths, default=1))]
+        depths = [depth for depth in range(99) if _tree_height(block, depth) <= max(left, SCREENS // 2)]
+        return [replace(block, open_depth=max(depths, default=0))]
     if isinstance(block, FoldBlock):
         return [replace(block, is_open=block.is_open and height(block) <= left)]
     rows = _rows(block)

@@ -174,7 +174,7 @@ def _excerpt(block: Excerpt) -> str:
 
 
 def _table(block: TableBlock) -> str:
-    head = "".join(f'<th scope="col"{_align(c)}>{escape(c.title)}</th>' for c in block.columns) if block.header else ""
+    head = "".join(f'<th{_align(c)} scope="col">{escape(c.title)}</th>' for c in block.columns) if block.header else ""
     rows = "".join(f"<tr>{_row(block, row)}</tr>" for row in block.rows)
     return f"<table>{f'<thead><tr>{head}</tr></thead>' if head else ''}<tbody>{rows}</tbody></table>"
 

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Final
 
+from engine.lang.counts import counted
 from tsrepl.render.html import stylesheet, to_markup
 from tsrepl.render.printable import safe_text
-from tsrepl.session.reporting import Chapter, chapters, source_of
+from tsrepl.session.programs import guarded
+from tsrepl.session.replies import Reply, TextReply
+from tsrepl.session.reporting import Chapter, chapters, program_call, source_of
 from tsrepl.session.workspace import Workspace
 
 _STYLE: Final = """
@@ -27,6 +31,16 @@ pre.source .number{opacity:.6;user-select:none}
 @media (prefers-color-scheme:dark){body{background:#0d1117;color:#f0f3f6}}
 """
 _LINE: Final = re.compile(r"\b(lines? |line</span><span[^>]*>|[\w>;. ]+:)(\d+)(?=(?::\d+)?\b)")
+
+
+def report_program(path: str, method: str | None, inputs: Sequence[str], output: str) -> Iterator[Reply]:
+    """`tsrepl report FILE --input ... -o OUT`: a report about a call of a file's program."""
+    return guarded(_report_program(path, method, inputs, output))
+
+
+def _report_program(path: str, method: str | None, inputs: Sequence[str], output: str) -> Iterator[Reply]:
+    size = write_report(*program_call(path, method, inputs), output)
+    yield TextReply(f"wrote {output} ({counted(size, 'byte')})", "done")
 
 
 def write_report(workspace: Workspace, text: str, path: str) -> int:
