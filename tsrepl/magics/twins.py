@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
 from operator import is_
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from engine.lang.errors import EngineError
 from engine.lang.scalars import NUMBERED
 from engine.lang.types import (
     ANY,
+    BOOL,
+    COMPLEX,
+    FLOAT,
     INT,
     STR,
     TENSOR,
@@ -38,6 +41,10 @@ from engine.lang.types import (
 from engine.torch.jit.scripting.python_program import PYTHON
 
 Parts = list[Any]
+
+
+_SIMPLE: Final[dict[type, Type]] = {int: INT, float: FLOAT, bool: BOOL, str: STR, complex: COMPLEX}
+"""The types of values that are the same on both sides."""
 
 
 class Unshareable(Exception):
@@ -87,6 +94,8 @@ class Twins:
         """The type of a Python value; the `known` one of an empty container.  Raises Unshareable."""
         if isinstance(value, (list, dict)):
             pair = self._of_python.get(id(value))
+            if pair is not None and _is_flat(pair.type) and _same(parts_of(value), pair.python_parts):
+                return pair.type
             known = pair.type if pair is not None else known
             return known if not value and isinstance(known, _kind_of(value)) else self._container_type(value)
         if isinstance(value, tuple) and not hasattr(value, "_fields"):
@@ -109,7 +118,9 @@ class Twins:
         return DictType(self._common_type(value, STR), self._common_type(value.values(), TENSOR))
 
     def _common_type(self, values: Iterable[Any], empty: Type) -> Type:
-        types = list(dict.fromkeys(map(self.type_of, values)))
+        kinds = dict.fromkeys(map(type, values))
+        found = map(_SIMPLE.__getitem__, kinds) if kinds.keys() <= _SIMPLE.keys() else map(self.type_of, values)
+        types = list(dict.fromkeys(found))
         common = reduce(lambda a, b: unify(a, b) or ANY, types) if types else empty
         if common is ANY:
             raise Unshareable(f"its elements have different types: {types[0]} and {types[1]}")
@@ -156,11 +167,19 @@ class Twins:
         elif pair.round == self._round:
             return pair.program
         pair.round = self._round
-        parts = [self._take(each, kind) for each, kind in zip(parts_of(value), _part_types(value, type), strict=True)]
+        theirs = parts_of(value)
+        if _is_flat(type) and theirs and _same(theirs, pair.python_parts):
+            return pair.program
+        parts = self._taken_parts(value, theirs, type)
         if not _same(parts, parts_of(pair.program)):
             fill(pair.program, parts)
-        pair.python_parts, pair.program_parts = parts_of(value), parts
+        pair.python_parts, pair.program_parts = theirs, parts
         return pair.program
+
+    def _taken_parts(self, value: Any, parts: Parts, type: Type) -> Parts:
+        if isinstance(type, ListType) and _holds(type.element, parts):
+            return parts
+        return [self._take(each, kind) for each, kind in zip(parts, _part_types(value, type), strict=True)]
 
     # -- to Python
 
@@ -188,11 +207,14 @@ class Twins:
         elif pair.round == self._round:
             return pair.python
         pair.round = self._round
+        ours = parts_of(value)
+        if _is_flat(type) and ours and _same(ours, pair.program_parts):
+            return pair.python
         kinds = _part_types(value, type)
-        parts = [self._given_part(pair, at, each, kinds[at]) for at, each in enumerate(parts_of(value))]
+        parts = [self._given_part(pair, at, each, kinds[at]) for at, each in enumerate(ours)]
         if not _same(parts, parts_of(pair.python)):
             fill(pair.python, parts)
-        pair.python_parts, pair.program_parts = parts, parts_of(value)
+        pair.python_parts, pair.program_parts = parts, ours
         return pair.python
 
     def _given_part(self, pair: Pair, at: int, part: Any, type: Type) -> Any:
@@ -205,6 +227,22 @@ class Twins:
         pair = Pair(python, program, type, [], [], self._round)
         self._of_python[id(python)] = self._of_program[id(program)] = pair
         return pair
+
+
+def _is_flat(type: Type) -> bool:
+    """True for containers of values that are the same on both sides: such parts cannot change in themselves."""
+    parts = (type.key, type.value) if isinstance(type, DictType) else (getattr(type, "element", type),)
+    return all(part in _SIMPLE.values() for part in parts)
+
+
+def _holds(element: Type, parts: Parts) -> bool:
+    """True if the parts are all of this simple type, so that programs take them as they are."""
+    kinds = set(map(type, parts))
+    return len(kinds) == 1 and _SIMPLE.get(kinds.pop()) == element and (element is not INT or _fit(parts))
+
+
+def _fit(numbers: Parts) -> bool:
+    return min(numbers) >= -(2**63) and max(numbers) < 2**63
 
 
 def parts_of(value: Any) -> Parts:

@@ -218,3 +218,23 @@ def test_what_python_calls_taught_is_shown_by_line_magics(
     said = capsys.readouterr().out
     assert "expected Float(3), got Float(4)" in said
     assert "more: %tsjit_kernels double, " in said
+
+
+class Quiet(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.once = Once()
+
+    def check(self, x: engine.Tensor) -> None:
+        assert x.numel() > 0
+
+    def forward(self, x):  # type: ignore[no-untyped-def]
+        self.check(x)
+        return self.once(x)
+
+
+def test_taps_of_none_are_kept(shell: InteractiveShell) -> None:
+    shell.user_ns["m"] = engine.jit.script(Quiet())
+    run(shell, "%tsjit_tap m * -- m(torch.ones(2))")
+    found = run(shell, "_")
+    assert None in found.values() and found["once"].tolist() == [2.0, 2.0]
