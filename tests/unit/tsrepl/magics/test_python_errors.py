@@ -59,6 +59,12 @@ def test_an_interrupt_stops_a_loop_at_once_and_names_its_line(
     script(COUNT)
     for _ in range(3):
         script("count(100000)")
+    delays = [_delay_of_interrupt(shell, cell, capsys) for _ in range(3)]
+    assert min(delays) < 0.2, "others may use the processors, too; but not always"
+
+
+def _delay_of_interrupt(shell: InteractiveShell, cell: str, capsys: pytest.CaptureFixture[str]) -> float:
+    """Seconds from an interrupt of the cell to its end, which has to name the line of the loop."""
     main, sent = threading.main_thread().ident, list[float]()
     assert main is not None
 
@@ -72,7 +78,7 @@ def test_an_interrupt_stops_a_loop_at_once_and_names_its_line(
     late = time.perf_counter() - sent[0]
     timer.join()
     assert "in count" in said and "for i in range(n)" in said and "Interrupted" in said
-    assert late < 0.2
+    return late
 
 
 def test_after_unloading_errors_have_python_s_traceback_again(
