@@ -242,7 +242,7 @@ def _holds(element: Type, parts: Parts) -> bool:
 
 
 def _fit(numbers: Parts) -> bool:
-    return min(numbers) >= -(2**63) and max(numbers) < 2**63
+    return bool(min(numbers) >= -(2**63) and max(numbers) < 2**63)
 
 
 def parts_of(value: Any) -> Parts:
