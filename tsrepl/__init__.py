@@ -9,7 +9,7 @@ from tsrepl.session.version import __version__
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-__all__ = ["__version__", "load_ipython_extension"]
+__all__ = ["__version__", "load_ipython_extension", "unload_ipython_extension"]
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
@@ -17,3 +17,10 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     from tsrepl import magics  # IPython looks for this function here, and only a notebook pays for loading it
 
     magics.load_ipython_extension(shell)
+
+
+def unload_ipython_extension(shell: InteractiveShell) -> None:
+    """`%unload_ext tsrepl` and `%reload_ext tsrepl`."""
+    from tsrepl import magics  # as above
+
+    magics.unload_ipython_extension(shell)

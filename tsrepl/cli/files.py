@@ -54,6 +54,12 @@ def _extract(options: argparse.Namespace) -> Iterator[Reply]:
     return extract(options.file, options.output, force=options.force)
 
 
+def _report(options: argparse.Namespace) -> Iterator[Reply]:
+    from tsrepl.render.report_page import report_program
+
+    return report_program(options.file, options.method, options.input, options.output)
+
+
 def _fix(options: argparse.Namespace) -> Iterator[Reply]:
     from tsrepl.session.changes import fix
 
@@ -115,6 +121,13 @@ _FIX_DETAILS = """\
 examples:
   tsrepl fix --device cpu gpu_model.pt -o model.pt
 """
+_REPORT_DETAILS = """\
+examples:
+  tsrepl report model.pt --input 'randn(1, 3, 64, 64)' -o out.html
+  tsrepl report program.py --method f --input 'ones(2)' -o out.html
+
+The page stands alone; wherever it names a line, it links to the source.
+"""
 
 COMMANDS: Final[tuple[FileCommand, ...]] = (
     FileCommand("identify", "say what a file is and what to do with it", _IDENTIFY_DETAILS,
@@ -133,6 +146,13 @@ COMMANDS: Final[tuple[FileCommand, ...]] = (
     FileCommand("fix", "change the devices that an archive names", _FIX_DETAILS,
                 ((("--device",), {"metavar": "NAME", "default": "cpu", "help": "cpu (default), cuda, cuda:1"}),
                  _FILE, _OUT, _FORCE), _fix),
+    FileCommand("report", "write a page: source, graph, passes that ran, guards, kernels, profile", _REPORT_DETAILS,
+                ((("file",), {"metavar": "FILE", "help": "an archive (.pt) or TorchScript text (.py)"}),
+                 (("--method",), {"metavar": "NAME", "help": "what to call: forward (default); of a text file, main"}),
+                 (("--input",), {"metavar": "INPUT", "nargs": "+", "action": "extend", "default": [],
+                                 "help": "as for tsrepl run; may be repeated"}),
+                 (("-o", "--output"), {"metavar": "OUT", "required": True, "help": "the page to write (.html)"})),
+                _report),
     FileCommand("repack", "write an old archive as archives are written today", _REPACK_DETAILS, (_FILE, _OUT, _FORCE),
                 _repack),
 )  # fmt: skip

@@ -1,88 +1,319 @@
 """Names that Python and the session share.
 
-In: the notebook's namespace and the text of a cell.  Out: what the cell needs from Python is known to the session, and
-what the cell made is known to Python: functions as callables, values as Python sees them.
+In: the notebook's namespace, and the text of a cell.  Out: before the cell runs, the session knows what Python has
+bound, changed or deleted since; after it, Python knows what the cell has.  A name is compared with the very object that
+it meant when both sides last agreed, so that the side that bound it last is the one that counts.
 """
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Iterable, MutableMapping
-from typing import Any
+from collections.abc import Iterable, Iterator, MutableMapping
+from dataclasses import field
+from types import ModuleType
+from typing import Any, Final
 
-import numpy as np
-
-from engine.aten.values.tensor import from_numpy
-from engine.executor.conversion.from_python import from_python, unwrapped
-from engine.executor.conversion.to_python import to_python
-from engine.ir.constants import type_of
+from engine.executor.conversion.to_python import python_class
+from engine.frontend.syntax.name_uses import names_of
+from engine.frontend.syntax.parser import parse_statements
+from engine.frontend.syntax.tree import variables
 from engine.ir.unit import Function
-from engine.lang.types import Type
-from engine.torch.jit import ScriptFunction
-from tsrepl.session.replies import DefinitionReply, Reply
+from engine.lang.errors import EngineError
+from engine.lang.records import dataclass
+from engine.lang.source import Source
+from engine.lang.types import ClassType, EnumType, TupleType
+from engine.torch.compiled.objects import ScriptClass, ScriptFunction
+from engine.torch.jit.scripting.python_program import PYTHON
+from tsrepl.magics.twins import Twins, Unshareable
+from tsrepl.session.definitions import Definitions
+from tsrepl.session.entries import split_entries
+from tsrepl.session.outside import Refusal
 from tsrepl.session.session import Session
-from tsrepl.session.workspace import LAST
+from tsrepl.session.workspace import SessionVariable
 
 Namespace = MutableMapping[str, Any]
-_NAME = re.compile(r"[A-Za-z_]\w*")
+_NAME: Final = re.compile(r"[A-Za-z_]\w*")
+_PRIVATE: Final = re.compile(r"__\w*|_i+|_i?\d+|_(?:ih|oh|dh|exit_code)|In|Out")
+"""Names that IPython keeps for itself; only the last value is shared, by its name `_`."""
+_MISSING: Final = object()
 
 
-def take_from_python(session: Session, text: str, namespace: Namespace) -> None:
-    """Let the session know the names of the text that Python has a TorchScript value for."""
-    for name in dict.fromkeys(_NAME.findall(text)):
-        if name in namespace and not name.startswith("_"):
-            _take(session, name, namespace[name])
+@dataclass(slots=True)
+class Mentioned:
+    """The names of a text: `read` as values, or `used` in definitions, which see functions and classes only."""
+
+    read: set[str] = field(default_factory=set)
+    used: set[str] = field(default_factory=set)
 
 
-def give_to_python(session: Session, replies: Iterable[Reply], before: set[int], namespace: Namespace) -> None:
-    """Put the functions that the replies tell of, and the variables that are new or changed, into the namespace."""
-    functions = session.functions()
-    for reply in replies:
-        if isinstance(reply, DefinitionReply):
-            for name in (reply.name, *reply.relinked):
-                if name in functions:
-                    namespace[name] = ScriptFunction(functions[name])
-    for name, value, type in session.variables():
-        if id(value) not in before and name.isidentifier() and not name.startswith("_"):
-            namespace[name] = _seen_from_python(value, type)
+class Bridge:
+    """The shared names of one notebook and one session.
+
+    `_linked` has, for each variable, Python's object and the session's variable when both sides last agreed; `_given`
+    has, for each definition of the session, what it was and what Python got for it; `_callees` has the objects that
+    functions of Python used when they were compiled.
+    """
+
+    def __init__(self, session: Session, namespace: Namespace, hidden: Iterable[str] = ()) -> None:
+        self.session, self.namespace = session, namespace
+        self._hidden = {name: namespace.get(name) for name in hidden}
+        self._twins = Twins()
+        self._linked: dict[str, tuple[Any, SessionVariable]] = {}
+        self._given: dict[str, tuple[Any, Any]] = {}
+        self._callees: dict[str, Any] = {}
+        self._of: Definitions = session.workspace.definitions
+
+    # -- from Python
+
+    def take(self, text: str = "") -> None:
+        """Let the session know what Python did to shared names, and the names that the text mentions."""
+        self._forget_after_reset()
+        self._twins.begin()
+        changed = [*self._definitions_lost(), *self._outside_changed(), *self._callees_changed()]
+        for name in list(self._linked):
+            self._take_again(name)
+        mentioned = mentioned_in(text)
+        mentioned.used.update(name for broken in self._of.broken for name in variables(self._of.trees[broken]))
+        for name in mentioned.read | mentioned.used:
+            if self._is_new(name):
+                changed += self._take(name, name in mentioned.read)
+        self._relink(changed)
+        self._callees = self._called_in_python()
+
+    def _relink(self, changed: list[str]) -> None:
+        """Compile again what uses the names, in Python and in the session."""
+        every = dict.fromkeys([*changed, *self._compile_again(changed)])
+        self._of.relink(list(every), self.session.workspace.variables)
+
+    def _forget_after_reset(self) -> None:
+        if self._of is not self.session.workspace.definitions:
+            self._of = self.session.workspace.definitions
+            self._linked.clear()
+            self._given.clear()
+
+    def _definitions_lost(self) -> Iterator[str]:
+        """The session's definitions whose names Python has bound to something else, or deleted."""
+        for name, (_, given) in list(self._given.items()):
+            if self.namespace.get(name, _MISSING) is not given:
+                del self._given[name]
+                self._of.remove(name)
+                if name in self.namespace:
+                    self._take(name, is_read=True)
+                yield name
+
+    def _outside_changed(self) -> list[str]:
+        """The functions, classes and modules of Python that mean something else now."""
+        outside = self._of.outside
+        changed = [name for name, known in outside.items() if self._outside(name) is not known]
+        for name in changed:
+            del outside[name]
+            if name in self.namespace and name not in self._linked:
+                self._take(name, is_read=False)
+        return changed
+
+    def _callees_changed(self) -> list[str]:
+        """The names that mean something else now in Python's functions that programs call."""
+        return [name for name, known in self._callees.items() if self.namespace.get(name, _MISSING) is not known]
+
+    def _called_in_python(self) -> dict[str, Any]:
+        """The objects that Python's functions in programs mean by the names that they use, directly or not."""
+        waiting = [name for name, each in self._of.outside.items() if inspect.isfunction(each)]
+        found: dict[str, Any] = {}
+        while waiting:
+            function = self.namespace.get(waiting.pop())
+            for name in function.__code__.co_names if inspect.isfunction(function) else ():
+                if name in self.namespace and name not in found:
+                    found[name] = self.namespace[name]
+                    waiting.append(name)
+        return found
+
+    def _outside(self, name: str) -> Any:
+        """The object of that name outside; its refusal, for as long as Python has the object that was refused."""
+        known, value = self._of.outside.get(name), self.namespace.get(name, _MISSING)
+        return known if isinstance(known, _Refused) and known.value is value else value
+
+    def _compile_again(self, changed: Iterable[str]) -> list[str]:
+        """Let Python's functions that call the changed names, directly or not, be compiled anew; their names."""
+        waiting, found = list(changed), dict[str, None]()
+        functions = {name: each for name, each in self.namespace.items() if waiting and inspect.isfunction(each)}
+        while waiting:
+            used = waiting.pop()
+            for name, function in functions.items():
+                if used in function.__code__.co_names and name not in found:
+                    PYTHON.forget(function)
+                    found[name] = None
+                    waiting.append(name)
+        return list(found)
+
+    def _take_again(self, name: str) -> None:
+        python, variable = self._linked[name]
+        value = self.namespace.get(name, _MISSING)
+        if value is not python:
+            self._drop(name)
+            if value is not _MISSING:
+                self._take(name, is_read=True)
+        elif _has_parts(value):
+            self._bind(name, value, variable)
+        else:
+            self._twins.keep(value)
+
+    def _drop(self, name: str) -> None:
+        del self._linked[name]
+        self.session.workspace.variables.pop(name, None)
+
+    def _is_new(self, name: str) -> bool:
+        """True for a name of Python that is not shared yet."""
+        is_own = _PRIVATE.fullmatch(name) or self._hidden.get(name, _MISSING) is self.namespace.get(name)
+        return name in self.namespace and not is_own and name not in self._linked and name not in self._given
+
+    def _take(self, name: str, is_read: bool) -> list[str]:
+        """Share a name of Python.  The name, if it means something else in definitions now."""
+        value = self.namespace[name]
+        if is_definition(value):
+            if _is_package(value):
+                value = _refused(name, value, f"{value.__name__} is a package of Python")
+            known, self._of.outside[name] = self._of.outside.get(name), value
+            self.session.workspace.variables.pop(name, None)
+            return [name] if known is not value else []
+        if is_read:
+            self._of.outside.pop(name, None)
+            self._bind(name, value)
+        elif name not in self._of.unit.functions and name not in self._of.unit.types:
+            self._of.outside[name] = _hidden_variable(name, value)
+        return []
+
+    def _bind(self, name: str, value: Any, variable: SessionVariable | None = None) -> None:
+        """Bind the name in the session to Python's value; what cannot be shared is refused where a program uses it."""
+        variables = self.session.workspace.variables
+        try:
+            type = self._type_for(value, variable)
+            inner = self._twins.take(value, type)
+        except (Unshareable, RecursionError) as error:
+            variables.pop(name, None)
+            self._linked.pop(name, None)
+            reason = "it contains itself" if isinstance(error, RecursionError) else str(error)
+            self._of.outside[name] = _refused(name, value, reason)
+            return
+        if variable is None or variable.type != type or variable.value is not inner:
+            variable = SessionVariable(inner, type)
+            variables[name] = variable
+        self._linked[name] = value, variable
+
+    def _type_for(self, value: Any, variable: SessionVariable | None) -> Any:
+        """The type of a Python value: that of the variable, while the same object is one of its kind."""
+        if variable is None:
+            return self._twins.type_of(value)
+        if not isinstance(value, (list, dict)):
+            return variable.type
+        try:
+            return self._twins.type_of(value, variable.type)
+        except Unshareable:
+            self._twins.take(value, variable.type)
+            return variable.type
+
+    # -- to Python
+
+    def give(self) -> None:
+        """Let Python know what the session bound, changed or deleted."""
+        self._forget_after_reset()
+        self._twins.begin()
+        for name in [name for name in self._linked if name not in self.session.workspace.variables]:
+            self._delete(name)
+        for name in [name for name in self._of.trees if name in self.session.workspace.variables]:
+            self._of.remove(name)
+            self._given.pop(name, None)
+        while new := [name for name in self._of.trees if self._give_definition(name)]:
+            self._of.relink(self._compile_again(new), self.session.workspace.variables)
+        self._callees = self._called_in_python()
+        for name, variable in list(self.session.workspace.variables.items()):
+            self._give_variable(name, variable)
+        self._twins.end()
+
+    def _delete(self, name: str) -> None:
+        python, _ = self._linked.pop(name)
+        if self.namespace.get(name, _MISSING) is python:
+            del self.namespace[name]
+
+    def _give_definition(self, name: str) -> bool:
+        """Give Python the session's function or class of that name; True if that is another than before."""
+        found = self._of.unit.functions.get(name) or self._of.unit.types.get(name)
+        if found is None or (name in self._given and self._given[name][0] is found):
+            return False
+        given = _seen_from_python(found)
+        self._of.outside.pop(name, None)
+        self._linked.pop(name, None)
+        self._given[name], self.namespace[name] = (found, given), given
+        if isinstance(found, (TupleType, EnumType)):
+            self._twins.types[given] = found
+        return True
+
+    def _give_variable(self, name: str, variable: SessionVariable) -> None:
+        python, known = self._linked.get(name, (None, None))
+        if known is variable and not _has_parts(python):
+            self._twins.keep(python)
+            return
+        value = self._twins.give(variable.value, variable.type)
+        if known is not variable:
+            self._of.outside.pop(name, None)
+            self.namespace[name] = value
+            self._linked[name] = value, variable
 
 
-def last_value(session: Session, before: set[int]) -> Any:
-    """The result that the session calls `_`, as Python sees it, if it is new; else None."""
-    last = next(((value, type) for name, value, type in session.variables() if name == LAST), None)
-    return None if last is None or id(last[0]) in before else _seen_from_python(*last)
+@dataclass(frozen=True, slots=True)
+class _Refused(Refusal):
+    value: Any = None
 
 
-def identities(session: Session) -> set[int]:
-    """The identities of the session's values, which tell the new ones after a cell."""
-    return {id(value) for _, value, _ in session.variables()}
+def _refused(name: str, value: Any, reason: str) -> _Refused:
+    if getattr(type(value), "_torchscript_module", False):
+        hint = f"compile it in a Python cell: {name} = torch.jit.script({name})"
+        return _Refused(f"{name} is a module of Python, which has not been compiled", (hint,), value)
+    hints = ("compute with it in a Python cell, and use the result here",)
+    return _Refused(f"{name} cannot be used in a program: {reason}", hints, value)
 
 
-def _take(session: Session, name: str, value: Any) -> None:
-    if isinstance(value, ScriptFunction):
-        function = value._function
-        assert isinstance(function, Function)
-        session.functions()[name] = function
-        return
-    typed = _typed(value)
-    if typed is not None:
-        session.bind(name, *typed)
+def _is_package(value: Any) -> bool:
+    """True for modules that are installed, whose functions were not written to be compiled."""
+    place = getattr(value, "__file__", None) if isinstance(value, ModuleType) else None
+    is_own = isinstance(value, ModuleType) and value.__name__.partition(".")[0] == "engine"
+    return not is_own and ("site-packages" in (place or "") or "dist-packages" in (place or ""))
 
 
-def _typed(value: Any) -> tuple[Any, Type] | None:
-    """The value as a program has it, and its type; None for what no program can hold."""
-    inner = unwrapped(value)
-    if inner is not None:
-        return inner, inner.type
-    if isinstance(value, (np.ndarray, np.generic)):
-        value = from_numpy(np.asarray(value))
-    try:
-        type = type_of(value)
-        return from_python(type)(value), type
-    except Exception:  # a value of any class may stand in a notebook; only those that convert are shared
-        return None
+def _hidden_variable(name: str, value: Any) -> _Refused:
+    hint = f"'{name}' is a variable of the notebook; a function sees its parameters only, so make it one"
+    return _Refused(f"undefined value {name}", (hint,), value)
 
 
-def _seen_from_python(value: Any, type: Type) -> Any:
-    convert = to_python(type)
-    return convert(value) if convert else value
+def is_definition(value: Any) -> bool:
+    """True for what programs call or look into, and do not hold: functions, classes, modules of Python."""
+    return isinstance(value, (ScriptFunction, ModuleType, type)) or inspect.isroutine(value)
+
+
+def _seen_from_python(found: Any) -> Any:
+    if isinstance(found, Function):
+        return ScriptFunction(found)
+    return ScriptClass(found) if isinstance(found, ClassType) else python_class(found)
+
+
+def _has_parts(value: Any) -> bool:
+    return isinstance(value, (list, dict, tuple))
+
+
+def mentioned_in(text: str) -> Mentioned:
+    """The names of the entries of a text; all that look like one where it is a command or does not parse."""
+    names = Mentioned()
+    for entry in split_entries(text):
+        if entry.is_command:
+            names.read.update(_NAME.findall(entry.text))
+            continue
+        try:
+            trees = parse_statements(Source(entry.text), extended=True)
+        except EngineError:
+            continue
+        if entry.is_definition:
+            names.used.update(name for tree in trees for name in variables(tree))
+        else:
+            uses = names_of(trees)
+            names.read.update(uses.reads, uses.assigned, uses.deleted)
+    return names

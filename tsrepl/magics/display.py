@@ -1,6 +1,7 @@
 """Replies in a notebook's output.
 
-In: a reply.  Out: an object with an HTML and a plain text form, or an exception that shows as the error itself.
+In: a reply.  Out: one output with its widget, if there is one, its static HTML and its plain text; or an exception that
+shows as the error itself.
 """
 
 from __future__ import annotations
@@ -18,26 +19,50 @@ from engine.serialize.container.progress import FileProgress
 from tsrepl.render.html import to_html
 from tsrepl.render.terminal import to_rich, to_text
 from tsrepl.session.replies import ErrorReply, Reply
+from tsrepl.widgets import WIDGETS
 
 WIDTH: Final = 100
 """Columns of plain text, used where the page's width is unknown."""
 ERROR_WIDTH: Final = 80
 """Columns of errors, which pages break anywhere, in words too, where they are too narrow for a line."""
+MOST_TEXT: Final = 400
+"""Lines of plain text: those of longer replies are in the reply itself, which the magics return."""
 EVERY: Final = 0.1
 """Seconds between two states of a bar."""
+Bundle = dict[str, Any]
 
 
-class Shown:
-    """A reply that IPython can display."""
+def show(reply: Reply) -> None:
+    """Display the reply as one output of the cell."""
+    data, metadata = bundle(reply)
+    display(data, metadata=metadata, raw=True)  # type: ignore[no-untyped-call]  # IPython has no types for it
 
-    def __init__(self, reply: Reply) -> None:
-        self.reply = reply
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return {"text/html": to_html(self.reply), "text/plain": to_text(self.reply, WIDTH).rstrip("\n")}
+def bundle(reply: Reply) -> tuple[Bundle, Bundle]:
+    """The forms of the reply by their MIME types, and their metadata.
 
-    def __repr__(self) -> str:
-        return to_text(self.reply, WIDTH).rstrip("\n")
+    The static forms stand beside the widget's view, for where no widgets run.
+    """
+    data: Bundle = {"text/plain": _shortened(to_text(reply, WIDTH).rstrip("\n")), "text/html": to_html(reply)}
+    view, metadata = _widget_view(reply)
+    return {**view, **data}, metadata
+
+
+def _widget_view(reply: Reply) -> tuple[Bundle, Bundle]:
+    """The view of the widget for this kind of reply; nothing if there is none."""
+    make = WIDGETS.get(type(reply))
+    if make is None:
+        return {}, {}
+    found = make(reply)._repr_mimebundle_()
+    view, metadata = found if isinstance(found, tuple) else (found or {}, {})
+    return {kind: each for kind, each in view.items() if kind not in ("text/plain", "text/html")}, metadata
+
+
+def _shortened(text: str) -> str:
+    lines = text.split("\n")
+    if len(lines) <= MOST_TEXT:
+        return text
+    return "\n".join([*lines[:MOST_TEXT], f"… {len(lines) - MOST_TEXT:,} more lines"])
 
 
 class PageBar:
@@ -73,11 +98,14 @@ class CellError(Exception):
         self.replies = replies
 
     def _render_traceback_(self) -> list[str]:
-        stream = io.StringIO()
-        # In a notebook rich would display what it prints, and not write it to the stream.
-        console = Console(
-            file=stream, width=ERROR_WIDTH, force_terminal=True, force_jupyter=False, color_system="standard"
-        )
-        for reply in self.replies:
-            console.print(to_rich(reply, ERROR_WIDTH), end="")
-        return stream.getvalue().splitlines()
+        return error_lines(self.replies)
+
+
+def error_lines(replies: Sequence[ErrorReply]) -> list[str]:
+    """The errors as a notebook shows them, in colours of the terminal."""
+    stream = io.StringIO()
+    # In a notebook rich would display what it prints, and not write it to the stream.
+    console = Console(file=stream, width=ERROR_WIDTH, force_terminal=True, force_jupyter=False, color_system="standard")
+    for reply in replies:
+        console.print(to_rich(reply, ERROR_WIDTH), end="")
+    return stream.getvalue().splitlines()

@@ -1,28 +1,60 @@
 """The magics: `%%torchscript` and `%tsjit_…`.
 
-In: cells and lines.  Out: displayed replies, and functions in the notebook's namespace.  There is no logic here: a
-magic carries text to the session and its replies to the page, and every command of the session's table is a magic.
+In: cells and lines.  Out: displayed replies, and names in the notebook's namespace.  There is no logic here: a magic
+carries text to the session and its replies to the page, and every command of the session's table is a magic.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any, Final
 
-from IPython.core.display_functions import display
 from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 from rich.console import Console
 
-from tsrepl.magics.bridge import give_to_python, identities, last_value, take_from_python
-from tsrepl.magics.display import CellError, PageBar, Shown
+from tsrepl.magics.bridge import Bridge
+from tsrepl.magics.completion import Completion
+from tsrepl.magics.display import CellError, PageBar, show
+from tsrepl.magics.formats import leave_formats, set_formats
+from tsrepl.magics.python_errors import catch_errors, leave_errors
 from tsrepl.magics.words import PREFIX, as_magics
 from tsrepl.render.progress import bars_made_by, progress_bars
+from tsrepl.render.report_page import write_report
 from tsrepl.session.commands import COMMANDS, Command
 from tsrepl.session.entries import COMMAND
-from tsrepl.session.replies import ErrorReply, Reply
+from tsrepl.session.failures import UsageError, error_replies
+from tsrepl.session.files import words_of
+from tsrepl.session.passing import gathered
+from tsrepl.session.replies import DefinitionReply, ErrorReply, Reply, TextReply
 from tsrepl.session.session import Session
 from tsrepl.session.workspace import LAST
 
 CELL: Final = "torchscript"
+REPORT: Final = "report"
+_MAGIC: Final = re.compile(rf"^(\s*){COMMAND}{PREFIX}", re.MULTILINE)
+"""The beginning of a magic's line within a cell."""
+
+
+class ShownReply:
+    """A reply that a magic has shown; later it shows itself again, and its parts can be read."""
+
+    def __init__(self, reply: Reply) -> None:
+        self.reply = reply
+        self._is_new = True
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.reply, name)
+
+    def _ipython_display_(self) -> None:
+        if not self._is_new:
+            show(self.reply)
+        self._is_new = False
+
+    def __repr__(self) -> str:
+        return f"<{type(self.reply).__name__}>"
 
 
 class TorchScriptMagics:
@@ -31,52 +63,143 @@ class TorchScriptMagics:
     def __init__(self, shell: InteractiveShell) -> None:
         self.shell = shell
         self.session = Session()
+        self.bridge = Bridge(self.session, shell.user_ns, shell.user_ns_hidden)
+        self.completion = Completion(self.session, self.bridge)
 
     def register(self) -> None:
         """Make the magics known to IPython."""
         register = self.shell.magics_manager.register_function
-        register(self.cell, "cell", CELL)
+        register(_cell_magic(self), "cell", CELL)
         for command in COMMANDS:
             register(self._line_magic(command), "line", PREFIX + command.name)
+        register(self.report, "line", PREFIX + REPORT)
+        self.shell.events.register("post_run_cell", self.after_cell)
+        self.shell.Completer.custom_matchers.append(self.completion.matches)
+        set_formats(self.shell)
+        catch_errors(self.shell)
 
-    def cell(self, line: str, cell: str) -> None:
-        """Compile and run the cell as TorchScript: `def`s become functions that Python cells can call.
+    def unregister(self) -> None:
+        """Take back what `register` did; the session stays."""
+        magics = self.shell.magics_manager.magics
+        magics["cell"].pop(CELL, None)
+        for name in (*(command.name for command in COMMANDS), REPORT):
+            magics["line"].pop(PREFIX + name, None)
+        self.shell.events.unregister("post_run_cell", self.after_cell)
+        self.shell.Completer.custom_matchers.remove(self.completion.matches)
+        leave_formats(self.shell)
+        leave_errors(self.shell)
 
-        Words after `%%torchscript` are commands to run on the last function of the cell: `%%torchscript graph passes`.
-        """
+    def run_cell(self, options: Any, cell: str) -> None:
+        """Run a cell, then what its first line asks for."""
         # IPython's own count may be that of the next cell already; what it keeps of the cells is not.
         history = self.shell.history_manager
         number = self.shell.execution_count if history is None else max(1, len(history.input_hist_parsed) - 1)
-        self._run(cell, f"<cell {number}>")
-        functions = list(self.session.functions())
-        for name in line.split():
-            self._run(f"{COMMAND}{name} {functions[-1] if functions else ''}")
+        replies = self._run(_MAGIC.sub(rf"\1{COMMAND}", cell), f"<cell {number}>")
+        defined = [reply.name for reply in replies if isinstance(reply, DefinitionReply)]
+        if options.name:
+            self.shell.user_ns[options.name] = SimpleNamespace(**{name: self.shell.user_ns[name] for name in defined})
+        for name in [*options.views, *filter(None, re.split(r"[,\s]+", options.show))]:
+            if not defined:
+                raise CellError(error_replies_of(UsageError(f"the cell defines no function for {name} to show")))
+            self._run(f"{COMMAND}{name} {defined[-1]}")
+        if options.run:
+            self._run(_without_quotes(options.run), f"<cell {number}>")
+
+    def report(self, line: str) -> None:
+        """Write a page that stands alone: `%tsjit_report f out.html`, or `%tsjit_report f(x) out.html`.
+
+        It has source, graph, passes that ran, guards and recompilations, kernels and profile, linked by line.
+        """
+        target, _, path = line.strip().rpartition(" ")
+        self.bridge.take(f"{COMMAND}{REPORT} {target}")
+        try:
+            if not target:
+                raise UsageError(f"{COMMAND}{PREFIX}{REPORT} wants a function and a path", hints=(_WRITE_REPORT,))
+            (path,) = words_of(path)
+            size = write_report(self.session.workspace, target, path)
+        except Exception as error:
+            raise CellError(error_replies_of(error)) from None
+        show(TextReply(f"wrote {path} ({size:,} bytes)", "done"))
 
     def _line_magic(self, command: Command) -> Any:
-        def magic(line: str) -> None:
-            self._run(f"{COMMAND}{command.name} {line}")
+        def magic(line: str) -> ShownReply | None:
+            last = self.session.workspace.variables.get(LAST)
+            replies = self._run(f"{COMMAND}{command.name} {line}")
+            is_value = self.session.workspace.variables.get(LAST) is not last
+            return ShownReply(replies[-1]) if replies and not is_value and command.argument else None
 
-        magic.__doc__ = f"%{PREFIX}{command.usage[1:]}: {command.summary}\n\n{command.details}"
+        examples = "\n".join(f"    {COMMAND}{PREFIX}{each[1:]}" for each in command.examples if each[0] == COMMAND)
+        magic.__doc__ = f"{COMMAND}{PREFIX}{command.usage[1:]}: {command.summary}\n\n{command.details}\n\n{examples}"
         return magic
 
-    def _run(self, text: str, filename: str = "") -> None:
-        namespace = self.shell.user_ns
-        take_from_python(self.session, text, namespace)
-        before = identities(self.session)
+    def _run(self, text: str, filename: str = "") -> list[Reply]:
+        """Run the text, showing its replies.  Raises CellError."""
+        self.bridge.take(text)
         replies: list[Reply] = []
         errors: list[ErrorReply] = []
         console = Console()
-        with bars_made_by(PageBar) if console.is_jupyter else progress_bars(console):
-            for reply in map(as_magics, self.session.run_text(text, filename)):
-                if isinstance(reply, ErrorReply):
-                    errors.append(reply)
-                    continue
-                replies.append(reply)
-                display(Shown(reply))  # type: ignore[no-untyped-call]  # IPython has no types for it
-        give_to_python(self.session, replies, before, namespace)
-        last = last_value(self.session, before)
-        if last is not None:
-            # IPython keeps the last value in two places, and goes on doing so while both hold the same.
-            self.shell.displayhook._ = namespace[LAST] = last
+        try:
+            with bars_made_by(PageBar) if console.is_jupyter else progress_bars(console):
+                for reply in map(as_magics, gathered(self.session.run_text(text, filename))):
+                    if isinstance(reply, ErrorReply):
+                        errors.append(reply)
+                    else:
+                        replies.append(reply)
+                        show(reply)
+        finally:
+            self._give()
         if errors:
             raise CellError(errors)
+        return replies
+
+    def _give(self) -> None:
+        """Let Python know what the cell did, and IPython of a new last value."""
+        before = self.shell.user_ns.get(LAST)
+        self.bridge.give()
+        last = self.shell.user_ns.get(LAST)
+        if last is not before:
+            # IPython keeps last values in three places, and goes on doing so while all hold the same.
+            hook: Any = self.shell.displayhook
+            hook.___, hook.__, hook._ = hook.__, hook._, last
+            self.shell.push(  # type: ignore[no-untyped-call]
+                {"_": hook._, "__": hook.__, "___": hook.___}, interactive=False
+            )
+
+    def after_cell(self, _: Any) -> None:
+        """Let the session know what a cell of Python changed, and Python what is compiled anew for that."""
+        self.bridge.take()
+        self._give()
+
+
+_WRITE_REPORT: Final = f"write {COMMAND}{PREFIX}{REPORT} f out.html"
+
+
+def error_replies_of(error: BaseException) -> Sequence[ErrorReply]:
+    """The replies for an error, in the words of magics."""
+    return [reply for reply in map(as_magics, error_replies(error)) if isinstance(reply, ErrorReply)]
+
+
+def _cell_magic(magics: TorchScriptMagics) -> Any:
+    """The cell magic, whose help lists its options."""
+
+    def torchscript(line: str, cell: str) -> None:
+        """Compile and run the cell as TorchScript; what it defines and binds is known to Python."""
+        magics.run_cell(parse_argstring(torchscript, line), cell)  # type: ignore[no-untyped-call]
+
+    for words, about in reversed(_OPTIONS.items()):
+        many: Any = {"nargs": "*"} if words == "views" else {"default": ""}
+        torchscript = argument(words, help=about, **many)(torchscript)  # type: ignore[no-untyped-call]
+    return magic_arguments(CELL)(torchscript)  # type: ignore[no-untyped-call]
+
+
+_OPTIONS: Final = {
+    "views": "commands to run on the last function of this cell: graph, code, passes",
+    "--show": "the same, with commas between them",
+    "--run": "an entry to run at the end, in quotation marks",
+    "--name": "a name for an object that has what the cell defines as attributes",
+}
+"""The words of the cell magic's first line, and what they mean."""
+
+
+def _without_quotes(text: str) -> str:
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"" else text

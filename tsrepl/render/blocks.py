@@ -8,7 +8,7 @@ outline.py into lines that fold.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from engine.lang.records import dataclass
@@ -99,10 +99,11 @@ class Diff:
 
 @dataclass(frozen=True, slots=True)
 class TreeView:
-    """A label and what hangs below it."""
+    """A label and what hangs below it; a page shows `open_depth` levels unfolded at first."""
 
     label: tuple[Span, ...]
     children: tuple[TreeView, ...] = ()
+    open_depth: int = 99
 
 
 class View(NamedTuple):
@@ -174,3 +175,11 @@ def least_lines(block: Block) -> int:
 def line(*parts: str | Span) -> Line:
     """A paragraph of spans; bare strings are plain."""
     return Line(tuple(part if isinstance(part, Span) else Span(part) for part in parts if part))
+
+
+def with_offsets(spans: Iterable[Span]) -> Iterator[tuple[int, Span]]:
+    """Each span with the place in the text where it begins."""
+    at = 0
+    for span in spans:
+        yield at, span
+        at += len(span.text)

@@ -1,13 +1,17 @@
 """Replies for a page.
 
-In: a reply.  Out: static HTML (`to_html` a fragment with its own style, `to_page` a whole document).  Everything is
-escaped, nothing is loaded from elsewhere, no script is needed; colours follow the reader's light or dark page.
+In: a reply.  Out: static HTML (`to_html` a fragment, `to_page` a whole document).  Everything is escaped, nothing is
+loaded from elsewhere, no script is needed.  A document follows the reader's light or dark theme by its stylesheet; a
+fragment has its style in its elements, because notebooks that are not trusted lose stylesheets, in colours that suit
+both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
+from itertools import pairwise
 from typing import Any
 
 from tsrepl.render.blocks import (
@@ -16,6 +20,7 @@ from tsrepl.render.blocks import (
     CodeBlock,
     Column,
     Diff,
+    DiffLine,
     Excerpt,
     FoldBlock,
     Line,
@@ -25,7 +30,10 @@ from tsrepl.render.blocks import (
     TableBlock,
     TreeView,
     least_lines,
+    with_offsets,
 )
+from tsrepl.render.diff import changed_words
+from tsrepl.render.folding import for_page
 from tsrepl.render.highlight import highlight
 from tsrepl.render.layout import blocks_of
 from tsrepl.render.palette import PALETTE
@@ -54,15 +62,53 @@ _LAYOUT = """
 .tsrepl table th{font-weight:normal;opacity:.75}
 .tsrepl table .right{text-align:right!important}
 .tsrepl details{margin:.15em 0}
-.tsrepl details>:not(summary){margin-left:1.2em}
+.tsrepl .inside{margin-left:1.2em}
 .tsrepl summary{cursor:pointer}
+.tsrepl .changed{font-weight:700;text-decoration:underline}
 .tsrepl ul{list-style:none;margin:0;padding-left:1.4em}
 .tsrepl>ul{padding-left:0}
 """
 
 
+_CELL = "border:0;background:none;text-align:left;vertical-align:top;padding:.1em 1.2em .1em 0;white-space:pre-wrap"
+_INLINE = {
+    "p": "margin:0;white-space:pre-wrap;overflow-wrap:anywhere",
+    "pre": "margin:0;padding:0;font:inherit;white-space:pre;background:none;border:0;overflow-x:auto;color:inherit",
+    "table": "border-collapse:collapse;font:inherit;margin:.2em 0;background:none;border:0",
+    "tr": "background:none;border:0",
+    "th": f"{_CELL};font-weight:normal",
+    "td": _CELL,
+    "ul": "list-style:none;margin:0;padding-left:1.4em",
+    "li": "margin:0",
+    "details": "margin:.15em 0",
+    "summary": "cursor:pointer",
+    ".tsrepl": "font:13px/1.45 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;max-width:100%;overflow-x:auto",
+    ".inside": "margin-left:1.2em",
+    ".excerpt": "margin-left:2em",
+    ".right": "text-align:right",
+    ".changed": "font-weight:700;text-decoration:underline",
+    **{
+        f".{role}": f"color:{colour.either}" + (";font-weight:600" if role in _BOLD else "")
+        for role, colour in PALETTE.items()
+    },
+}
+"""The style of each element and class, for fragments."""
+_OPENING = re.compile(r'<(\w+)(?: class="([\w ]+)")?(?=[ >])')
+
+
+def _with_inline_style(markup: str) -> str:
+    """Our own markup, in which texts are escaped, with style attributes in place of classes."""
+    return _OPENING.sub(_inline, markup)
+
+
+def _inline(found: re.Match[str]) -> str:
+    names = [found[1], *(f".{name}" for name in (found[2] or "").split())]
+    style = ";".join(_INLINE[name] for name in names if name in _INLINE)
+    return f'<{found[1]} style="{style}"' if style else f"<{found[1]}"
+
+
 def stylesheet() -> str:
-    """The style that fragments rely on; `to_html` brings it along unless told not to."""
+    """The style that documents rely on."""
     # Jupyter and VS Code mark their own themes on the body; any other page follows the reader's system.
     colours = [
         _colours("", "light"),
@@ -83,17 +129,24 @@ def _colours(page: str, theme: str) -> str:
     )
 
 
-def to_html(reply: Reply, *, style: bool = True) -> str:
-    """The reply as one `<div class="tsrepl">`; with `style`, its stylesheet stands in front."""
+def to_html(reply: Reply) -> str:
+    """The reply as one `<div>` with its style in it, at most a few screens high until the reader unfolds more."""
+    return _with_inline_style(_fragment(reply, for_page(blocks_of(reply))))
+
+
+def to_markup(reply: Reply) -> str:
+    """The reply as one `<div class="tsrepl">`, whole, for a document that has the stylesheet."""
+    return _fragment(reply, blocks_of(reply))
+
+
+def _fragment(reply: Reply, blocks: Iterable[Block]) -> str:
     role = ' role="alert"' if isinstance(reply, ErrorReply) else ""
-    body = "".join(map(_render, blocks_of(reply)))
-    head = f"<style>{stylesheet()}</style>" if style else ""
-    return f'{head}<div class="tsrepl"{role}>{body}</div>'
+    return f'<div class="tsrepl"{role}>{"".join(map(_render, blocks))}</div>'
 
 
 def to_page(replies: Iterable[Reply], title: str = "TorchScript") -> str:
     """A whole document that shows the replies one below the other."""
-    body = "\n".join(to_html(reply, style=False) for reply in replies)
+    body = "\n".join(map(to_markup, replies))
     style = f"{_PAGE}{stylesheet()}"
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
@@ -137,7 +190,7 @@ def _excerpt(block: Excerpt) -> str:
 
 
 def _table(block: TableBlock) -> str:
-    head = "".join(f'<th scope="col"{_align(c)}>{escape(c.title)}</th>' for c in block.columns) if block.header else ""
+    head = "".join(f'<th{_align(c)} scope="col">{escape(c.title)}</th>' for c in block.columns) if block.header else ""
     rows = "".join(f"<tr>{_row(block, row)}</tr>" for row in block.rows)
     return f"<table>{f'<thead><tr>{head}</tr></thead>' if head else ''}<tbody>{rows}</tbody></table>"
 
@@ -160,24 +213,42 @@ def _align(column: Column) -> str:
 
 
 def _diff(block: Diff) -> str:
-    lines = "\n".join(_diff_line(mark, text, block.language) for mark, text in block.lines)
-    return f"<pre>{lines}</pre>"
+    changed = changed_words(block.lines)
+    lines = (_diff_line(each, block.language, changed.get(at, ())) for at, each in enumerate(block.lines))
+    text = "\n".join(lines)
+    return f"<pre>{text}</pre>"
 
 
-def _diff_line(mark: str, text: str, language: str) -> str:
-    spans = highlight(text, language) if mark == " " else [Span(text, _MARKS[mark])]
-    return _spans([Span(f"{mark} ", _MARKS[mark]), *spans])
+def _diff_line(line: DiffLine, language: str, changed: Sequence[tuple[int, int]]) -> str:
+    """A line behind its mark; the words in which it differs from its counterpart are marked, too."""
+    if line.mark == "…":
+        return _spans([Span(f"… {line.text}", "muted")])
+    marked = "".join(_marked(span, at, changed) for at, span in with_offsets(highlight(line.text, language)))
+    return _spans([Span(f"{line.mark} ", _MARKS[line.mark])]) + marked
+
+
+def _marked(span: Span, start: int, changed: Sequence[tuple[int, int]]) -> str:
+    """The span, with `changed` stretches of the line underlined."""
+    cuts = sorted({0, len(span.text), *(min(max(at - start, 0), len(span.text)) for pair in changed for at in pair)})
+    made = ""
+    for begin, end in pairwise(cuts):
+        text = _spans([Span(span.text[begin:end], span.role)])
+        is_changed = any(low <= start + begin < high for low, high in changed)
+        made += f'<b class="changed">{text}</b>' if is_changed else text
+    return made
 
 
 def _tree(block: TreeView) -> str:
-    return f"<ul>{_branch(block)}</ul>"
+    return f"<ul>{_branch(block, block.open_depth)}</ul>"
 
 
-def _branch(block: TreeView) -> str:
+def _branch(block: TreeView, depth: int) -> str:
+    """A label, and what hangs below it; that is unfolded down to the depth."""
     if not block.children:
         return f"<li>{_spans(block.label)}</li>"
-    inner = "".join(map(_branch, block.children))
-    return f"<li><details open><summary>{_spans(block.label)}</summary><ul>{inner}</ul></details></li>"
+    inner = "".join(_branch(child, depth - 1) for child in block.children)
+    state = " open" if depth > 0 else ""
+    return f"<li><details{state}><summary>{_spans(block.label)}</summary><ul>{inner}</ul></details></li>"
 
 
 def _summary(block: Summary) -> str:
@@ -192,7 +263,8 @@ def _choice(block: Choice) -> str:
 
 def _fold(block: FoldBlock) -> str:
     inner = "".join(map(_render, block.blocks))
-    return f"<details{' open' if block.is_open else ''}><summary>{_spans(block.heading)}</summary>{inner}</details>"
+    heading, state = _spans(block.heading), " open" if block.is_open else ""
+    return f'<details{state}><summary>{heading}</summary><div class="inside">{inner}</div></details>'
 
 
 _RENDERERS: dict[type[Any], Callable[[Any], str]] = {

@@ -51,6 +51,7 @@ from tsrepl.session.replies import (
     ModuleReply,
     PassesReply,
     PassReply,
+    PipelineReply,
     PlanRow,
     Reply,
     ReportReply,
@@ -132,6 +133,13 @@ def _pass(reply: PassReply) -> Iterator[Block]:
     heading = (Span("~ ", "warning"), Span(names, "title"), Span(facts, "muted"))
     diff = View("diff", lambda: (Diff(diff_lines(reply.before.text, reply.after.text), "ir"),), _changed_nodes(reply))
     yield FoldBlock(heading, (_code_view("before", reply.before), diff, _code_view("after", reply.after)), shown=1)
+
+
+def _pipeline(reply: PipelineReply) -> Iterator[Block]:
+    yield from _passes(reply.start)
+    for each in reply.passes:
+        yield from _pass(each)
+    yield line(Span(reply.note, "muted"))
 
 
 def _code_view(name: str, text: Later) -> View:
@@ -388,6 +396,7 @@ _LAYOUTS: dict[type[Any], Callable[[Any], Iterator[Block]]] = {
     GraphReply: _graph,
     PassesReply: _passes,
     PassReply: _pass,
+    PipelineReply: _pipeline,
     CodeReply: _code,
     TreeReply: _tree,
     InstructionsReply: _instructions,

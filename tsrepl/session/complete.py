@@ -96,6 +96,10 @@ def _expression(workspace: Workspace, text: str) -> list[Candidate]:
 def _functions(workspace: Workspace, argument: str) -> list[Candidate]:
     if "." in argument or "(" in argument:
         return _expression(workspace, argument)
+    first, blank, _ = argument.partition(" ")
+    if blank and not first.startswith("-"):
+        return _matching(argument.rpartition(" ")[2], ((name, "pass") for name in pass_names()))
+    argument = argument.rpartition(" ")[2]
     return _matching(argument, ((b.name, b.kind) for b in workspace.bindings() if b.kind in ("function", "module")))
 
 

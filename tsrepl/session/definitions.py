@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence, Set
 from dataclasses import field
+from typing import Any
 
 from engine.frontend.compilation.compile import define
 from engine.frontend.syntax.tree import Tree, variables
@@ -26,11 +27,15 @@ Relinked = tuple[tuple[str, ...], tuple[tuple[str, str], ...]]
 
 @dataclass(slots=True)
 class Definitions:
-    """`trees` are the definitions as they were typed, by name; `broken` those that do not compile any more, and why."""
+    """`trees` are the definitions as they were typed, by name; `broken` those that do not compile any more, and why.
+
+    `outside` are objects of the door's own language that definitions may use, by name.
+    """
 
     unit: CompilationUnit = field(default_factory=CompilationUnit)
     trees: dict[str, Tree] = field(default_factory=dict)
     broken: dict[str, str] = field(default_factory=dict)
+    outside: dict[str, Any] = field(default_factory=dict)
 
     def define(self, trees: Sequence[Tree], variables: Container[str] = ()) -> list[DefinitionReply]:
         """Define functions and classes, which may use each other.
@@ -50,16 +55,26 @@ class Definitions:
                 self.unit.types.update(types)
             self.broken.update(were_broken)
             raise
-        replaced = [name for name in names if self.trees.pop(name, None) is not None]
+        replaced = {name for name in names if self.trees.pop(name, None) is not None}
         self.trees.update(zip(names, trees, strict=True))
-        relinked = {name: self._relink(name, names, variables) for name in replaced}
-        return [self._reply(tree, relinked.get(name_of(tree))) for tree in trees]
+        relinked = {name: self._relink(name, names, variables) for name in names}
+        return [self._reply(tree, name in replaced, relinked[name]) for name, tree in zip(names, trees, strict=True)]
 
-    def _reply(self, tree: Tree, relinked: Relinked | None) -> DefinitionReply:
+    def _reply(self, tree: Tree, replaced: bool, relinked: Relinked) -> DefinitionReply:
         name = name_of(tree)
         kind = "class" if tree.kind == ClassDef.kind else "function"
-        done, broken = relinked or ((), ())
-        return DefinitionReply(name, kind, self.signature(name) or name, relinked is not None, done, broken)
+        return DefinitionReply(name, kind, self.signature(name) or name, replaced, *relinked)
+
+    def remove(self, name: str) -> None:
+        """Forget a definition.  What uses it stays until it is compiled again."""
+        self._forget(name)
+        self.trees.pop(name, None)
+        self.broken.pop(name, None)
+
+    def relink(self, names: Sequence[str], variables: Container[str] = ()) -> Relinked:
+        """Compile again what uses one of the names, because that means something else now."""
+        found = [self._relink(name, (), variables) for name in names]
+        return tuple(each for done, _ in found for each in done), tuple(each for _, broken in found for each in broken)
 
     def tree(self, name: str) -> Tree | None:
         """The definition as it was typed."""
@@ -91,7 +106,7 @@ class Definitions:
 
     def _compile(self, trees: Sequence[Tree], variables: Container[str]) -> None:
         """Add the definitions to the unit, compiled to the end.  Raises CompileError."""
-        define(self.unit, trees, DefinitionResolver(self.unit, self.broken, variables))
+        define(self.unit, trees, DefinitionResolver(self.unit, self.broken, self.outside, variables))
 
     def _relink(self, name: str, new: Sequence[str], variables: Container[str]) -> Relinked:
         """Compile again what uses `name`, directly or not, but for what is `new` itself.

@@ -7,39 +7,64 @@ their `torch.`.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from engine.aten.dispatch import table
 from engine.frontend.names.resolve import TextResolver
 from engine.frontend.sugared.sugared_value import Builder, SugaredValue
 from engine.frontend.sugared.values import BuiltinFunction
 from engine.ir.unit import CompilationUnit
+from engine.lang.deferred import deferred
 from engine.lang.errors import CompileError
 from engine.lang.source import SourceRange
 from engine.lang.types import Type
 
+if TYPE_CHECKING:
+    from tsrepl.session import outside as outsiders
+else:
+    outsiders = deferred("tsrepl.session.outside")
+
 
 class SessionResolver(TextResolver):
-    """Names that the session defines; `broken` holds the reason why some cannot be used any more."""
+    """Names that the session defines; `broken` holds the reason why some cannot be used any more.
 
-    def __init__(self, unit: CompilationUnit, broken: Mapping[str, str]) -> None:
+    `outside` are objects of the door's own language, which definitions of the session hide.
+    """
+
+    def __init__(self, unit: CompilationUnit, broken: Mapping[str, str], outside: Mapping[str, Any]) -> None:
         super().__init__(unit)
         self.broken = broken
+        self.outside = outsiders.OutsideResolver(outside) if outside else None
 
     def resolve_value(self, b: Builder, name: str, range: SourceRange) -> SugaredValue | None:
         if name in self.broken:
             raise CompileError(
                 f"{name} no longer compiles: {self.broken[name]}", range, hints=(f"define {name} again",)
             )
-        return super().resolve_value(b, name, range)
+        own = name in self.unit.functions or name in self.unit.types
+        found = None if own or self.outside is None else self.outside.resolve_value(b, name, range)
+        return found or super().resolve_value(b, name, range)
+
+    def resolve_type(self, name: str, range: SourceRange) -> Type | None:
+        found = super().resolve_type(name, range)
+        return found or (self.outside.resolve_type(name, range) if self.outside is not None else None)
+
+    def names(self) -> Iterable[str]:
+        return [*super().names(), *(self.outside.names() if self.outside is not None else ())]
 
 
 class PromptResolver(SessionResolver):
     """Names of an entry.  `types` are the annotations of its parameters, `variables` those of the session."""
 
     def __init__(
-        self, unit: CompilationUnit, broken: Mapping[str, str], types: Mapping[str, Type], variables: Iterable[str]
+        self,
+        unit: CompilationUnit,
+        broken: Mapping[str, str],
+        outside: Mapping[str, Any],
+        types: Mapping[str, Type],
+        variables: Iterable[str],
     ) -> None:
-        super().__init__(unit, broken)
+        super().__init__(unit, broken, outside)
         self.types, self.variables = types, variables
 
     def resolve_value(self, b: Builder, name: str, range: SourceRange) -> SugaredValue | None:
@@ -59,8 +84,10 @@ class PromptResolver(SessionResolver):
 class DefinitionResolver(SessionResolver):
     """Names of a definition, which does not see the session's variables."""
 
-    def __init__(self, unit: CompilationUnit, broken: Mapping[str, str], variables: Container[str]) -> None:
-        super().__init__(unit, broken)
+    def __init__(
+        self, unit: CompilationUnit, broken: Mapping[str, str], outside: Mapping[str, Any], variables: Container[str]
+    ) -> None:
+        super().__init__(unit, broken, outside)
         self.variables = variables
 
     def resolve_value(self, b: Builder, name: str, range: SourceRange) -> SugaredValue | None:

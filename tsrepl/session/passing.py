@@ -23,7 +23,7 @@ from engine.passes.pipeline import names as pass_names
 from tsrepl.session.called import called, compiled_at_once
 from tsrepl.session.failures import UsageError
 from tsrepl.session.graph_counts import altered_nodes
-from tsrepl.session.replies import Later, PassesReply, PassReply, Reply, TextReply
+from tsrepl.session.replies import Later, PassesReply, PassReply, PipelineReply, Reply, TextReply
 from tsrepl.session.workspace import Workspace
 
 _TOO_LONG: Final = "# a graph too long to be kept with its plan; name passes, and they run on it here"
@@ -81,6 +81,23 @@ def _told(title: str, start: Graph | None, runs: Iterable[PassRun]) -> Iterator[
             yield _reply(some)
     what = counted(count, "pass", "passes")
     yield TextReply(f"{what}, {changed or 'none'} changed the graph, {duration(seconds)}")
+
+
+def gathered(replies: Iterable[Reply]) -> Iterator[Reply]:
+    """The replies, with a graph and its passes as one."""
+    coming = iter(replies)
+    for reply in coming:
+        if not isinstance(reply, PassesReply):
+            yield reply
+            continue
+        passes, after = list[PassReply](), None
+        for after in coming:
+            if not isinstance(after, PassReply):
+                break
+            passes.append(after)
+        yield PipelineReply(reply, tuple(passes), after.text if isinstance(after, TextReply) else "")
+        if after is not None and not isinstance(after, (TextReply, PassReply)):
+            yield after
 
 
 def _reply(runs: list[PassRun]) -> PassReply:

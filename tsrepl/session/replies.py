@@ -104,6 +104,15 @@ class PassReply:
 
 
 @dataclass(frozen=True, slots=True)
+class PipelineReply:
+    """A graph and all passes that it went through, for doors that show them together; `note` sums them up."""
+
+    start: PassesReply
+    passes: tuple[PassReply, ...]
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
 class CodeReply:
     """Python text that the printer made of a graph, and the constants that it names `CONSTANTS.cN`."""
 
@@ -515,6 +524,7 @@ Reply = (
     | GraphReply
     | PassesReply
     | PassReply
+    | PipelineReply
     | CodeReply
     | TreeReply
     | InstructionsReply

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from engine.aten.values.ivalue import Object
 from engine.aten.values.tensor import Tensor
-from engine.lang.types import STR, TENSOR, DictType, TensorType
+from engine.lang.types import STR, TENSOR, DictType, OptionalType, TensorType
 from engine.torch.jit.probing.cutting import cut as cut_out
 from engine.torch.jit.probing.taps import Taps, stopped_at
 from tsrepl.session.failures import UsageError
@@ -41,9 +41,11 @@ def tap(workspace: Workspace, argument: str) -> Iterable[Reply]:
     with taps:
         result, _ = workspace.evaluate(watched.call)
     rows = tuple(TapRow(place, len(found), summary(found[-1])) for place, found in taps.calls.items())
-    named = bool(rows) and all(isinstance(value, Tensor) for value in taps.values.values())
+    named = bool(rows) and all(value is None or isinstance(value, Tensor) for value in taps.values.values())
     if named:
-        workspace.bind(LAST, taps.values, DictType(STR, TENSOR))
+        has_none = any(value is None for value in taps.values.values())
+        element = OptionalType(TENSOR) if has_none else TENSOR
+        workspace.bind(LAST, taps.values, DictType(STR, element))
     shown = "" if "" in taps.calls else summary(result)
     yield TapReply(watched.call, rows, shown, LAST if named else "", tuple(taps.unreached))
 

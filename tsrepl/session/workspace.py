@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from engine.aten.values.ivalue import Object
 from engine.aten.values.tensor import Tensor
@@ -21,6 +21,7 @@ from engine.frontend.syntax.parser import parse_statements
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import ExprStmt, Var
 from engine.ir.unit import Function
+from engine.lang.deferred import deferred
 from engine.lang.errors import CompileError, EngineError, ExecutionError, did_you_mean
 from engine.lang.records import dataclass
 from engine.lang.source import Source
@@ -35,6 +36,11 @@ from tsrepl.session.numbered import name_of_number
 from tsrepl.session.progress_kept import KEPT, KEPT_TYPE, keeping, loop_counters, types_kept
 from tsrepl.session.replies import Binding, ErrorReply, ModuleReply, Reply, SchemaReply, TextReply, ValueReply
 from tsrepl.session.values import summary, tensor_facts, value_text
+
+if TYPE_CHECKING:
+    from tsrepl.session import outside
+else:
+    outside = deferred("tsrepl.session.outside")
 
 LAST = "_"
 """The variable that holds the value shown last."""
@@ -268,7 +274,8 @@ class Workspace:
 
     def resolver(self, annotations: Mapping[str, Type], variables: Iterable[str]) -> PromptResolver:
         """The resolver of names at the prompt where these variables are seen."""
-        return PromptResolver(self.definitions.unit, self.definitions.broken, annotations, variables)
+        definitions = self.definitions
+        return PromptResolver(definitions.unit, definitions.broken, definitions.outside, annotations, variables)
 
     def run(self, function: Function, arguments: Sequence[Any]) -> Any:
         """Run a function on values.  Raises ExecutionError."""
@@ -301,7 +308,7 @@ class Workspace:
         base, *rest = name.split(".")
         if base in self.variables:
             return self._inside(name, self.variables[base].value, rest)
-        if name in self.functions():
+        if self._function(name) is not None:
             return self.target(name)
         raise self._unknown(name)
 
@@ -397,9 +404,14 @@ class Workspace:
             raise self._unknown(text)
         return ExprStmt(self._expression(text)[0]).expression
 
+    def _function(self, name: str) -> Function | None:
+        """The function that is defined here or comes from outside.  Raises CompileError, UsageError."""
+        return self.functions().get(name) or outside.outside_function(self.definitions.outside, name)
+
     def _named(self, text: str) -> Function | None:
-        if text in self.functions() and text not in self.variables:
-            return self.functions()[text]
+        function = self._function(text) if text not in self.variables else None
+        if function is not None:
+            return function
         type = self.type_of_path(text)
         if isinstance(type, ClassType):
             return _method(type, "forward")

@@ -64,7 +64,7 @@ def _dict_out(type: Any) -> Converter:
 
 def _tuple_out(type: Any) -> Converter | None:
     converters = [to_python(element) for element in type.elements]
-    make = _named_tuple(type) if type.name else None
+    make = python_class(type) if type.name else None
     if make is None and not any(converters):
         return None
     functions = [convert or _same for convert in converters]
@@ -76,14 +76,17 @@ def _tuple_out(type: Any) -> Converter | None:
     return to_tuple
 
 
+def python_class(type: TupleType | EnumType) -> Any:
+    """The Python class of a named tuple's values, or of an Enum's members."""
+    if isinstance(type, EnumType):
+        return PYTHON_CLASSES.find_class(type) or _enum_class(type.qualname, type.members)
+    assert type.name is not None, f"{type} has no name"
+    return PYTHON_CLASSES.find_class(type) or _named_tuple_class(type.name.rsplit(".", 1)[-1], type.fields)
+
+
 @cache
 def _named_tuple_class(name: str, fields: tuple[str, ...]) -> Any:
     return namedtuple(name, fields)
-
-
-def _named_tuple(type: TupleType) -> Any:
-    assert type.name is not None
-    return PYTHON_CLASSES.find_class(type) or _named_tuple_class(type.name.rsplit(".", 1)[-1], type.fields)
 
 
 def _optional_out(type: Any) -> Converter | None:
@@ -105,8 +108,7 @@ def _any_to_python(value: Any) -> Any:
 
 
 def _enum_member(value: EnumValue) -> Any:
-    python_class = PYTHON_CLASSES.find_class(value.type) or _enum_class(value.type.qualname, value.type.members)
-    return python_class[value.name]
+    return python_class(value.type)[value.name]
 
 
 @cache

@@ -369,7 +369,7 @@ def _keeps_gradients_away(node: Node) -> bool:
 
 def failure(error: Exception) -> ExecutionError:
     """The program's error for what a generated function raised.  See Note [Errors of generated code]."""
-    frames = list(_generated_frames(error.__traceback__))
+    frames = list(generated_frames(error.__traceback__))
     if frames:
         _, source, node, variables = frames[-1]
         if node is not None and node not in source.genuine:
@@ -379,7 +379,7 @@ def failure(error: Exception) -> ExecutionError:
     return found
 
 
-def _generated_frames(
+def generated_frames(
     trace: TracebackType | None,
 ) -> Iterator[tuple[ExecutionPlan, GeneratedSource, Node | None, Mapping[str, Any]]]:
     """The generated functions in a traceback, outermost first: plan, source, current node and variables of each; less

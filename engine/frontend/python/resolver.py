@@ -96,6 +96,10 @@ class PythonUnit:
         self._functions[fn] = function
         return function
 
+    def forget(self, fn: Callable[..., Any]) -> None:
+        """Compile the function anew when it is next needed: what it calls has changed."""
+        self._functions.pop(fn, None)
+
     def type_of(self, cls: type) -> Type:
         """The class, named tuple or enum.  Raises CompileError."""
         known = self._types.get(cls)

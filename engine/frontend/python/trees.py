@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import linecache
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -91,8 +92,7 @@ def _only_statement(thing: Callable[..., Any] | type) -> tuple[PythonSource, ast
 def _source_of(thing: Callable[..., Any] | type) -> PythonSource:
     name = getattr(thing, "__qualname__", repr(thing))
     try:
-        lines, first_line = inspect.getsourcelines(thing)
-        filename = inspect.getsourcefile(thing) or "<unknown>"
+        lines, first_line, filename = _lines_of(thing)
     except (OSError, TypeError, IndexError, SyntaxError) as error:
         raise CompileError(
             f"cannot read the source of '{name}': {error}",
@@ -100,6 +100,34 @@ def _source_of(thing: Callable[..., Any] | type) -> PythonSource:
         ) from None
     text = _with_python_lines("".join(lines))
     return PythonSource(Source(text, filename, max(1, first_line)), skipped=1 if text[:1] in (" ", "\t") else 0)
+
+
+def _lines_of(thing: Callable[..., Any] | type) -> tuple[list[str], int, str]:
+    """The lines of source, the number of the first, and the file.  Raises OSError, TypeError and others of inspect."""
+    try:
+        return *inspect.getsourcelines(thing), inspect.getsourcefile(thing) or "<unknown>"
+    except (OSError, TypeError):
+        # The module of a class in a notebook has no file, while the code of its methods names the cell.
+        found = _lines_by_methods(thing) if isinstance(thing, type) else None
+        if found is None:
+            raise
+        return found
+
+
+def _lines_by_methods(cls: type) -> tuple[list[str], int, str] | None:
+    """The lines of a class, its first line and its file, as the code of its methods tells them."""
+    for method in filter(inspect.isfunction, vars(cls).values()):
+        lines = linecache.getlines(method.__code__.co_filename)
+        inside = method.__code__.co_firstlineno
+        for node in ast.walk(ast.parse("".join(lines))):
+            if isinstance(node, ast.ClassDef) and node.name == cls.__name__ and _holds(node, inside):
+                first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
+                return lines[first - 1 : node.end_lineno], first, method.__code__.co_filename
+    return None
+
+
+def _holds(node: ast.ClassDef, line: int) -> bool:
+    return node.lineno <= line <= (node.end_lineno or 0)
 
 
 def _with_python_lines(text: str) -> str:

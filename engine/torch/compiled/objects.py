@@ -7,6 +7,7 @@ In: `Function`s and `Object`s.  Out: callables and objects with PyTorch's names.
 from __future__ import annotations
 
 import copy
+import inspect
 import io
 from collections.abc import Callable, Mapping
 from functools import lru_cache
@@ -35,10 +36,42 @@ from engine.torch.compiled.debug_state import GraphExecutorState
 from engine.torch.compiled.graphs import Graph
 
 
+class _Signature:
+    """The `__signature__` of a compiled function, which its class has none of."""
+
+    def __get__(self, instance: Any, owner: Any = None) -> inspect.Signature | None:
+        return None if instance is None else _python_signature(instance._function, isinstance(instance, ScriptMethod))
+
+
+def _python_signature(function: Function, is_bound: bool) -> inspect.Signature:
+    """The parameters with their types, as Python tells them."""
+    parameters = []
+    for argument in function.signature.arguments[is_bound:]:
+        kind = inspect.Parameter.KEYWORD_ONLY if argument.kwarg_only else inspect.Parameter.POSITIONAL_OR_KEYWORD
+        default = argument.default if argument.has_default else inspect.Parameter.empty
+        annotation = Annotation(argument.type.annotation_str)
+        parameters.append(inspect.Parameter(argument.name, kind, default=default, annotation=annotation))
+    returns = [each.type.annotation_str for each in function.signature.returns]
+    return inspect.Signature(parameters, return_annotation=Annotation(returns[0] if returns else "None"))
+
+
+class Annotation:
+    """A type as a signature shows it, without quotation marks."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
 class _Compiled:
     """The base of compiled functions and methods: names, schema, graphs, code, calls."""
 
     __slots__ = ("__weakref__", "_function")
+    __signature__ = _Signature()
 
     def __init__(self, function: Function) -> None:
         self._function = function
@@ -226,6 +259,35 @@ class ScriptObject:
 
     def __repr__(self) -> str:
         return f"<{self._ivalue.type.qualname} object>"
+
+
+class ScriptClass:
+    """A class of a program: called, it makes an instance, as the program does."""
+
+    __slots__ = ("__weakref__", "_type")
+
+    def __init__(self, type: ClassType) -> None:
+        self._type = type
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        made = Object(self._type)
+        init = self._type.methods.get("__init__")
+        if init is not None:
+            call_function(_function(init), (made, *args), kwargs)
+        return wrapper_of(made)
+
+    def __instancecheck__(self, instance: Any) -> bool:
+        inner = getattr(instance, "_ivalue", None)
+        return isinstance(inner, Object) and inner.type is self._type
+
+    def __getattr__(self, name: str) -> Any:
+        static = self._type.static_methods.get(name)
+        if static is None:
+            raise AttributeError(f"class '{self._type.name}' has no static method '{name}'")
+        return ScriptFunction(_function(static))
+
+    def __repr__(self) -> str:
+        return f"<ScriptClass {self._type.qualname}>"
 
 
 class CompiledModule:

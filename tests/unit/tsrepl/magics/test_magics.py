@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import engine
 from engine.serialize.container.progress import step
 from engine.torch import nn
 from tsrepl.magics import display
-from tsrepl.magics.display import ERROR_WIDTH, CellError, PageBar, Shown
+from tsrepl.magics.display import ERROR_WIDTH, CellError, PageBar, bundle
 from tsrepl.magics.words import as_magics
 from tsrepl.render import progress
 from tsrepl.session.replies import ErrorReply, GraphReply, TextReply
@@ -35,15 +34,6 @@ class Twice(nn.Module):
 
     def forward(self, x):  # type: ignore[no-untyped-def]
         return self.once(self.once(x) - x)
-
-
-@pytest.fixture
-def shell() -> Iterator[InteractiveShell]:
-    InteractiveShell.clear_instance()
-    shell = InteractiveShell.instance()
-    shell.run_line_magic("load_ext", "tsrepl")
-    yield shell
-    InteractiveShell.clear_instance()
 
 
 def run(shell: InteractiveShell, cell: str) -> Any:
@@ -179,10 +169,10 @@ def test_an_error_renders_without_a_python_traceback() -> None:
 
 
 def test_replies_have_an_html_and_a_plain_form() -> None:
-    bundle = Shown(GraphReply("f", "graph(%x : Tensor):\n  return (%x)"))._repr_mimebundle_()
-    assert set(bundle) == {"text/html", "text/plain"}
-    assert "%x" in bundle["text/plain"]
-    assert bundle["text/html"].count("<div") == 1
+    data, _ = bundle(GraphReply("f", "graph(%x : Tensor):\n  return (%x)"))
+    assert set(data) == {"text/html", "text/plain"}
+    assert "%x" in data["text/plain"]
+    assert data["text/html"].count("<div") == 1
 
 
 def test_taps_and_cuts_of_modules_that_python_loaded(shell: InteractiveShell, tmp_path: Path) -> None:
@@ -228,3 +218,23 @@ def test_what_python_calls_taught_is_shown_by_line_magics(
     said = capsys.readouterr().out
     assert "expected Float(3), got Float(4)" in said
     assert "more: %tsjit_kernels double, " in said
+
+
+class Quiet(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.once = Once()
+
+    def check(self, x: engine.Tensor) -> None:
+        assert x.numel() > 0
+
+    def forward(self, x):  # type: ignore[no-untyped-def]
+        self.check(x)
+        return self.once(x)
+
+
+def test_taps_of_none_are_kept(shell: InteractiveShell) -> None:
+    shell.user_ns["m"] = engine.jit.script(Quiet())
+    run(shell, "%tsjit_tap m * *() -- m(torch.ones(2))")
+    found = run(shell, "_")
+    assert None in found.values() and found["once"].tolist() == [2.0, 2.0]

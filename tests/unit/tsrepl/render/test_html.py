@@ -2,7 +2,7 @@
 
 from html.parser import HTMLParser
 
-from tsrepl.render.html import stylesheet, to_html, to_page
+from tsrepl.render.html import stylesheet, to_html, to_markup, to_page
 from tsrepl.render.palette import PALETTE
 from tsrepl.session.replies import ErrorReply, GraphReply, Reply, ReportReply, Section, TextReply
 
@@ -38,8 +38,8 @@ class Checker(HTMLParser):
 
 
 def test_every_reply_is_well_formed(name: str, reply: Reply) -> None:
-    page = Checker(to_html(reply, style=False))
-    assert page.classes <= {*PALETTE, "tsrepl", "excerpt", "right"}
+    page = Checker(to_markup(reply))
+    assert page.classes <= {*PALETTE, "tsrepl", "excerpt", "right", "inside", "changed"}
     assert "script" not in page.tags
 
 
@@ -50,7 +50,7 @@ def test_texts_are_escaped() -> None:
         ErrorReply("Error", HOSTILE, HOSTILE, HOSTILE, hints=(HOSTILE,)),
     ]
     for reply in hostile:
-        page = Checker(to_html(reply, style=False))
+        page = Checker(to_markup(reply))
         assert not page.tags & {"script", "img"}
         assert HOSTILE in page.text
 
@@ -58,7 +58,7 @@ def test_texts_are_escaped() -> None:
 def test_a_graph_is_there_character_for_character(replies: dict[str, Reply]) -> None:
     graph = replies["graph"]
     assert isinstance(graph, GraphReply)
-    assert Checker(to_html(graph, style=False)).text == graph.text.rstrip("\n")
+    assert Checker(to_markup(graph)).text == graph.text.rstrip("\n")
 
 
 def test_the_style_loads_nothing() -> None:
@@ -85,5 +85,5 @@ def test_errors_are_announced() -> None:
 
 
 def test_an_indent_stays_with_its_word() -> None:
-    page = Checker(to_html(ReportReply("", (Section("", ("name", ""), (("  a b", "c"),)),)), style=False))
+    page = Checker(to_markup(ReportReply("", (Section("", ("name", ""), (("  a b", "c"),)),))))
     assert "\u00a0\u00a0a b" in page.text

@@ -1,0 +1,38 @@
+"""An IPython shell with the extension loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+
+Run = Callable[[str], Any]
+
+
+@pytest.fixture
+def shell() -> Iterator[InteractiveShell]:
+    InteractiveShell.clear_instance()
+    shell = InteractiveShell.instance()
+    shell.run_line_magic("load_ext", "tsrepl")
+    yield shell
+    InteractiveShell.clear_instance()
+
+
+@pytest.fixture
+def run(shell: InteractiveShell) -> Run:
+    """A function that runs a cell and gives its value; errors are raised."""
+
+    def run(cell: str) -> Any:
+        result = shell.run_cell(cell, store_history=True)
+        result.raise_error()
+        return result.result
+
+    return run
+
+
+@pytest.fixture
+def script(run: Run) -> Run:
+    """The same for a cell of TorchScript."""
+    return lambda cell: run(f"%%torchscript\n{cell}\n")

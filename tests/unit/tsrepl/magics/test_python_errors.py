@@ -1,0 +1,89 @@
+"""Errors and interrupts of compiled functions that Python cells call."""
+
+from __future__ import annotations
+
+import re
+import signal
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+
+Run = Callable[[str], Any]
+BOOM = "def boom(x: Tensor):\n    y = x + 1\n    return y.view(7)"
+COUNT = (
+    "def count(n: int) -> int:\n    total = 0\n    for i in range(n):\n"
+    "        total = (total * 3 + i) % 1000003\n    return total"
+)
+
+
+def shown(shell: InteractiveShell, cell: str, capsys: pytest.CaptureFixture[str]) -> str:
+    capsys.readouterr()
+    shell.run_cell(cell, store_history=True)
+    return re.sub(r"\x1b\[[\d;]*m", "", "".join(capsys.readouterr()))
+
+
+def test_a_failing_program_shows_its_own_lines_and_the_caller_s(
+    shell: InteractiveShell, script: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script(BOOM)
+    shell.user_ns["x"] = np.ones((2, 3))
+    said = shown(shell, "def through(x):\n    return boom(x)\nthrough(x)", capsys)
+    assert said.count("shape '[7]' is invalid for input of size 6") == 1
+    assert "return y.view(7)" in said and "<--- HERE" in said and "line 2, in through" in said
+    assert "engine/" not in said and "Traceback" not in said
+
+
+def test_wrong_arguments_are_told_without_frames_of_the_engine(
+    shell: InteractiveShell, script: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script(BOOM)
+    said = shown(shell, "boom(1, 2, 3)", capsys)
+    assert "expected at most 1 argument(s) but received 3" in said and "boom(1, 2, 3)" in said
+    assert "engine/" not in said
+
+
+def test_other_errors_are_shown_as_ever(shell: InteractiveShell, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "ZeroDivisionError" in shown(shell, "1 / 0", capsys)
+    assert "KeyboardInterrupt" in shown(shell, "raise KeyboardInterrupt", capsys)
+
+
+@pytest.mark.parametrize("cell", ["count(1000000000000)", "%%torchscript\ncount(1000000000000)"])
+def test_an_interrupt_stops_a_loop_at_once_and_names_its_line(
+    shell: InteractiveShell, script: Run, capsys: pytest.CaptureFixture[str], cell: str
+) -> None:
+    script(COUNT)
+    for _ in range(3):
+        script("count(100000)")
+    delays = [_delay_of_interrupt(shell, cell, capsys) for _ in range(3)]
+    assert min(delays) < 0.2, "others may use the processors, too; but not always"
+
+
+def _delay_of_interrupt(shell: InteractiveShell, cell: str, capsys: pytest.CaptureFixture[str]) -> float:
+    """Seconds from an interrupt of the cell to its end, which has to name the line of the loop."""
+    main, sent = threading.main_thread().ident, list[float]()
+    assert main is not None
+
+    def interrupt() -> None:
+        sent.append(time.perf_counter())
+        signal.pthread_kill(main, signal.SIGINT)
+
+    timer = threading.Timer(0.5, interrupt)
+    timer.start()
+    said = shown(shell, cell, capsys)
+    late = time.perf_counter() - sent[0]
+    timer.join()
+    assert "in count" in said and "for i in range(n)" in said and "Interrupted" in said
+    return late
+
+
+def test_after_unloading_errors_have_python_s_traceback_again(
+    shell: InteractiveShell, script: Run, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script(BOOM)
+    run("%unload_ext tsrepl")
+    assert "Traceback" in shown(shell, "boom(1, 2, 3)", capsys)
