@@ -36,10 +36,12 @@ class Attr(NamedTuple):
 
 
 class InlinedFrom(NamedTuple):
-    """One call that inlining removed: the function that was called and where."""
+    """One call that inlining removed: the function that was called and where, and, if that was a method of a part of
+    the caller's object, the path of the part, `layer1.0`."""
 
     function: str
     range: SourceRange | None
+    part: str = ""
 
 
 class Use(NamedTuple):

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Final
 
 from engine.ir.clone import copy_graph, inline_graph
-from engine.ir.graph import Graph, InlinedFrom, Node
+from engine.ir.graph import Graph, InlinedFrom, Node, Value
 from engine.ir.rewrites import allowed
 from engine.ir.unit import Function
 from engine.lang.types import ClassType, FunctionType
@@ -83,7 +83,8 @@ def _inline_call(node: Node, callee: Function, body: Graph) -> None:
     graph = node.graph
     inputs = node.inputs[1:] if node.kind == "prim::CallFunction" else node.inputs
     with graph.inserting_at(node):
-        results = inline_graph(graph, body, inputs, InlinedFrom(callee.name, node.range))
+        call = InlinedFrom(callee.name, node.range, _part(inputs[0]) if node.kind == "prim::CallMethod" else "")
+        results = inline_graph(graph, body, inputs, call)
     for output, result in zip(node.outputs, results, strict=True):
         name = output.name
         output.replace_all_uses_with(result)
@@ -91,3 +92,12 @@ def _inline_call(node: Node, callee: Function, body: Graph) -> None:
         if name and result not in inputs:
             result.set_debug_name(name)
     node.destroy()
+
+
+def _part(value: Value) -> str:
+    """The path of attributes by which the object is reached, `layer1.0`; "" for one that is reached in another way."""
+    names = []
+    while value.node.kind == "prim::GetAttr":
+        names.append(value.node.attr("name"))
+        value = value.node.input
+    return ".".join(reversed(names))

@@ -1,6 +1,7 @@
 """Replies in a notebook's output.
 
-In: a reply.  Out: an object with an HTML and a plain text form, or an exception that shows as the error itself.
+In: a reply.  Out: an object with an HTML and a plain text form, and a widget if there is one for such replies, or an
+exception that shows as the error itself.  The widget is made when the object is shown, once.
 """
 
 from __future__ import annotations
@@ -16,12 +17,16 @@ from rich.console import Console
 
 from engine.serialize.container.progress import FileProgress
 from tsrepl.render import to_html, to_rich, to_text
+from tsrepl.render.picture import picture_html
 from tsrepl.session.replies import ErrorReply, Reply
+from tsrepl.widgets import WIDGETS
+from tsrepl.widgets.view import View
 
 WIDTH: Final = 100
 """Columns of plain text, used where the page's width is unknown."""
 ERROR_WIDTH: Final = 80
 """Columns of errors, which pages break anywhere, in words too, where they are too narrow for a line."""
+WIDGET: Final = "application/vnd.jupyter.widget-view+json"
 EVERY: Final = 0.1
 """Seconds between two states of a bar."""
 
@@ -31,9 +36,23 @@ class Shown:
 
     def __init__(self, reply: Reply) -> None:
         self.reply = reply
+        self._widget: View | None = None
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return {"text/html": to_html(self.reply), "text/plain": to_text(self.reply, WIDTH).rstrip("\n")}
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        return {
+            "text/html": picture_html(self.reply) + to_html(self.reply),
+            "text/plain": to_text(self.reply, WIDTH).rstrip("\n"),
+            **self._view(),
+        }
+
+    def _view(self) -> dict[str, Any]:
+        """The widget's view, which front ends that run widgets show in place of the HTML."""
+        make = WIDGETS.get(type(self.reply))
+        if make is None:
+            return {}
+        if self._widget is None:
+            self._widget = make(self.reply)
+        return {WIDGET: {"version_major": 2, "version_minor": 0, "model_id": self._widget.model_id}}
 
     def __repr__(self) -> str:
         return to_text(self.reply, WIDTH).rstrip("\n")

@@ -85,7 +85,7 @@ def _passes_of_plans(workspace: Workspace, text: str) -> Iterator[PassesReply]:
 
 def _step(run: PassRun) -> PassStep:
     before, after = str(run.before or _TOO_LONG), str(run.after or _TOO_LONG)
-    return PassStep(run.name, run.changed, run.seconds, before, after)
+    return PassStep(run.name, run.changed, run.seconds, before, after, (run.before, run.after))
 
 
 def _pass_names(word: str) -> tuple[str, ...]:
@@ -139,8 +139,8 @@ _LINES: Final = "--lines"
 def graph_reply(title: str, function: Function, *, with_lines: bool = False) -> GraphReply:
     """The graph's canonical text, with the place of each node in the author's file behind it if that is wanted."""
     if not with_lines:
-        return GraphReply(title, str(function.graph))
-    return GraphReply(title, without_scopes(graph_text(function.graph, source_comments=True)))
+        return GraphReply(title, str(function.graph), function.graph)
+    return GraphReply(title, without_scopes(graph_text(function.graph, source_comments=True)), function.graph)
 
 
 def passes_reply(title: str, function: Function, names: Iterable[str]) -> PassesReply:
@@ -149,7 +149,9 @@ def passes_reply(title: str, function: Function, names: Iterable[str]) -> Passes
     start, steps = str(changing), []
 
     def listen(event: PassEvent) -> None:
-        steps.append(PassStep(event.name, event.changed, event.seconds, event.before_text, event.after_text))
+        after = copy_graph(event.graph) if event.changed else event.before
+        graphs = (event.before, after)
+        steps.append(PassStep(event.name, event.changed, event.seconds, event.before_text, event.after_text, graphs))
 
     run_pipeline(names, changing, listen)
     return PassesReply(title, start, tuple(steps))

@@ -30,7 +30,7 @@ from engine.torch.jit.probing.bisection import bisect as find_culprit
 from tsrepl.session.failures import UsageError
 from tsrepl.session.instruction_rows import instruction_text
 from tsrepl.session.places import full_place
-from tsrepl.session.replies import Reply, TextReply, TimeReply, TraceReply, TraceRow
+from tsrepl.session.replies import Moment, Reply, TextReply, TimeReply, TraceReply, TraceRow
 from tsrepl.session.values import described, summary
 from tsrepl.session.workspace import Workspace
 
@@ -121,8 +121,8 @@ def trace_reply(title: str, function: Function, arguments: Sequence[Any], chosen
     state.start(*arguments)
     paths = ModulePaths(arguments)
     half = MOST_ROWS // 2
-    head: list[TraceRow] = []
-    tail: deque[TraceRow] = deque(maxlen=chosen.last or half)
+    head: list[tuple[TraceRow, Moment]] = []
+    tail: deque[tuple[TraceRow, Moment]] = deque(maxlen=chosen.last or half)
     total, going, is_nan = 0, True, False
     while going and not is_nan:
         depth, frame, pc = len(state.frames) - 1 - is_call, state.frame, state.frame.pc
@@ -131,14 +131,17 @@ def trace_reply(title: str, function: Function, arguments: Sequence[Any], chosen
             going = state.step()
             continue
         total += 1
-        reads = _registers(frame, instruction.inputs)
+        reads, before = _registers(frame, instruction.inputs), _values(frame, instruction.inputs)
         going = state.step()
         row = _row(frame, depth, pc, reads)
-        (tail if chosen.last or len(head) >= half else head).append(row)
+        values = (*before, *(_values(frame, instruction.outputs) if row.writes else ()))
+        seen = (row, Moment(frame.code.graph, instruction.node, values))
+        (tail if chosen.last or len(head) >= half else head).append(seen)
         is_nan = chosen.first_nan and _has_nan(frame, instruction)
-    rows = (*head, *tail)
+    kept = (*head, *tail)
     result = "the trace ends where NaN appeared first" if is_nan else summary(state.result)
-    return TraceReply(title, rows, result, total - len(rows), len(head), chosen.text)
+    rows, moments = tuple(row for row, _ in kept), tuple(moment for _, moment in kept)
+    return TraceReply(title, rows, result, total - len(rows), len(head), chosen.text, moments)
 
 
 def _has_nan(frame: Frame, instruction: Instruction) -> bool:
@@ -162,6 +165,12 @@ def _writes(frame: Frame, instruction: Instruction) -> tuple[tuple[str, str], ..
 def _registers(frame: Frame, registers: Sequence[int]) -> tuple[tuple[str, str], ...]:
     """The registers by their numbers, or as the author's variables, and what they hold."""
     return tuple((_label(frame.code, each), described(frame.registers[each])) for each in dict.fromkeys(registers))
+
+
+def _values(frame: Frame, registers: Sequence[int]) -> tuple[tuple[Any, int], ...]:
+    """The values in the registers, as `_registers` lists them, with the writes to each so far."""
+    values = [frame.registers[each] for each in dict.fromkeys(registers)]
+    return tuple((value, value._version if isinstance(value, Tensor) else 0) for value in values)
 
 
 def _label(code: Code, register: int) -> str:

@@ -6,9 +6,11 @@ Texts in them are plain: no colours, no markup, no width.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from engine.executor.plans.explanation import KernelExplanation
+from engine.ir.graph import Graph, Node
 from tsrepl.session.plan_replies import AutodiffReply, ExplainReply, GuardsReply, ProfileReply
 
 
@@ -45,21 +47,24 @@ class DefinitionReply:
 
 @dataclass(frozen=True, slots=True)
 class GraphReply:
-    """A graph's canonical text."""
+    """A graph's canonical text, and the graph itself for those who draw it: nobody may change it."""
 
     title: str
     text: str
+    graph: Graph | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class PassStep:
-    """One pass over a graph: its text before and after, and how long it took."""
+    """One pass over a graph: its text before and after, and how long it took; the graphs themselves, where they were
+    kept."""
 
     name: str
     changed: bool
     seconds: float
     before: str
     after: str
+    graphs: tuple[Graph | None, Graph | None] = field(default=(None, None), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +123,8 @@ class ListingReply:
 @dataclass(frozen=True, slots=True)
 class KernelRow:
     """A kernel: what its arguments have to be like, seconds to compile it and for a call, bytes and operations of that
-    call (None where its sizes do not tell them), and its text in the form that was asked for."""
+    call (None where its sizes do not tell them), and its text in the form that was asked for; `explanation` has the
+    other forms."""
 
     name: str
     conditions: tuple[str, ...]
@@ -127,6 +133,7 @@ class KernelRow:
     bytes: int | None
     operations: int | None
     text: str
+    explanation: KernelExplanation | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,10 +215,20 @@ class TraceRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Moment:
+    """The values that one executed instruction read, then those it wrote, each with the number of writes to it so far;
+    the node that it is of, and the graph of that."""
+
+    graph: Graph
+    node: Node | None
+    values: tuple[tuple[Any, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class TraceReply:
     """The interpreter's trace, instruction by instruction; `left_out` were not kept, behind the first `head` rows.
 
-    `note` says what the rows were chosen by.
+    `note` says what the rows were chosen by; `moments` has the values themselves, row by row.
     """
 
     title: str
@@ -220,6 +237,7 @@ class TraceReply:
     left_out: int = 0
     head: int = 0
     note: str = ""
+    moments: tuple[Moment, ...] = field(default=(), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +255,8 @@ class DebugReply:
     """The place where a debugged call stands.
 
     `title` names the place, `reason` says why it stands there, `variables` have changed since the last stop,
-    `position` counts the instructions executed so far; `thread` is 0 where there is one only.
+    `position` counts the instructions executed so far; `thread` is 0 where there is one only.  `dialogue` is the
+    debugger's, for those who go on from here.
     """
 
     title: str
@@ -249,6 +268,7 @@ class DebugReply:
     thread: int = 0
     variables: tuple[Binding, ...] = ()
     result: str = ""
+    dialogue: Any = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

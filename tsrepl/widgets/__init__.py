@@ -1,0 +1,21 @@
+"""The views of replies that a reader can take hold of.
+
+In: a reply.  Out: a widget, for the types of replies that have a row in `WIDGETS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from tsrepl.session.replies import GraphReply, PassesReply, TraceReply
+from tsrepl.widgets.graph import GraphView
+from tsrepl.widgets.passes import PassExplorer
+from tsrepl.widgets.trace import TracePlayer
+from tsrepl.widgets.view import View
+
+WIDGETS: Final[dict[type[Any], Callable[[Any], View]]] = {
+    GraphReply: GraphView,
+    PassesReply: PassExplorer,
+    TraceReply: TracePlayer,
+}

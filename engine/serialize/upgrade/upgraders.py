@@ -131,7 +131,9 @@ def operator_as_of(version: int, name: str) -> SugaredValue:
 def rewrites_in(graph: Graph) -> list[UpgradedCall]:
     """The calls of the graph that were rewritten when it was read, in order."""
     calls = (call for node in graph.all_nodes() for call in node.inlined_from if call.function in upgraders())
-    return [UpgradedCall(f"aten::{upgraders()[call.function]}", *call) for call in dict.fromkeys(calls)]
+    return [
+        UpgradedCall(f"aten::{upgraders()[call.function]}", call.function, call.range) for call in dict.fromkeys(calls)
+    ]
 
 
 @cache

@@ -178,4 +178,4 @@ def test_attribute_kinds(value: object, kind: str) -> None:
 
 
 def test_inlined_from_is_data() -> None:
-    assert InlinedFrom("f", None) == ("f", None)
+    assert InlinedFrom("f", None) == ("f", None, "")

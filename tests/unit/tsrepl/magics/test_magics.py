@@ -15,7 +15,7 @@ import engine
 from engine.serialize.container.progress import step
 from engine.torch import nn
 from tsrepl.magics import display
-from tsrepl.magics.display import ERROR_WIDTH, CellError, PageBar, Shown
+from tsrepl.magics.display import ERROR_WIDTH, WIDGET, CellError, PageBar, Shown
 from tsrepl.magics.words import as_magics
 from tsrepl.render import progress
 from tsrepl.session.replies import ErrorReply, GraphReply, TextReply
@@ -180,7 +180,7 @@ def test_an_error_renders_without_a_python_traceback() -> None:
 
 def test_replies_have_an_html_and_a_plain_form() -> None:
     bundle = Shown(GraphReply("f", "graph(%x : Tensor):\n  return (%x)"))._repr_mimebundle_()
-    assert set(bundle) == {"text/html", "text/plain"}
+    assert set(bundle) == {"text/html", "text/plain", WIDGET}
     assert "%x" in bundle["text/plain"]
     assert bundle["text/html"].count("<div") == 1
 

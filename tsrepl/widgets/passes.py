@@ -1,0 +1,95 @@
+"""The pass explorer: the passes that ran, one at a time, as pictures and as changes of text.
+
+In: a `PassesReply`.  Out: its widget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, ClassVar, Final
+
+import traitlets
+
+from engine.ir.graph import Graph, Node
+from engine.ir.printer import node_text
+from engine.lang.counts import duration
+from tsrepl.render.diff import diff_lines
+from tsrepl.render.drawing import Item
+from tsrepl.session.replies import PassesReply, PassStep
+from tsrepl.widgets.graph import MOST_SAVED, PaneView
+from tsrepl.widgets.messages import Show
+from tsrepl.widgets.pane import Pane
+from tsrepl.widgets.view import Answer, Handler, front_end, spans
+
+_MOST_LINES: Final = 600
+_MOST_OPEN: Final = 200
+"""Boxes up to which those that a pass touched are opened."""
+_MARKS: Final = {"+": "added", "-": "removed", " ": "", "…": "muted"}
+
+
+class PassExplorer(PaneView):
+    """The graph on its way through a pipeline; the picture is that of the step that shows."""
+
+    _esm = traitlets.Unicode(front_end("picture", "passes")).tag(sync=True)
+
+    HANDLERS: ClassVar[dict[type[Any], Handler]] = {
+        **PaneView.HANDLERS, Show: lambda view, message: view.shown(message.step, message.before),
+    }  # fmt: skip
+
+    def __init__(self, reply: PassesReply) -> None:
+        self.steps = reply.steps
+        first = next((at for at, step in enumerate(reply.steps) if step.changed), 0)
+        rows = [[each.name, each.changed, duration(each.seconds)] for each in reply.steps]
+        shown = self.shown(first, False) if reply.steps else {}
+        small = len(shown.get("picture", {}).get("boxes", ())) <= MOST_SAVED
+        super().__init__({"title": reply.title, "steps": rows, "first": shown if small else {}}, step=first)
+
+    def shown(self, at: int, before: bool) -> Answer:
+        """The picture before or after a pass, the boxes that it touched, and the changes of the text."""
+        step = self.steps[min(max(at, 0), len(self.steps) - 1)]
+        graph, other = step.graphs if before else step.graphs[::-1]
+        lines = _lines(step)
+        if graph is None or other is None:
+            return {"step": at, "picture": None, "marks": [], "lines": lines}
+        self.pane = Pane(graph)
+        role = "removed" if before else "added"
+        touched = {*_touched(graph, other)} if step.changed else set()
+        items = [item for area in self.pane.drawing.nodes() for node, item in area.items() if node in touched]
+        self._open(items)
+        return {
+            "step": at,
+            "picture": self.pane.picture(),
+            "marks": [[key, role] for key in self._marked(items)],
+            "lines": lines,
+        }
+
+    def _open(self, items: Iterable[Item]) -> None:
+        """Open what lies around what was touched, unless that is half the graph."""
+        opened = {*self.pane.opened}
+        for item in items:
+            self.pane.reveal(item)
+        if sum(1 for _ in self.pane.drawing.visible(self.pane.opened)) > _MOST_OPEN:
+            self.pane.opened = opened
+
+    def _marked(self, items: Iterable[Item]) -> list[str]:
+        """The keys of the items, and of the boxes around them, which may be folded."""
+        return [*dict.fromkeys(key for item in items for key in (item.key, *(each.key for each in item.ancestors)))]
+
+
+def _touched(graph: Graph, other: Graph) -> Iterable[Node]:
+    """The nodes whose text is not in the other graph."""
+    known = {_head(node) for node in other.all_nodes()}
+    return [node for node in graph.all_nodes() if _head(node) not in known]
+
+
+def _head(node: Node) -> str:
+    return node_text(node).split("\n", 1)[0].strip()
+
+
+def _lines(step: PassStep) -> list[list[Any]]:
+    """The changes of the text, as (mark, pieces)."""
+    if not step.changed:
+        return [["muted", [["the graph stays as it is", "muted"]]]]
+    found = diff_lines(step.before, step.after)[:_MOST_LINES]
+    texts = spans("\n".join(text for _, text in found), "ir")
+    return [[_MARKS[mark], pieces] for (mark, _), pieces in zip(found, texts, strict=True)]
