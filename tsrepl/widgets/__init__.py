@@ -8,14 +8,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from tsrepl.session.replies import GraphReply, PassesReply, TraceReply
+from tsrepl.session.plan_replies import GuardsReply, ProfileReply
+from tsrepl.session.replies import DebugReply, GraphReply, KernelsReply, ModuleReply, PassesReply, TraceReply
+from tsrepl.widgets.debug import DebuggerView
 from tsrepl.widgets.graph import GraphView
+from tsrepl.widgets.kernels import KernelView
+from tsrepl.widgets.modules import ModuleTree
 from tsrepl.widgets.passes import PassExplorer
+from tsrepl.widgets.profile import ProfileView
 from tsrepl.widgets.trace import TracePlayer
 from tsrepl.widgets.view import View
 
 WIDGETS: Final[dict[type[Any], Callable[[Any], View]]] = {
     GraphReply: GraphView,
     PassesReply: PassExplorer,
+    ModuleReply: ModuleTree,
     TraceReply: TracePlayer,
+    ProfileReply: ProfileView,
+    GuardsReply: ProfileView,
+    KernelsReply: KernelView,
+    DebugReply: DebuggerView,
 }
