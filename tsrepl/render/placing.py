@@ -21,7 +21,7 @@ from tsrepl.render.drawing import Drawing, Item, Wire, cut
 Point = tuple[float, float]
 Edge = tuple[int, int]
 
-_CHARACTER: Final = 6.7
+_CHARACTER: Final = 7.3
 _LINE: Final = 15.0
 _MARGIN: Final = 10.0
 _GAP: Final = 18.0

@@ -1,9 +1,9 @@
 // The debugger: buttons for its words, breakpoints by a click, an input for TorchScript.
 
 const MOVES = [
-  ["⏮", "restart", "to the beginning"], ["◀◀", "back-continue", "back to the breakpoint before"], ["◀", "back-next", "back a line"],
+  ["|◀", "restart", "to the beginning"], ["◀◀", "back-continue", "back to the breakpoint before"], ["◀", "back-next", "back a line"],
   ["◁", "back", "back a line, into calls"], ["▷", "step", "a line, into calls"], ["▶", "next", "to the next line"],
-  ["⏏", "return", "to where this call has returned"], ["▶▶", "continue", "to the next breakpoint"],
+  ["↥", "return", "to where this call has returned"], ["▶▶", "continue", "to the next breakpoint"],
 ];
 
 function render({ model, el }) {

@@ -1,7 +1,7 @@
 // A tensor as a heat map and a histogram.
 
 function heat(answer) {
-  const parts = [h("p", {}, h("span", { class: "r-type" }, answer.facts), " ", answer.text)];
+  const parts = [h("p", {}, answer.text)];
   if (answer.since) parts.push(h("p", { class: "r-warning" }, answer.since));
   if (answer.heat) parts.push(map(answer), h("p", { class: "r-muted" }, answer.note));
   if (answer.bins) parts.push(bars(answer), h("p", { class: "r-muted" },

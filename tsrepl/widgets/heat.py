@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten.values.tensor import Tensor
-from tsrepl.session.values import described, summary, tensor_facts
+from tsrepl.session.values import described, summary
 
 CELLS: Final = 48
 """Rows and columns of a heat map; a larger tensor is shown by the means of its parts."""
@@ -22,12 +22,12 @@ _MOST: Final = 1 << 22
 def looked_at(value: Any) -> dict[str, Any]:
     """The value's facts, and the pictures where it is a tensor of numbers."""
     if not isinstance(value, Tensor) or value.is_quantized:
-        return {"text": summary(value, 400), "facts": ""}
+        return {"text": summary(value, 400)}
     array = np.asarray(value.detach().to("cpu").array)
     if not array.size or array.dtype.kind not in "fiub":
-        return {"text": described(value), "facts": tensor_facts(value)}
+        return {"text": described(value)}
     numbers = array.astype(np.float64)
-    return {"text": described(value), "facts": tensor_facts(value), **_heat(numbers), **_histogram(numbers)}
+    return {"text": described(value), **_heat(numbers), **_histogram(numbers)}
 
 
 def _heat(numbers: np.ndarray[Any, Any]) -> dict[str, Any]:

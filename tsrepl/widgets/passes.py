@@ -22,7 +22,7 @@ from tsrepl.widgets.pane import Pane
 from tsrepl.widgets.view import Answer, Handler, front_end, spans
 
 _MOST_LINES: Final = 600
-_MOST_OPEN: Final = 200
+_MOST_OPEN: Final = 80
 """Boxes up to which those that a pass touched are opened."""
 _MARKS: Final = {"+": "added", "-": "removed", " ": "", "…": "muted"}
 

@@ -12,6 +12,14 @@ from tsrepl.render.palette import PALETTE, SURFACES
 
 _DARK = ("body[data-jp-theme-light=false]", "body.vscode-dark", "body.vscode-high-contrast", "html[theme=dark] body")
 _LIGHT = ("body[data-jp-theme-light=true]", "body.vscode-light", "html[theme=light] body")
+_HOSTS = {
+    "page": "var(--jp-layout-color0,var(--vscode-editor-background,var(--colab-primary-surface-color,{})))",
+    "panel": "var(--jp-layout-color1,var(--vscode-sideBar-background,var(--colab-secondary-surface-color,{})))",
+    "text": "var(--jp-content-font-color1,var(--vscode-editor-foreground,var(--colab-primary-text-color,{})))",
+    "line": "var(--jp-border-color2,var(--vscode-panel-border,var(--colab-border-color,{})))",
+    "accent": "var(--jp-brand-color1,var(--vscode-focusBorder,{}))",
+}
+"""Variables of notebooks that stand for a colour of ours, with ours behind them."""
 
 
 def styles() -> str:
@@ -29,5 +37,5 @@ def styles() -> str:
 
 def _variables(theme: str) -> str:
     roles = {role: getattr(colour, theme) for role, colour in PALETTE.items() if role != "plain"}
-    surfaces = {name: pair[theme == "dark"] for name, pair in SURFACES.items()}
+    surfaces = {name: _HOSTS.get(name, "{}").format(pair[theme == "dark"]) for name, pair in SURFACES.items()}
     return "".join(f"--ts-{name}:{colour};" for name, colour in {**roles, **surfaces}.items())
