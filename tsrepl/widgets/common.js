@@ -31,6 +31,7 @@ function h(tag, attributes, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes || {})) {
     if (name.startsWith("on")) made[name] = value;
+    else if (name.startsWith("aria-") && value !== null && value !== undefined) made.setAttribute(name, String(value));
     else if (value !== false && value !== null && value !== undefined) made.setAttribute(name, value === true ? "" : value);
   }
   made.append(...children.filter((each) => each !== null && each !== undefined));

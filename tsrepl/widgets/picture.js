@@ -41,7 +41,7 @@ class Picture {
     if (before && after) {
       this.view.x += (before[X] - after[X]) * this.view.scale;
       this.view.y += (before[Y] - after[Y]) * this.view.scale;
-    } else if (anchor === undefined) this.fit();
+    } else if (anchor === undefined) this.fit(true);
     this.draw();
   }
 
@@ -57,6 +57,13 @@ class Picture {
     this.draw();
   }
 
+  /** True if the box lies in sight. */
+  sees(box) {
+    const { width, height } = this.size();
+    const [left, top] = [box[X] * this.view.scale + this.view.x, box[Y] * this.view.scale + this.view.y];
+    return left >= 0 && top >= 0 && left + box[W] * this.view.scale <= width && top + box[H] * this.view.scale <= height;
+  }
+
   centre(box) {
     const { width, height } = this.size();
     if (this.view.scale < 0.5) this.view.scale = 0.9;
@@ -64,12 +71,17 @@ class Picture {
     this.view.y = height / 2 - (box[Y] + Math.min(box[H], 200) / 2) * this.view.scale;
   }
 
-  /** The whole width, and the height unless that makes it too small to be read. */
-  fit() {
+  /** The scale at which all is in sight. */
+  whole() {
     const { width, height } = this.size();
-    const [w, tall] = this.picture.size;
-    const whole = Math.min((width - 24) / w, (height - 24) / tall, 1.1);
-    this.view.scale = Math.max(whole, Math.min(0.45, (width - 24) / w), 0.004);
+    return Math.min((width - 24) / this.picture.size[0], (height - 24) / this.picture.size[1], 1.1);
+  }
+
+  /** All of it; at first only as much as can be read. */
+  fit(isFirst) {
+    const { width } = this.size();
+    const [w] = this.picture.size;
+    this.view.scale = isFirst ? Math.max(this.whole(), Math.min(0.6, Math.max((width - 24) / w, 0.1))) : this.whole();
     this.view.x = Math.max(12, (width - w * this.view.scale) / 2);
     this.view.y = 12;
     if (w * this.view.scale > width) this.view.x = (width - w * this.view.scale) / 2;
@@ -79,7 +91,7 @@ class Picture {
   zoom(factor, x, y) {
     const { width, height } = this.size();
     const [px, py] = [x ?? width / 2, y ?? height / 2];
-    const scale = Math.min(3, Math.max(0.004, this.view.scale * factor));
+    const scale = Math.min(3, Math.max(this.whole() / 2, this.view.scale * factor));
     this.view.x = px - ((px - this.view.x) * scale) / this.view.scale;
     this.view.y = py - ((py - this.view.y) * scale) / this.view.scale;
     this.view.scale = scale;
@@ -94,7 +106,7 @@ class Picture {
     const isFirst = !this.canvas.dataset.sized && this.canvas.clientWidth > 0;
     this.canvas.width = width * ratio;
     this.canvas.height = height * ratio;
-    if (isFirst) { this.canvas.dataset.sized = "1"; this.fit(); }
+    if (isFirst) { this.canvas.dataset.sized = "1"; this.fit(true); }
     this.paint();
   }
 

@@ -62,7 +62,7 @@ function render({ model, el }) {
     graph = answer.graph;
     one.picture.mark(answer.key ? [[answer.key, "accent"]] : []);
     const box = answer.key && one.picture.box(answer.key);
-    if (box) { one.picture.centre(box); one.picture.choose(answer.key); }
+    if (box) one.picture.choose(answer.key, !one.picture.sees(box));
     source.replaceChildren(...answer.source.map((each) => h("span", { class: "tsw-row" + (each.here ? " here" : ""), "aria-current": each.here ? "true" : null },
       h("span", { class: "r-muted" }, String(each.number).padStart(4) + "  "), ...line(each.text))));
   }
