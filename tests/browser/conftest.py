@@ -1,7 +1,7 @@
 """A JupyterLab of our own in a browser without a screen.
 
-In: Debian's chromium, playwright and JupyterLab; where one is missing, the tests are skipped, which says what.  Out: the
-fixture `notebook`, whose cells run in a real kernel.
+In: Debian's chromium, playwright and JupyterLab; where one is missing, the tests are skipped, which says what.  Out:
+the fixture `notebook`, whose cells run in a real kernel.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import pytest
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 TIMEOUT = 30_000
-SIZE = {"width": 1180, "height": 1000}
+SIZE = {"width": 1180, "height": 1300}
 
 
 class Notebook:
@@ -58,7 +58,7 @@ class Notebook:
         self.page.evaluate("name => window.jupyterapp.commands.execute('apputils:change-theme', {theme: name})", name)
         flag = "true" if "Light" in name else "false"
         self.page.wait_for_selector(f"body[data-jp-theme-light={flag}]", state="attached")
-        self.page.wait_for_timeout(300)
+        self.page.wait_for_timeout(700)
 
 
 @pytest.fixture(scope="session")

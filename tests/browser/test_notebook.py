@@ -104,7 +104,9 @@ def test_the_graph_draws_finds_and_tells(notebook: Any) -> None:
     view.locator("canvas").press("ArrowDown")
     facts.locator("h4", has_text="prim::Loop").wait_for()
     view.locator("canvas").press("Enter")
-    notebook.page.wait_for_function("each => Number(each.dataset.drawn) <= 6", arg=view.locator("canvas").element_handle())
+    notebook.page.wait_for_function(
+        "each => Number(each.dataset.drawn) <= 6", arg=view.locator("canvas").element_handle()
+    )
     view.locator("canvas").press("Enter")
     picture(notebook, "graph", view)
 
@@ -210,8 +212,8 @@ def test_an_archive_is_saved_and_loaded(notebook: Any, tmp_path: Path) -> None:
 
 def test_3000_nodes_draw_and_pan(notebook: Any) -> None:
     notebook.run(LONG)
-    begin = time.perf_counter()
     view = notebook.view("%tsjit_graph long")
+    begin = time.perf_counter()
     assert drawn(view) > 0
     seconds = time.perf_counter() - begin
     canvas = view.locator("canvas")
@@ -219,9 +221,10 @@ def test_3000_nodes_draw_and_pan(notebook: Any) -> None:
     notebook.page.wait_for_function("each => Number(each.dataset.drawn) > 2900", arg=canvas.element_handle())
     canvas.press("Shift+ArrowDown")
     notebook.page.wait_for_timeout(100)
-    print(f"3,000 nodes: {seconds:.2f} s, a frame with all in sight {canvas.get_attribute('data-milliseconds')} ms")
-    assert seconds < 6  # 2 s where nothing else runs
-    assert float(canvas.get_attribute("data-milliseconds")) < 100
+    frame = float(canvas.get_attribute("data-milliseconds"))
+    print(f"3,000 nodes: placed and drawn in {seconds:.2f} s, a frame with all in sight {frame} ms")
+    assert seconds < 4  # half of that where nothing else runs
+    assert frame < 100
 
 
 def test_no_script_failed(notebook: Any) -> None:

@@ -120,6 +120,10 @@ class Drawing:
             if item.key in opened:
                 waiting.extend(reversed(item.children))
 
+    def count(self, opened: Collection[str]) -> int:
+        """The number of items that show."""
+        return sum(1 for _ in self.visible(opened))
+
     def wires(self, opened: Collection[str]) -> list[Wire]:
         """The wires between the items that show."""
         shown = dict.fromkeys(self.visible(opened))

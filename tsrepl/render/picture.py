@@ -46,9 +46,10 @@ def picture_html(reply: Reply) -> str:
     if graph is None:
         return ""
     drawing = Drawing(graph)
-    picture = picture_of(drawing, drawing.first_open())
-    if len(picture.boxes) > MOST:
+    opened = drawing.first_open()
+    if drawing.count(opened) > MOST:
         return ""
+    picture = picture_of(drawing, opened)
     data = b64encode(svg_of(picture).encode()).decode("ascii")
     width = min(round(picture.width), _WIDTH)
     return (

@@ -174,7 +174,7 @@ def arranged(sizes: Sequence[Point], edges: Iterable[Edge]) -> Level:
     corners: list[Point] = [(0.0, 0.0)] * len(sizes)
     kept = _kept(len(sizes), dict.fromkeys(edges))
     linked = sorted({end for edge in kept for end in edge})
-    alone = [at for at in range(len(sizes)) if at not in {*linked}]
+    alone = sorted({*range(len(sizes))} - {*linked})
     x = y = row = widest = 0.0
     for layers, lines in [*_components(sizes, kept, linked), *(([[(at, 0.0)]], {}) for at in alone)]:
         centres, width, height = _coordinates(sizes, layers)

@@ -39,6 +39,8 @@ from tsrepl.session.workspace import Workspace
 
 MOST_ROWS: Final = 1000
 """Rows that are kept, half of them the first and half the last: a loop may run for millions of instructions."""
+MOST_HELD: Final = 1 << 28
+"""Bytes of computed tensors that a trace holds on to, for those who look closer."""
 _CALLING: Final = (LOAD, CONSTANT, CALL, DROP, RETURN)
 """An entry of these alone is a call, and what is called is of interest, not the entry around it."""
 
@@ -123,7 +125,7 @@ def trace_reply(title: str, function: Function, arguments: Sequence[Any], chosen
     half = MOST_ROWS // 2
     head: list[tuple[TraceRow, Moment]] = []
     tail: deque[tuple[TraceRow, Moment]] = deque(maxlen=chosen.last or half)
-    total, going, is_nan = 0, True, False
+    total, held, going, is_nan = 0, 0, True, False
     while going and not is_nan:
         depth, frame, pc = len(state.frames) - 1 - is_call, state.frame, state.frame.pc
         instruction = frame.instruction
@@ -135,7 +137,8 @@ def trace_reply(title: str, function: Function, arguments: Sequence[Any], chosen
         going = state.step()
         row = _row(frame, depth, pc, reads)
         values = (*before, *(_values(frame, instruction.outputs) if row.writes else ()))
-        seen = (row, Moment(frame.code.graph, instruction.node, values))
+        held += sum(value.array.nbytes for value, _ in values[len(before) :] if isinstance(value, Tensor))
+        seen = (row, Moment(frame.code.graph, instruction.node, values if held < MOST_HELD else ()))
         (tail if chosen.last or len(head) >= half else head).append(seen)
         is_nan = chosen.first_nan and _has_nan(frame, instruction)
     kept = (*head, *tail)

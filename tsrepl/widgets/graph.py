@@ -51,5 +51,4 @@ MOST_SAVED = 400
 
 def first_picture(pane: Pane) -> Answer:
     """The picture, for what is shown at first, if it is small enough to be saved."""
-    picture = pane.picture()
-    return {"picture": picture} if len(picture["boxes"]) <= MOST_SAVED else {}
+    return {"picture": pane.picture()} if pane.drawing.count(pane.opened) <= MOST_SAVED else {}

@@ -17,7 +17,7 @@ from tsrepl.render.diff import diff_lines
 from tsrepl.render.drawing import Item
 from tsrepl.session.replies import PassesReply, PassStep
 from tsrepl.widgets.graph import MOST_SAVED, PaneView
-from tsrepl.widgets.messages import Show
+from tsrepl.widgets.messages import Refused, Show, Value
 from tsrepl.widgets.pane import Pane
 from tsrepl.widgets.view import Answer, Handler, front_end, spans
 
@@ -28,13 +28,18 @@ _MARKS: Final = {"+": "added", "-": "removed", " ": "", "…": "muted"}
 
 
 class PassExplorer(PaneView):
-    """The graph on its way through a pipeline; the picture is that of the step that shows."""
+    """The graph on its way through a pipeline; the picture is that of the step that shows, `other` the graph on the
+    other side of its pass."""
+
+    other: Graph
 
     _esm = traitlets.Unicode(front_end("picture", "passes")).tag(sync=True)
 
     HANDLERS: ClassVar[dict[type[Any], Handler]] = {
-        **PaneView.HANDLERS, Show: lambda view, message: view.shown(message.step, message.before),
-    }  # fmt: skip
+        **PaneView.HANDLERS,
+        Show: lambda view, message: view.shown(message.step, message.before),
+        Value: lambda view, message: view.value(message.name),
+    }
 
     def __init__(self, reply: PassesReply) -> None:
         self.steps = reply.steps
@@ -51,7 +56,7 @@ class PassExplorer(PaneView):
         lines = _lines(step)
         if graph is None or other is None:
             return {"step": at, "picture": None, "marks": [], "lines": lines}
-        self.pane = Pane(graph)
+        self.pane, self.other = Pane(graph), other
         role = "removed" if before else "added"
         touched = {*_touched(graph, other)} if step.changed else set()
         items = [item for area in self.pane.drawing.nodes() for node, item in area.items() if node in touched]
@@ -63,12 +68,19 @@ class PassExplorer(PaneView):
             "lines": lines,
         }
 
+    def value(self, name: str) -> Answer:
+        """The facts about a value of the graph that shows, or of the one on the other side of the pass."""
+        try:
+            return self.pane.value(name)
+        except Refused:
+            return {**Pane(self.other).value(name), "key": ""}
+
     def _open(self, items: Iterable[Item]) -> None:
         """Open what lies around what was touched, unless that is half the graph."""
         opened = {*self.pane.opened}
         for item in items:
             self.pane.reveal(item)
-        if sum(1 for _ in self.pane.drawing.visible(self.pane.opened)) > _MOST_OPEN:
+        if self.pane.drawing.count(self.pane.opened) > _MOST_OPEN:
             self.pane.opened = opened
 
     def _marked(self, items: Iterable[Item]) -> list[str]:

@@ -24,7 +24,8 @@ class Picture {
     this.drawn = 0;
     this.listen();
     new ResizeObserver(() => this.resized()).observe(this.canvas);
-    const recolour = () => { this.colours = null; this.draw(); };
+    const again = () => { this.colours = null; this.draw(); };
+    const recolour = () => [0, 300, 1500].forEach((later) => setTimeout(again, later)); // a theme's styles load after its name
     new MutationObserver(recolour).observe(document.body, { attributes: true });
     matchMedia("(prefers-color-scheme:dark)").addEventListener("change", recolour);
   }
@@ -131,7 +132,8 @@ class Picture {
     const ratio = window.devicePixelRatio || 1;
     const { width, height } = this.size();
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    context.clearRect(0, 0, width, height);
+    context.fillStyle = this.colour("page");
+    context.fillRect(0, 0, width, height);
     context.setTransform(ratio * view.scale, 0, 0, ratio * view.scale, ratio * view.x, ratio * view.y);
     const sight = { left: -view.x / view.scale, top: -view.y / view.scale };
     sight.right = sight.left + width / view.scale;

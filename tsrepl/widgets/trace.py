@@ -64,7 +64,7 @@ class TracePlayer(PaneView):
         """A value of the instruction, as a picture."""
         values = self._moment(step).values
         if not 0 <= slot < len(values):
-            raise Refused(f"there is no value {slot}")
+            raise Refused("the value was not kept: those before it fill the memory that a trace may take")
         value, writes = values[slot]
         since = value._version - writes if isinstance(value, Tensor) else 0
         note = f"written to {since} time{'s' * (since > 1)} since: this is what it holds now" if since > 0 else ""

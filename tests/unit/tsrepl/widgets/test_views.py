@@ -6,10 +6,13 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import nbformat
 import pytest
+from nbconvert import HTMLExporter
 
 import engine.torch as torch
 from engine.aten.values.tensor import Tensor
+from tsrepl.magics.display import Shown
 from tsrepl.session.replies import ErrorReply, Reply
 from tsrepl.session.session import Session
 from tsrepl.widgets import WIDGETS
@@ -154,6 +157,8 @@ def test_touched_nodes_are_marked_and_others_are_not(session: Session) -> None:
     assert len(by_title["mul"]) == 2 and len(marked & set(by_title["mul"])) == 1
     assert not marked & set(by_title["tanh"])
     assert any(mark == "removed" for mark, _ in shown["lines"])
+    ask(of, "show", step=0, before=False)
+    assert ask(of, "value", name="%b.1")["values"][0]["uses"]  # the pass has removed it
 
 
 # -- traces
@@ -255,3 +260,20 @@ def test_a_graph_of_3000_nodes_is_fetched_and_not_saved(session: Session) -> Non
     of = view(session, "%graph long")
     assert len(json.dumps(of.get_state(["data", "state", "_esm", "_css"]))) < SAVED / 10
     assert len(ask(of, "fold", key="root", open=True)["picture"]["boxes"]) > 2990
+
+
+# -- where no widgets run
+
+
+def test_exported_pages_show_the_static_picture() -> None:
+    shown = Shown(next(iter(_with_program().run_text("%graph f"))))
+    output = nbformat.v4.new_output("display_data", data=shown._repr_mimebundle_())
+    cell = nbformat.v4.new_code_cell("%tsjit_graph f", outputs=[output])
+    page, _ = HTMLExporter().from_notebook_node(nbformat.v4.new_notebook(cells=[cell]))
+    assert 'src="data:image/svg+xml;base64,' in page and "aten::tanh" in page
+
+
+def _with_program() -> Session:
+    made = Session()
+    [*made.run_text(PROGRAM)]
+    return made
