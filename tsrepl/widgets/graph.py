@@ -5,7 +5,7 @@ In: a `GraphReply`.  Out: its widget.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import traitlets
 
@@ -45,7 +45,7 @@ class GraphView(PaneView):
         super().__init__({"title": reply.title, **first_picture(self.pane)})
 
 
-MOST_SAVED = 400
+MOST_SAVED: Final = 400
 """Boxes of a picture that is saved with the notebook; a larger one is fetched."""
 
 

@@ -42,11 +42,11 @@ class PassExplorer(PaneView):
     }
 
     def __init__(self, reply: PassesReply) -> None:
-        self.steps = reply.steps
+        self.steps, self.pane, self.other = reply.steps, Pane(Graph()), Graph()
         first = next((at for at, step in enumerate(reply.steps) if step.changed), 0)
         rows = [[each.name, each.changed, duration(each.seconds)] for each in reply.steps]
         shown = self.shown(first, False) if reply.steps else {}
-        small = len(shown.get("picture", {}).get("boxes", ())) <= MOST_SAVED
+        small = len((shown.get("picture") or {}).get("boxes", ())) <= MOST_SAVED
         super().__init__({"title": reply.title, "steps": rows, "first": shown if small else {}}, step=first)
 
     def shown(self, at: int, before: bool) -> Answer:

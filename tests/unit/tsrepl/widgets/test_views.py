@@ -13,7 +13,7 @@ from nbconvert import HTMLExporter
 import engine.torch as torch
 from engine.aten.values.tensor import Tensor
 from tsrepl.magics.display import Shown
-from tsrepl.session.replies import ErrorReply, Reply
+from tsrepl.session.replies import ErrorReply, PassesReply, PassStep, Reply
 from tsrepl.session.session import Session
 from tsrepl.widgets import WIDGETS
 from tsrepl.widgets.heat import CELLS, looked_at
@@ -159,6 +159,13 @@ def test_touched_nodes_are_marked_and_others_are_not(session: Session) -> None:
     assert any(mark == "removed" for mark, _ in shown["lines"])
     ask(of, "show", step=0, before=False)
     assert ask(of, "value", name="%b.1")["values"][0]["uses"]  # the pass has removed it
+
+
+def test_passes_whose_graphs_were_not_kept_show_their_text() -> None:
+    step = PassStep("dce", True, 0.1, "# a graph too long to be kept", "# a graph too long to be kept")
+    of = WIDGETS[PassesReply](PassesReply("f", "", (step,)))
+    assert ask(of, "show", step=0, before=False)["picture"] is None
+    assert "there is no value" in of.answer({"kind": "value", "id": 1, "name": "%1"})["refused"]
 
 
 # -- traces
