@@ -32,6 +32,7 @@ function render({ model, el }) {
     const rows = answer.lines.map(([mark, pieces]) => h("span", { class: "tsw-row " + mark },
       { added: "+ ", removed: "- " }[mark] ?? "  ", ...(mark === "muted" ? [h("span", { class: "r-muted" }, ...pieces.map((each) => each[0]))] : line(pieces, one.value))));
     text.replaceChildren(...rows);
+    text.dataset.step = at;
     parts.say(answer.picture ? "" : "a graph too long to be kept: the text tells that it changed");
   }
 
@@ -47,6 +48,8 @@ function render({ model, el }) {
   function go(to) {
     at = to;
     tell();
+    text.replaceChildren(); // the values of another pass are not to be asked for
+    delete text.dataset.step;
     keep(model, { step: at });
     ask("show", { step: at, before }).then(show).catch(parts.fail);
   }
