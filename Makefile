@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all gpu bench-gpu bench lint check format clean
+.PHONY: help demo docs test test-all gpu bench-gpu bench lint check format clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -20,10 +20,10 @@ demo: $(STAMP) ## open a model, run it, see what passes change, and stop in the 
 	@$(BIN)/python examples/demo.py
 
 test: $(STAMP) ## run the tests but the slow ones (installs first)
-	$(BIN)/python -m pytest -n auto -m "not slow"
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not slow"
 
 test-all: $(STAMP) ## run all tests, the slow ones too
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist loadgroup
 
 bench-gpu: $(STAMP) ## measure kernels and tensors on an NVIDIA GPU
 	$(BIN)/python benchmarks/gpu.py
@@ -44,6 +44,9 @@ lint: $(STAMP) ## ruff, mypy --strict, the import contracts and the wording of d
 	$(BIN)/python tools/check_docstrings.py
 
 check: lint test ## everything that has to pass
+
+docs: $(STAMP) ## make the pictures of the docs anew, from real runs in a browser (needs chromium)
+	TSREPL_PICTURES=1 $(BIN)/python -m pytest tests/browser
 
 format: $(STAMP) ## rewrite the sources in the house's format
 	$(BIN)/ruff check --fix .

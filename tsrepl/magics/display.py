@@ -17,6 +17,7 @@ from rich.console import Console
 
 from engine.serialize.container.progress import FileProgress
 from tsrepl.render.html import to_html
+from tsrepl.render.picture import picture_html
 from tsrepl.render.terminal import to_rich, to_text
 from tsrepl.session.replies import ErrorReply, Reply
 from tsrepl.widgets import WIDGETS
@@ -27,6 +28,8 @@ ERROR_WIDTH: Final = 80
 """Columns of errors, which pages break anywhere, in words too, where they are too narrow for a line."""
 MOST_TEXT: Final = 400
 """Lines of plain text: those of longer replies are in the reply itself, which the magics return."""
+WIDGET: Final = "application/vnd.jupyter.widget-view+json"
+"""The MIME type of a widget's view."""
 EVERY: Final = 0.1
 """Seconds between two states of a bar."""
 Bundle = dict[str, Any]
@@ -43,19 +46,16 @@ def bundle(reply: Reply) -> tuple[Bundle, Bundle]:
 
     The static forms stand beside the widget's view, for where no widgets run.
     """
-    data: Bundle = {"text/plain": _shortened(to_text(reply, WIDTH).rstrip("\n")), "text/html": to_html(reply)}
-    view, metadata = _widget_view(reply)
-    return {**view, **data}, metadata
+    text, page = _shortened(to_text(reply, WIDTH).rstrip("\n")), picture_html(reply) + to_html(reply)
+    return {"text/plain": text, "text/html": page, **_widget_view(reply)}, {}
 
 
-def _widget_view(reply: Reply) -> tuple[Bundle, Bundle]:
-    """The view of the widget for this kind of reply; nothing if there is none."""
+def _widget_view(reply: Reply) -> Bundle:
+    """The view of the widget for this kind of reply, which front ends that run widgets show in place of the HTML."""
     make = WIDGETS.get(type(reply))
     if make is None:
-        return {}, {}
-    found = make(reply)._repr_mimebundle_()
-    view, metadata = found if isinstance(found, tuple) else (found or {}, {})
-    return {kind: each for kind, each in view.items() if kind not in ("text/plain", "text/html")}, metadata
+        return {}
+    return {WIDGET: {"version_major": 2, "version_minor": 0, "model_id": make(reply).model_id}}
 
 
 def _shortened(text: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import accumulate, groupby, takewhile
+from itertools import accumulate, takewhile
 from typing import Final
 
 from tsrepl.render.blocks import (
@@ -32,13 +32,12 @@ SCREENS: Final = 80
 """Lines that are shown at first: two screens of forty."""
 MOST: Final = 1200
 """Lines that are kept at all; they are up to half a megabyte in a saved notebook."""
-_SAME: Final = "  no change"
 
 
 def for_page(blocks: Iterable[Block]) -> list[Block]:
     """The blocks, of which the first `SCREENS` lines are unfolded and the first `MOST` are kept."""
     left, kept, made = SCREENS, MOST, list[Block]()
-    for block in _without_unchanged(_plain(blocks)):
+    for block in _plain(blocks):
         for each in _cut(block, kept):
             kept -= _size(each)
             fitting = _fitted(each, left)
@@ -159,17 +158,3 @@ def _with_rows(block: Block, rows: Sequence[object]) -> Block:
 
 def _folded(title: str, blocks: Iterable[Block]) -> FoldBlock:
     return replace(fold((Span(title, "muted"),), *blocks), is_open=False)
-
-
-def _without_unchanged(blocks: Iterable[Block]) -> Iterator[Block]:
-    """The blocks; passes in a row that changed nothing are folded into one."""
-    for is_same, group in groupby(blocks, _says_unchanged):
-        every = list(group)
-        if is_same and len(every) > 1:
-            yield _folded(f"= {len(every)} passes that changed nothing", every)
-        else:
-            yield from every
-
-
-def _says_unchanged(block: Block) -> bool:
-    return isinstance(block, Line) and block.spans[-1:] == (Span(_SAME, "muted"),)

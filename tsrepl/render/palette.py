@@ -44,6 +44,17 @@ PALETTE: Final[dict[str, Colour]] = {
     "removed": Colour("red", "ansired", "#b3121d", "#ff9a94", "#e23832"),
 }
 
+SURFACES: Final[dict[str, tuple[str, str]]] = {
+    "page": ("#fff", "#0d1117"),
+    "panel": ("#f6f8fa", "#151b23"),
+    "text": ("#1f2328", "#f0f3f6"),
+    "line": ("#d1d9e0", "#3d444d"),
+    "wire": ("#8c959f", "#6e7681"),
+    "accent": ("#0969da", "#4493f8"),
+    "mark": ("#fff3c2", "#4a3b0a"),
+}
+"""Colours of grounds and lines, on light and dark pages."""
+
 _ROLES: Final = {
     Token.Keyword: "keyword",
     Token.Keyword.Type: "type",

@@ -112,7 +112,8 @@ class DebugDialogue:
             stop = self._to_callee()
         if self.debugger.finished:
             self.before = {}
-            yield DebugReply("the call has returned", result=summary(self.debugger.recording.result, 200))
+            result = summary(self.debugger.recording.result, 200)
+            yield DebugReply("the call has returned", result=result, dialogue=self)
             yield TextReply("back goes back into it, restart begins anew, quit leaves")
             return
         yield from [self._error(stop)] if stop.kind == "error" else []
@@ -148,6 +149,7 @@ class DebugDialogue:
             position=self.debugger.recording.position,
             thread=self.debugger.recording.thread.number if len(self.debugger.recording.threads) > 1 else 0,
             variables=tuple(_binding(view, name) for name in changed),
+            dialogue=self,
         )
 
     def source(self, view: FrameView, first: int, last: int) -> tuple[SourceRow, ...]:

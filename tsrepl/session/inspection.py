@@ -108,12 +108,14 @@ def graph_reply(title: str, function: Function, *, with_lines: bool = False, is_
     classes have their modules in front if it `is_full`."""
     if not with_lines:
         text = str(function.graph)
-        return GraphReply(title, text if is_full else without_scopes(text), summary=graph_summary(function.graph))
+        shown = text if is_full else without_scopes(text)
+        return GraphReply(title, shown, summary=graph_summary(function.graph), graph=function.graph)
     lines = [*graph_lines(function.graph)]
     places = Places(line_of(node.range) for _, node in lines if node is not None)
     text = "\n".join(text for text, _ in lines)
     beside = tuple(places.text(line_of(node.range)) if node is not None else "" for _, node in lines)
-    return GraphReply(title, text if is_full else without_scopes(text), beside, graph_summary(function.graph))
+    shown = text if is_full else without_scopes(text)
+    return GraphReply(title, shown, beside, graph_summary(function.graph), function.graph)
 
 
 def code_reply(title: str, function: Function) -> CodeReply:

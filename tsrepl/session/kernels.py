@@ -80,5 +80,5 @@ def _kernel(kernel: KernelExplanation, text: Callable[[KernelExplanation], str])
     cost = kernel.cost
     return KernelRow(
         kernel.name, (*kernel.arguments, *kernel.guards), kernel.seconds, kernel.measure(),
-        cost.bytes if cost else None, cost.operations if cost else None, text(kernel),
+        cost.bytes if cost else None, cost.operations if cost else None, text(kernel), kernel,
     )  # fmt: skip

@@ -37,7 +37,7 @@ from tsrepl.session.costs import group_of, tier_row
 from tsrepl.session.failures import UsageError
 from tsrepl.session.instruction_rows import instruction_text
 from tsrepl.session.places import full_place
-from tsrepl.session.replies import Reply, TextReply, TimeReply, TraceReply, TraceRow
+from tsrepl.session.replies import Moment, Reply, TextReply, TimeReply, TraceReply, TraceRow
 from tsrepl.session.values import described, summary
 from tsrepl.session.workspace import Workspace
 
@@ -46,6 +46,8 @@ from tsrepl.session.workspace import Workspace
 
 MOST_ROWS: Final = 1000
 """Rows that are kept, half of them the first and half the last: a loop may run for millions of instructions."""
+MOST_HELD: Final = 1 << 28
+"""Bytes of computed tensors that a trace holds on to, for those who look closer."""
 _CALLING: Final = (LOAD, CONSTANT, CALL, DROP, RETURN)
 """An entry of these alone is a call, and what is called is of interest, not the entry around it."""
 
@@ -140,9 +142,9 @@ def trace_reply(title: str, function: Function, arguments: Sequence[Any], chosen
     state.start(*arguments)
     modules = ModuleStack(ModulePaths(arguments))
     half = MOST_ROWS // 2
-    head: list[TraceRow] = []
-    tail: deque[TraceRow] = deque(maxlen=chosen.last or half)
-    total, going, is_nan = 0, True, False
+    head: list[tuple[TraceRow, Moment]] = []
+    tail: deque[tuple[TraceRow, Moment]] = deque(maxlen=chosen.last or half)
+    total, held, going, is_nan = 0, 0, True, False
     while going and not is_nan:
         depth, frame, pc = len(state.frames) - 1 - is_call, state.frame, state.frame.pc
         instruction = frame.instruction
@@ -151,15 +153,20 @@ def trace_reply(title: str, function: Function, arguments: Sequence[Any], chosen
             going = state.step()
             continue
         total += 1
-        reads = _registers(frame, instruction.inputs)
+        reads, before = _registers(frame, instruction.inputs), _values(frame, instruction.inputs)
         going = state.step()
         row = replace(_row(frame, depth, pc, reads), module=module, kernel=codes.kernels.get(frame.code.graph, ""))
         row = replace(row, place="") if chosen.no_lines else row
-        (tail if chosen.last or len(head) >= half else head).append(row)
+        values = (*before, *(_values(frame, instruction.outputs) if row.writes else ()))
+        held += sum(value.array.nbytes for value, _ in values[len(before) :] if isinstance(value, Tensor))
+        seen = (row, Moment(frame.code.graph, instruction.node, values if held < MOST_HELD else ()))
+        (tail if chosen.last or len(head) >= half else head).append(seen)
         is_nan = chosen.first_nan and _has_nan(frame, instruction)
-    rows = (*head, *tail)
+    kept = (*head, *tail)
     result = "the trace ends where NaN appeared first" if is_nan else summary(state.result)
-    return TraceReply(title, rows, result, total - len(rows), len(head), chosen.text, tuple(codes.tiers))
+    rows, moments = tuple(row for row, _ in kept), tuple(moment for _, moment in kept)
+    left_out, tiers = total - len(rows), tuple(codes.tiers)
+    return TraceReply(title, rows, result, left_out, len(head), chosen.text, tiers, moments)
 
 
 def _module(module: str, instruction: Instruction) -> str:
@@ -224,6 +231,12 @@ def _writes(frame: Frame, instruction: Instruction) -> tuple[tuple[str, str], ..
 def _registers(frame: Frame, registers: Sequence[int]) -> tuple[tuple[str, str], ...]:
     """The registers by their numbers, or as the author's variables, and what they hold."""
     return tuple((_label(frame.code, each), described(frame.registers[each])) for each in dict.fromkeys(registers))
+
+
+def _values(frame: Frame, registers: Sequence[int]) -> tuple[tuple[Any, int], ...]:
+    """The values in the registers, as `_registers` lists them, with the writes to each so far."""
+    values = [frame.registers[each] for each in dict.fromkeys(registers)]
+    return tuple((value, value._version if isinstance(value, Tensor) else 0) for value in values)
 
 
 def _label(code: Code, register: int) -> str:

@@ -111,7 +111,7 @@ def _reply(runs: list[PassRun]) -> PassReply:
 def _text(graph: Graph | None) -> Later:
     if graph is None:
         return Later(lambda: _TOO_LONG, 1)
-    return Later(lambda: str(graph), sum(1 for _ in graph.all_nodes()))
+    return Later(lambda: str(graph), sum(1 for _ in graph.all_nodes()), graph)
 
 
 def _pass_names(word: str) -> tuple[str, ...]:

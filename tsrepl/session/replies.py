@@ -7,10 +7,15 @@ Texts in them are plain: no colours, no markup, no width.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import field
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from engine.lang.records import dataclass
 from tsrepl.session.plan_replies import AutodiffReply, CostReply, ExplainReply, GuardsReply, ProfileReply
+
+if TYPE_CHECKING:
+    from engine.executor.plans.explanation import KernelExplanation
+    from engine.ir.graph import Graph, Node
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +50,13 @@ class DefinitionReply:
 
 
 class Later:
-    """A text that is made when it is first looked at; it has about `length` lines."""
+    """A text that is made when it is first looked at; it has about `length` lines, and is that of `graph`, if it was
+    kept."""
 
-    __slots__ = ("_make", "_text", "length")
+    __slots__ = ("_make", "_text", "graph", "length")
 
-    def __init__(self, make: Callable[[], str], length: int = 0) -> None:
-        self._make, self._text, self.length = make, "", length
+    def __init__(self, make: Callable[[], str], length: int = 0, graph: Graph | None = None) -> None:
+        self._make, self._text, self.length, self.graph = make, "", length, graph
 
     @property
     def text(self) -> str:
@@ -69,12 +75,13 @@ class Counts:
 @dataclass(frozen=True, slots=True)
 class GraphReply:
     """A graph's canonical text, the place of each of its lines, if they are wanted; `summary` counts what is in a long
-    one."""
+    one.  The graph itself is for those who draw it: nobody may change it."""
 
     title: str
     text: str
     places: tuple[str, ...] = ()
     summary: tuple[Counts, ...] = ()
+    graph: Graph | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +166,8 @@ class ListingReply:
 @dataclass(frozen=True, slots=True)
 class KernelRow:
     """A kernel: what its arguments have to be like, seconds to compile it and for a call, bytes and operations of that
-    call (None where its sizes do not tell them), and its text in the form that was asked for."""
+    call (None where its sizes do not tell them), and its text in the form that was asked for; `explanation` has the
+    other forms."""
 
     name: str
     conditions: tuple[str, ...]
@@ -168,6 +176,7 @@ class KernelRow:
     bytes: int | None
     operations: int | None
     text: str
+    explanation: KernelExplanation | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,10 +261,21 @@ class TraceRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Moment:
+    """The values that one executed instruction read, then those it wrote, each with the number of writes to it so far;
+    the node that it is of, and the graph of that."""
+
+    graph: Graph
+    node: Node | None
+    values: tuple[tuple[Any, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class TraceReply:
     """The interpreter's trace, instruction by instruction; `left_out` were not kept, behind the first `head` rows.
 
-    `note` says what the rows were chosen by, `tiers` what runs of each function when nobody looks.
+    `note` says what the rows were chosen by, `tiers` what runs of each function when nobody looks; `moments` has the
+    values themselves, row by row.
     """
 
     title: str
@@ -265,6 +285,7 @@ class TraceReply:
     head: int = 0
     note: str = ""
     tiers: tuple[tuple[str, str], ...] = ()
+    moments: tuple[Moment, ...] = field(default=(), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +303,8 @@ class DebugReply:
     """The place where a debugged call stands.
 
     `title` names the place, `reason` says why it stands there, `variables` have changed since the last stop,
-    `position` counts the instructions executed so far; `thread` is 0 where there is one only.
+    `position` counts the instructions executed so far; `thread` is 0 where there is one only.  `dialogue` is the
+    debugger's, for those who go on from here.
     """
 
     title: str
@@ -294,6 +316,7 @@ class DebugReply:
     thread: int = 0
     variables: tuple[Binding, ...] = ()
     result: str = ""
+    dialogue: Any = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

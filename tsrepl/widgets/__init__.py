@@ -1,6 +1,6 @@
-"""Views of replies that one can take hold of, in notebooks.
+"""The views of replies that a reader can take hold of.
 
-In: a reply.  Out: an anywidget with its view.  `WIDGETS` has the widget for each kind of reply that has one.
+In: a reply.  Out: a widget, for the types of replies that have a row in `WIDGETS`.
 """
 
 from __future__ import annotations
@@ -8,4 +8,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-WIDGETS: Final[dict[type[Any], Callable[[Any], Any]]] = {}
+from tsrepl.session.plan_replies import GuardsReply, ProfileReply
+from tsrepl.session.replies import DebugReply, GraphReply, KernelsReply, ModuleReply, PipelineReply, TraceReply
+from tsrepl.widgets.debug import DebuggerView
+from tsrepl.widgets.graph import GraphView
+from tsrepl.widgets.kernels import KernelView
+from tsrepl.widgets.modules import ModuleTree
+from tsrepl.widgets.passes import PassExplorer
+from tsrepl.widgets.profile import ProfileView
+from tsrepl.widgets.trace import TracePlayer
+from tsrepl.widgets.view import View
+
+WIDGETS: Final[dict[type[Any], Callable[[Any], View]]] = {
+    GraphReply: GraphView,
+    PipelineReply: PassExplorer,
+    ModuleReply: ModuleTree,
+    TraceReply: TracePlayer,
+    ProfileReply: ProfileView,
+    GuardsReply: ProfileView,
+    KernelsReply: KernelView,
+    DebugReply: DebuggerView,
+}

@@ -57,6 +57,12 @@ class KernelExplanation:
     _run: Callable[..., Any]
     _graph: Graph
 
+    @property
+    def lines(self) -> dict[str, SourceLine]:
+        """The lines of the program that the kernel's values are from, by the names in its text."""
+        values = ((value, line_of(node.range)) for node in self._graph.all_nodes() for value in node.outputs)
+        return {value.debug_name.replace(".", "_"): line for value, line in values if line is not None}
+
     def on_gpu(self, target: str) -> Inspection:
         """The same group for the same arguments on a GPU, as `sm_90`.  Raises NotFused, MachineError."""
         return inspect(self._graph, self._kernel.binding, self._kernel.example, target)

@@ -14,7 +14,7 @@ import engine
 from engine.serialize.container.progress import step
 from engine.torch import nn
 from tsrepl.magics import display
-from tsrepl.magics.display import ERROR_WIDTH, CellError, PageBar, bundle
+from tsrepl.magics.display import ERROR_WIDTH, WIDGET, CellError, PageBar, bundle
 from tsrepl.magics.words import as_magics
 from tsrepl.render import progress
 from tsrepl.session.replies import ErrorReply, GraphReply, TextReply
@@ -170,7 +170,7 @@ def test_an_error_renders_without_a_python_traceback() -> None:
 
 def test_replies_have_an_html_and_a_plain_form() -> None:
     data, _ = bundle(GraphReply("f", "graph(%x : Tensor):\n  return (%x)"))
-    assert set(data) == {"text/html", "text/plain"}
+    assert set(data) == {"text/html", "text/plain", WIDGET}
     assert "%x" in data["text/plain"]
     assert data["text/html"].count("<div") == 1
 

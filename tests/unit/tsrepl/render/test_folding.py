@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 
-from tsrepl.render.blocks import CodeBlock, Diff, FoldBlock, Span, TableBlock, TreeView, line
+from tsrepl.render.blocks import CodeBlock, Diff, FoldBlock, Span, TableBlock, TreeView, fold, line
 from tsrepl.render.diff import changed_words, diff_lines
 from tsrepl.render.folding import MOST, SCREENS, for_page, height
 from tsrepl.render.html import to_html
 from tsrepl.render.layout import blocks_of
 from tsrepl.session.replies import (
     GraphReply,
+    Later,
     ModuleNode,
     ModuleReply,
     PassesReply,
-    PassStep,
+    PassReply,
+    PipelineReply,
     Reply,
     TraceReply,
     TraceRow,
@@ -29,16 +31,16 @@ def long_graph(name: str = "relu") -> str:
 
 
 def long_replies() -> list[Reply]:
-    steps = tuple(
-        PassStep(f"pass_{n}", n % 5 == 0, 0.1, long_graph(), long_graph("tanh") if n % 5 == 0 else long_graph())
-        for n in range(12)
+    relu, tanh = Later(long_graph, LINES // 10), Later(lambda: long_graph("tanh"), LINES // 10)
+    passes = tuple(
+        PassReply((f"pass_{n}",), n % 5 == 0, 0.1, (), 0, relu, tanh if n % 5 == 0 else relu) for n in range(12)
     )
     rows = tuple(TraceRow(0, "f", n, f"{n} = relu {n}", (("x", "1"), ("y", "2")), (("z", "3"),)) for n in range(LINES))
     leaf = ModuleNode("leaf", "Linear", (), ("forward",), (), 10, 40)
     root = ModuleNode("m", "Net", (), ("forward",), (leaf,) * 500, 5000, 20_000)
     return [
         GraphReply("f", long_graph()),
-        PassesReply("f", long_graph(), steps),
+        PipelineReply(PassesReply("f", LINES // 10, relu), passes, "12 passes"),
         TraceReply("f(x)", rows, "1"),
         ModuleReply("m", root, 5),
     ]
@@ -59,14 +61,10 @@ def test_what_is_left_out_is_counted() -> None:
 
 
 def test_short_replies_stay_as_they_are() -> None:
-    blocks = [line("a"), CodeBlock("b"), TableBlock((), ((),)), FoldBlock((Span("c"),), (line("d"),))]
-    assert for_page(blocks) == blocks
-
-
-def test_passes_in_a_row_that_changed_nothing_are_one_line() -> None:
-    steps = (PassStep("inline", False, 0.1, "a", "a"), PassStep("cse", False, 0.1, "a", "a"))
-    _, folded, _ = for_page(blocks_of(PassesReply("f", "a", steps)))
-    assert isinstance(folded, FoldBlock) and not folded.is_open and "2 passes" in folded.heading[0].text
+    blocks = [line("a"), CodeBlock("b"), TableBlock((), ((),)), fold((Span("c"),), line("d"))]
+    shown = for_page(blocks)
+    assert shown[:3] == blocks[:3] and isinstance(shown[3], FoldBlock) and shown[3].is_open
+    assert shown[3].blocks == (line("d"),)
 
 
 def test_trees_open_as_deep_as_there_is_room() -> None:

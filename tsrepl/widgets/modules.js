@@ -1,0 +1,82 @@
+// The module tree.
+
+function render({ model, el }) {
+  const data = model.get("data");
+  const ask = asker(model);
+  const parts = root(el, data.title, "modules of " + data.title);
+  const tree = h("ul", { class: "tsw-tree", role: "tree", "aria-label": "modules" });
+  const branches = new Map();
+
+  function branch(row) {
+    const size = h("span", { class: "tsw-size", style: `width:${(4 * row.part).toFixed(2)}em`, "aria-hidden": "true" });
+    const sign = h("span", { class: "r-muted", "aria-hidden": "true" }, row.opens ? "▸ " : "  ");
+    const item = h("div", { role: "treeitem", tabindex: -1, "aria-expanded": row.opens ? "false" : null, "data-path": row.path,
+      title: row.methods.length ? "methods: " + row.methods.join(", ") : null },
+      sign, h("span", { class: row.opens ? "r-title" : "" }, row.name), " ", h("span", { class: "r-type" }, row.type), "  ", size, h("span", { class: "r-muted" }, row.facts));
+    const inside = h("ul", { class: "tsw-tree", role: "group", hidden: true });
+    const one = {
+      row, item, inside,
+      async open(isOpen) {
+        if (!row.opens) return;
+        if (isOpen && !inside.childNodes.length) fill(inside, (await ask("children", { path: row.path })).rows);
+        inside.hidden = !isOpen;
+        item.setAttribute("aria-expanded", isOpen);
+        sign.textContent = isOpen ? "▾ " : "▸ ";
+        const open = new Set(model.get("state").open ?? []);
+        if (isOpen) open.add(row.path);
+        else open.delete(row.path);
+        keep(model, { open: [...open] });
+      },
+    };
+    item.onclick = () => { item.focus(); one.open(inside.hidden).catch(parts.fail); };
+    item.onkeydown = (event) => {
+      const opens = { ArrowRight: true, ArrowLeft: false, Enter: inside.hidden, " ": inside.hidden }[event.key];
+      if (opens === undefined) return;
+      event.preventDefault();
+      event.stopPropagation();
+      one.open(opens).catch(parts.fail);
+    };
+    branches.set(row.path, one);
+    return h("li", { role: "none" }, item, inside);
+  }
+  function fill(list, rows) { list.append(...rows.map(branch)); }
+
+  async function go(path) {
+    const names = path.split(".");
+    for (let i = 0; i < names.length; i++) {
+      const above = branches.get(names.slice(0, i).join("."));
+      if (above) await above.open(true);
+    }
+    const found = branches.get(path);
+    if (found) { found.item.scrollIntoView({ block: "nearest" }); found.item.focus(); }
+  }
+
+  const hits = h("ul", { class: "tsw-hits", role: "listbox", "aria-label": "hits", hidden: true });
+  const search = h("input", { type: "search", class: "tsw-search", placeholder: "find", "aria-label": "find a module or parameter" });
+  search.oninput = () => ask("find", { text: search.value }).then((answer) => {
+    hits.hidden = !search.value;
+    const choose = (path) => { hits.hidden = true; go(path).catch(parts.fail); };
+    hits.replaceChildren(...answer.hits.map(([path, type]) => h("li", { role: "option", tabindex: -1, onclick: () => choose(path),
+      onkeydown: (event) => event.key === "Enter" && choose(path) }, path || data.title, " ", h("span", { class: "r-type" }, type))));
+    parts.say(`${answer.hits.length} found`);
+  }).catch(parts.fail);
+  search.onkeydown = (event) => {
+    event.stopPropagation();
+    if (event.key === "Enter" && hits.firstChild) hits.firstChild.click();
+    if (event.key === "Escape") hits.hidden = true;
+    if (event.key === "ArrowDown" && hits.firstChild) { event.preventDefault(); hits.firstChild.focus(); }
+  };
+  arrows(hits, "li");
+  arrows(tree, "[role=treeitem]");
+  parts.bar.append(h("span", { class: "tsw-find" }, search, hits));
+  fill(tree, [data.root]);
+  const top = branches.get("");
+  fill(top.inside, data.rows);
+  const saved = model.get("state").open;
+  top.open(true);
+  top.item.tabIndex = 0;
+  for (const path of saved ?? []) branches.get(path)?.open(true).catch(parts.fail);
+  parts.host.append(h("div", { class: "tsw-scroll" }, tree));
+}
+
+export default { render };
