@@ -173,7 +173,7 @@ def test_modules_open_by_key_and_are_found(notebook: Any) -> None:
 
 
 def test_profiles_guards_and_kernels(notebook: Any) -> None:
-    profile = notebook.view("%tsjit_profile g(x, x)")
+    profile = notebook.view("%tsjit_profile --types g(x, x)")
     assert "Float(8, 64)" in profile.inner_text()
     picture(notebook, "profile", profile)
     guards = notebook.view("%tsjit_guards g(x, x)")

@@ -12,7 +12,7 @@ from nbconvert import HTMLExporter
 
 import engine.torch as torch
 from engine.aten.values.tensor import Tensor
-from tsrepl.magics.display import Shown
+from tsrepl.magics.display import bundle
 from tsrepl.session.passing import gathered
 from tsrepl.session.replies import ErrorReply, Later, PassesReply, PassReply, PipelineReply, Reply
 from tsrepl.session.session import Session
@@ -203,7 +203,7 @@ def test_looking_is_bounded_whatever_the_size() -> None:
 
 
 def test_profiles_and_guards_by_line(session: Session) -> None:
-    profile = view(session, "%profile g(x, x)").data["sections"][0]
+    profile = view(session, "%profile --types g(x, x)").data["sections"][0]
     rows = [row["cells"] for line in profile["lines"] for row in line["rows"]]
     assert ["z", "Float(4, 8)", "1", "relu"] in rows
     guards = view(session, "%guards g(x, x)").data["sections"][0]
@@ -276,8 +276,8 @@ def test_a_graph_of_3000_nodes_is_fetched_and_not_saved(session: Session) -> Non
 
 
 def test_exported_pages_show_the_static_picture() -> None:
-    shown = Shown(next(iter(_with_program().run_text("%graph f"))))
-    output = nbformat.v4.new_output("display_data", data=shown._repr_mimebundle_())
+    data, _ = bundle(next(iter(_with_program().run_text("%graph f"))))
+    output = nbformat.v4.new_output("display_data", data=data)
     cell = nbformat.v4.new_code_cell("%tsjit_graph f", outputs=[output])
     page, _ = HTMLExporter().from_notebook_node(nbformat.v4.new_notebook(cells=[cell]))
     assert 'src="data:image/svg+xml;base64,' in page and "aten::tanh" in page
