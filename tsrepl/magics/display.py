@@ -16,9 +16,11 @@ from IPython.core.display_functions import display
 from rich.console import Console
 
 from engine.serialize.container.progress import FileProgress
-from tsrepl.render.html import to_html
+from tsrepl.render.folding import for_page, unfolded
+from tsrepl.render.html import html_of
+from tsrepl.render.layout import blocks_of
 from tsrepl.render.picture import picture_html
-from tsrepl.render.terminal import to_rich, to_text
+from tsrepl.render.terminal import text_of, to_rich
 from tsrepl.session.replies import ErrorReply, Reply
 from tsrepl.widgets import WIDGETS
 
@@ -26,8 +28,6 @@ WIDTH: Final = 100
 """Columns of plain text, used where the page's width is unknown."""
 ERROR_WIDTH: Final = 80
 """Columns of errors, which pages break anywhere, in words too, where they are too narrow for a line."""
-MOST_TEXT: Final = 400
-"""Lines of plain text: those of longer replies are in the reply itself, which the magics return."""
 WIDGET: Final = "application/vnd.jupyter.widget-view+json"
 """The MIME type of a widget's view."""
 EVERY: Final = 0.1
@@ -46,7 +46,8 @@ def bundle(reply: Reply) -> tuple[Bundle, Bundle]:
 
     The static forms stand beside the widget's view, for where no widgets run.
     """
-    text, page = _shortened(to_text(reply, WIDTH).rstrip("\n")), picture_html(reply) + to_html(reply)
+    blocks = for_page(blocks_of(reply))
+    text, page = text_of(unfolded(blocks), WIDTH).rstrip("\n"), picture_html(reply) + html_of(reply, blocks)
     return {"text/plain": text, "text/html": page, **_widget_view(reply)}, {}
 
 
@@ -56,13 +57,6 @@ def _widget_view(reply: Reply) -> Bundle:
     if make is None:
         return {}
     return {WIDGET: {"version_major": 2, "version_minor": 0, "model_id": make(reply).model_id}}
-
-
-def _shortened(text: str) -> str:
-    lines = text.split("\n")
-    if len(lines) <= MOST_TEXT:
-        return text
-    return "\n".join([*lines[:MOST_TEXT], f"… {len(lines) - MOST_TEXT:,} more lines"])
 
 
 class PageBar:

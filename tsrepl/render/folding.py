@@ -46,6 +46,22 @@ def for_page(blocks: Iterable[Block]) -> list[Block]:
     return made
 
 
+def unfolded(blocks: Iterable[Block]) -> list[Block]:
+    """The blocks as they stand before anybody opens one: of what is folded, the headings."""
+    return [_unfolded(block) for block in blocks]
+
+
+def _unfolded(block: Block) -> Block:
+    if isinstance(block, FoldBlock) and not block.is_open:
+        return Line(block.heading)
+    return _pruned(block, block.open_depth) if isinstance(block, TreeView) else block
+
+
+def _pruned(tree: TreeView, depth: int) -> TreeView:
+    """The tree down to the depth that is open."""
+    return replace(tree, children=tuple(_pruned(child, depth - 1) for child in tree.children) if depth > 0 else ())
+
+
 def _plain(blocks: Iterable[Block]) -> Iterator[Block]:
     """The blocks in all detail, as what is too much of it is folded here."""
     for block in blocks:
@@ -81,6 +97,8 @@ def _cut(block: Block, kept: int) -> list[Block]:
     """The block without what goes beyond so many lines, and a line that counts those."""
     if not isinstance(block, FoldBlock):
         return _beginning(block, kept)
+    if kept <= 0:
+        return [Line(block.heading)]  # what is in it is not even made
     inner = list[Block]()
     for each in block.blocks:
         inner += _beginning(each, kept)

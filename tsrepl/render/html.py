@@ -131,7 +131,12 @@ def _colours(page: str, theme: str) -> str:
 
 def to_html(reply: Reply) -> str:
     """The reply as one `<div>` with its style in it, at most a few screens high until the reader unfolds more."""
-    return _with_inline_style(_fragment(reply, for_page(blocks_of(reply))))
+    return html_of(reply, for_page(blocks_of(reply)))
+
+
+def html_of(reply: Reply, blocks: Iterable[Block]) -> str:
+    """The blocks of a reply as one `<div>` with its style in it."""
+    return _with_inline_style(_fragment(reply, blocks))
 
 
 def to_markup(reply: Reply) -> str:

@@ -82,12 +82,17 @@ def lines_of(blocks: Iterable[Block], width: int) -> list[list[Segment]]:
 
 def to_text(reply: Reply, width: int = UNLIMITED) -> str:
     """The reply without any colour, each line ended by a newline; "" when there is nothing to show."""
+    return text_of(fitting(blocks_of(reply), width, PAGE), width)
+
+
+def text_of(blocks: Iterable[Block], width: int) -> str:
+    """The blocks without any colour, each line ended by a newline."""
     stream = io.StringIO()
     # In a notebook rich would display what it prints, and not write it to the stream.
     console = Console(
         file=stream, width=width, color_system=None, force_terminal=False, force_jupyter=False, legacy_windows=False
     )
-    console.print(to_rich(reply, width), end="")
+    console.print(Group(*(_render(block, width) for block in blocks)), end="")
     return "".join(text.rstrip() + "\n" for text in stream.getvalue().splitlines())
 
 
