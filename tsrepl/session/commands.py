@@ -198,8 +198,8 @@ COMMANDS: Final[tuple[Command, ...]] = (
             "run, and show every instruction with the values it read and wrote", "expression", "observing.trace",
             "Options choose instructions: --value h (that read or compute a variable), --op relu, --line 12, "
             "--module layer1, --last 50, --first-nan (up to where NaN appears). With --plan the graphs of plans run, "
-            "once the call has run as it does otherwise, and it is told which kernels stand for what. --no-lines "
-            "leaves out the places.",
+            "once the call has run as it does otherwise, and it is told which kernels stand for what. "
+            "--no-lines leaves out the places, --all shows what only moves values, too: Load, Constant and Drop.",
             ("%trace f(x, x)", "%trace --value h f(x, x)", "%trace --last 20 f(x, x)", "%trace --plan f(x, x)")),
     Command("tap", _WATCH, "%tap m pattern ... -- call", "what comes out of the parts of a module during a call",
             "place", "tapping.tap",

@@ -26,6 +26,10 @@ def module_node(name: str, module: Object) -> ModuleNode:
     return _Tree().node(name, "", module)
 
 
+_NOISE: Final = ("_is_full_backward_hook",)
+"""Attributes that all modules have and nobody looks for."""
+
+
 @dataclass(slots=True, eq=False)
 class _Tree:
     """One tree; `paths` is where each module was seen first, as it is shown once."""
@@ -38,7 +42,11 @@ class _Tree:
         if known != path:
             return ModuleNode(name, short_name(module.type), (), (), (), 0, 0, same_as=known)
         self.depth += 1
-        slots = [_slot(a, v) for a, v in zip(module.type.attributes, module.slots, strict=False) if not is_module(v)]
+        slots = [
+            _slot(attribute, value)
+            for attribute, value in zip(module.type.attributes, module.slots, strict=False)
+            if not is_module(value) and attribute.name not in _NOISE
+        ]
         inside = children_of(module) if self.depth <= DEEPEST else ()
         children = [self.node(inner, joined(path, inner), each) for inner, each in inside]
         self.depth -= 1

@@ -58,7 +58,7 @@ class TraceFilter:
 
     `value` is a variable that the instruction reads or computes, `op` an operator, `module` a path, `line` a line,
     `last` how many of the last ones, `first_nan` the first that computes one and what led there.  With `plan` the
-    graphs of plans run; `no_lines` leaves out the places.
+    graphs of plans run; `no_lines` leaves out the places.  Without `all`, so are instructions that only move values.
     """
 
     value: str = ""
@@ -69,6 +69,7 @@ class TraceFilter:
     first_nan: bool = False
     plan: bool = False
     no_lines: bool = False
+    all: bool = False
 
     @property
     def text(self) -> str:
@@ -80,7 +81,8 @@ class TraceFilter:
         node = instruction.node
         range = line_of(instruction.range)
         return (
-            (not self.value or self.value in _names(code, (*instruction.inputs, *instruction.outputs)))
+            (self.all or instruction.opcode not in _MOVING)
+            and (not self.value or self.value in _names(code, (*instruction.inputs, *instruction.outputs)))
             and (not self.op or (node is not None and self.op in (node.kind, node.kind.partition("::")[2])))
             and (not self.module or f"{module}.".startswith(f"{self.module}."))
             and (not self.line or (range is not None and range.number == self.line))
@@ -95,7 +97,9 @@ def _names(code: Code, registers: Iterable[int]) -> set[str]:
 _OPTIONS: Final[dict[str, Callable[[str], Any]]] = {
     "value": str, "op": str, "module": str, "line": int, "last": int,
 }  # fmt: skip
-_FLAGS: Final = ("first-nan", "plan", "no-lines")
+_FLAGS: Final = ("first-nan", "plan", "no-lines", "all")
+_MOVING: Final = (LOAD, CONSTANT, DROP)
+"""Opcodes of instructions that compute nothing; what they bring shows where it is read."""
 
 
 def _filter(argument: str) -> tuple[TraceFilter, str]:

@@ -16,8 +16,6 @@ from tsrepl.widgets.messages import Children, Find, Refused
 from tsrepl.widgets.view import Answer, Handler, View, front_end
 
 _MOST_HITS: Final = 50
-_NOISE: Final = ("_is_full_backward_hook",)
-"""Attributes that all modules have and nobody looks for."""
 
 
 class ModuleTree(View):
@@ -42,8 +40,7 @@ class ModuleTree(View):
         if node is None:
             raise Refused(f"there is no module {path[:80]}")
         whole = max(1, self.nodes[""].bytes)
-        shown = (slot for slot in node.slots if slot.name not in _NOISE)
-        slots = (_slot(_joined(path, slot.name), slot, whole) for slot in shown)
+        slots = (_slot(_joined(path, slot.name), slot, whole) for slot in node.slots)
         return [*(_module(_joined(path, each.name), each, whole) for each in node.children), *slots]
 
     def find(self, text: str) -> list[list[str]]:

@@ -229,8 +229,17 @@ def test_trace_ends_where_nan_appears(run: Run[TraceReply], session: Session) ->
     assert reply.result == "the trace ends where NaN appeared first"
 
 
+def test_trace_leaves_out_what_only_moves_values(run: Run[TraceReply], session: Session) -> None:
+    def instructions(text: str) -> str:
+        return " ".join(row.instruction for row in run(text, TraceReply).rows)
+
+    assert "Load" in instructions("%trace --all f(x, x)") and "Drop" in instructions("%trace --all f(x, x)")
+    few = instructions("%trace f(x, x)")
+    assert "Load" not in few and "Drop" not in few and "add" in few
+
+
 def test_trace_refuses_options_that_it_does_not_have(run: Run[ErrorReply]) -> None:
-    assert "--first-nan" in run("%trace --all f(x, x)", ErrorReply).hints[0]
+    assert "--first-nan" in run("%trace --every f(x, x)", ErrorReply).hints[0]
     assert run("%trace --line x f(x, x)", ErrorReply).message == "--line wants a number, not 'x'"
 
 
