@@ -16,6 +16,7 @@ from rich.console import Console
 
 from engine.serialize.container.progress import FileProgress
 from tsrepl.render import to_html, to_rich, to_text
+from tsrepl.render.palette import rich_theme
 from tsrepl.session.replies import ErrorReply, Reply
 
 WIDTH: Final = 100
@@ -75,7 +76,12 @@ class CellError(Exception):
         stream = io.StringIO()
         # In a notebook rich would display what it prints, and not write it to the stream.
         console = Console(
-            file=stream, width=ERROR_WIDTH, force_terminal=True, force_jupyter=False, color_system="standard"
+            file=stream,
+            width=ERROR_WIDTH,
+            force_terminal=True,
+            force_jupyter=False,
+            color_system="standard",
+            theme=rich_theme("terminal"),
         )
         for reply in self.replies:
             console.print(to_rich(reply, ERROR_WIDTH), end="")

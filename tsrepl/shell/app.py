@@ -27,9 +27,10 @@ from prompt_toolkit.styles import Style
 from rich.console import Console
 
 from engine.lang.interpreter_settings import collecting_rarely
+from tsrepl.render.blocks import Line, Span
 from tsrepl.render.lexers import EntryLexer
-from tsrepl.render.palette import PALETTE, prompt_style
-from tsrepl.render.terminal import is_plain, new_console
+from tsrepl.render.palette import MENUS, chosen_theme, prompt_styles
+from tsrepl.render.terminal import new_console, print_blocks
 from tsrepl.session.entries import SYSTEM
 from tsrepl.session.replies import Candidate, Reply
 from tsrepl.session.version import __version__
@@ -71,8 +72,9 @@ class Shell:
         history: History | None = None,
         settings: Settings | None = None,
     ) -> None:
-        self.console = console or new_console()
         self._settings = settings or Settings(pager=False)
+        theme = chosen_theme(self._settings.theme)
+        self.console = console or new_console(theme)
         self._loading: Future[Session] = _ready(session) if session else _load_in_background()
         self._prompt: PromptSession[str] = PromptSession(
             PROMPT,
@@ -86,7 +88,7 @@ class Shell:
             history=history or saved_history(),
             key_bindings=key_bindings(),
             bottom_toolbar=self._toolbar,
-            style=None if is_plain() else Style.from_dict(_STYLE),
+            style=shell_style(theme),
             include_default_pygments_style=False,
             editing_mode=self._settings.editing_mode,
             enable_open_in_editor=True,
@@ -104,9 +106,9 @@ class Shell:
     def run(self, first: str = "") -> int:
         """Run the first entry, then talk until the reader leaves; the exit status."""
         for text in banner():
-            self.console.print(text, style=PALETTE["muted"].rich, markup=False)
+            self._say(text, "muted")
         if self._settings.warning:
-            self.console.print(self._settings.warning, style=PALETTE["warning"].rich, markup=False)
+            self._say(self._settings.warning, "warning")
         self.run_entry(first)
         while (entry := self._read()) is not None:
             self.run_entry(entry)
@@ -127,7 +129,10 @@ class Shell:
                 self._show(session.run_text(text))
         except KeyboardInterrupt:
             # Only showing can be interrupted here: the session itself answers an interrupt with a reply.
-            self.console.print("(output stopped)", style=PALETTE["muted"].rich)
+            self._say("(output stopped)", "muted")
+
+    def _say(self, text: str, role: str) -> None:
+        print_blocks([Line((Span(text, role),))], self.console)
 
     def _show(self, replies: Iterable[Reply]) -> None:
         """Show the replies as they come, in the pager that the reader wants."""
@@ -169,6 +174,28 @@ class Shell:
 def run_shell(first: str = "") -> int:
     """The shell on the real terminal, which runs the first entry; the exit status."""
     return Shell(settings=read_settings()).run(first)
+
+
+def shell_style(theme: str) -> Style:
+    """The looks of the prompt, its toolbar and menu, and the pager."""
+    roles, (text, background) = prompt_styles(theme), MENUS[theme]
+    menu = f"fg:{text} bg:{background}"
+    return Style.from_dict(
+        {
+            **roles,
+            "prompt": roles["command"],
+            "prompt-continuation": roles["muted"],
+            "bottom-toolbar": f"noreverse {roles['muted']}",
+            "signature": "noreverse",
+            "argument": f"{roles['title']} underline",
+            "auto-suggestion": roles["muted"],
+            "completion-menu": menu,
+            "completion-menu.completion": menu,
+            "completion-menu.completion.current": f"{menu} reverse",
+            "completion-menu.meta.completion": menu,
+            "completion-menu.meta.completion.current": f"{menu} reverse",
+        }
+    )
 
 
 def run_in_system(command: str) -> None:
@@ -219,14 +246,3 @@ def _new_session() -> Session:
         from tsrepl.session.session import Session  # the engine behind it takes longer to load than a prompt may
 
     return Session()
-
-
-_STYLE: dict[str, str] = {
-    **prompt_style(),
-    "prompt": PALETTE["command"].prompt,
-    "prompt-continuation": PALETTE["muted"].prompt,
-    "bottom-toolbar": "noreverse " + PALETTE["muted"].prompt,
-    "signature": "noreverse",
-    "argument": "bold underline",
-    "auto-suggestion": PALETTE["muted"].prompt,
-}

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from tsrepl.render.palette import rich_theme
 from tsrepl.render.terminal import new_console, print_reply, to_rich, to_text
 from tsrepl.session.replies import ErrorReply, GraphReply, ModuleNode, ModuleReply, Reply, ValueReply
 
@@ -40,7 +41,9 @@ def test_unlimited_width_breaks_no_line(replies: dict[str, Reply]) -> None:
 
 def test_colours_change_no_character(name: str, reply: Reply) -> None:
     stream = io.StringIO()
-    Console(file=stream, width=80, force_terminal=True, color_system="truecolor").print(to_rich(reply, 80), end="")
+    Console(file=stream, width=80, force_terminal=True, color_system="truecolor", theme=rich_theme("dark")).print(
+        to_rich(reply, 80), end=""
+    )
     plain = re.sub(r"\x1b\[[\d;]*m", "", stream.getvalue())
     assert [line.rstrip() for line in plain.splitlines()] == to_text(reply, 80).splitlines()
 

@@ -14,6 +14,7 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 from rich.console import Console
 
+from tsrepl.render.palette import rich_theme
 from tsrepl.session import Session
 from tsrepl.shell import Shell
 from tsrepl.shell.app import banner, saved_history
@@ -29,7 +30,10 @@ def talk() -> Talk:
 
     def talk(*keys: str, colour: bool = False, width: int = 80) -> str:
         stream = io.StringIO()
-        console = Console(file=stream, width=width, force_terminal=colour, color_system="standard" if colour else None)
+        console = Console(
+            file=stream, width=width, force_terminal=colour, color_system="standard" if colour else None,
+            theme=rich_theme("terminal"),
+        )  # fmt: skip
         with create_pipe_input() as pipe:
             shell = Shell(Session(), input=pipe, output=DummyOutput(), console=console, history=InMemoryHistory())
             pipe.send_text("".join(keys) + CTRL_D)
