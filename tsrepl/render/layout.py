@@ -36,6 +36,7 @@ from tsrepl.session.replies import (
     DataReply,
     DebugReply,
     DefinitionReply,
+    EditReply,
     ErrorReply,
     FileReply,
     GpuKernelsReply,
@@ -158,6 +159,12 @@ def _code(reply: CodeReply) -> Iterator[Block]:
     yield CodeBlock(reply.text.rstrip("\n"), "python")
     for name, text in reply.constants:
         yield line(Span(f"CONSTANTS.{name}", "constant"), " = ", text)
+
+
+def _edit(reply: EditReply) -> Iterator[Block]:
+    yield line(Span("no editor opens here", "warning"), ", only at the prompt of a terminal")
+    if reply.text:
+        yield CodeBlock(reply.text, "entry")
 
 
 def _tree(reply: TreeReply) -> Iterator[Block]:
@@ -389,6 +396,7 @@ _LAYOUTS: dict[type[Any], Callable[[Any], Iterator[Block]]] = {
     PassesReply: _passes,
     PassReply: _pass,
     CodeReply: _code,
+    EditReply: _edit,
     TreeReply: _tree,
     InstructionsReply: _instructions,
     ListingReply: _listing,

@@ -242,6 +242,11 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("doc", _LOOK, "%doc name", "signature and documentation of a name; name? and help(name) are short for it",
             "function", "documentation.doc", "The name is that of a function, method, module, variable or operator.",
             ("%doc f", "f?", "help(torch.relu)")),
+    Command("edit", _HERE, "%edit [f]", "edit the last entry, or a definition, in your editor, and run what comes back",
+            "function", "surroundings.edit",
+            "The editor is $VISUAL or $EDITOR. If it ends with an error (as vi does after :cq), the text stands at the "
+            "prompt unchanged. Without an earlier entry it begins empty.",
+            ("%edit", "%edit f")),
     Command("more", _HERE, "%more", "the last error with all it says, as all overloads that do not fit", "",
             "commands.more"),
     Command("history", _HERE, "%history [n]", "the last entries", "number", "surroundings.history", "",

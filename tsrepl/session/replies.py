@@ -113,6 +113,13 @@ class CodeReply:
 
 
 @dataclass(frozen=True, slots=True)
+class EditReply:
+    """A text to be edited and run; a door with an editor opens it, others show the text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class TreeReply:
     """A syntax tree as an s-expression."""
 
@@ -507,6 +514,7 @@ Reply = (
     | PassesReply
     | PassReply
     | CodeReply
+    | EditReply
     | TreeReply
     | InstructionsReply
     | ListingReply

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import platformdirs
 from prompt_toolkit import PromptSession
+from prompt_toolkit.application import get_app
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
@@ -32,7 +33,7 @@ from tsrepl.render.lexers import EntryLexer
 from tsrepl.render.palette import MENUS, chosen_theme, prompt_styles
 from tsrepl.render.terminal import new_console, print_blocks
 from tsrepl.session.entries import SYSTEM
-from tsrepl.session.replies import Candidate, Reply
+from tsrepl.session.replies import Candidate, EditReply, Reply
 from tsrepl.session.version import __version__
 from tsrepl.shell.keys import key_bindings
 from tsrepl.shell.pager import Pager
@@ -75,6 +76,7 @@ class Shell:
         self._settings = settings or Settings(pager=False)
         theme = chosen_theme(self._settings.theme)
         self.console = console or new_console(theme)
+        self._to_edit: str | None = None
         self._loading: Future[Session] = _ready(session) if session else _load_in_background()
         self._prompt: PromptSession[str] = PromptSession(
             PROMPT,
@@ -126,10 +128,18 @@ class Shell:
 
         try:
             with progress_bars(self.console):
-                self._show(session.run_text(text))
+                self._show(self._without_edits(session.run_text(text)))
         except KeyboardInterrupt:
             # Only showing can be interrupted here: the session itself answers an interrupt with a reply.
             self._say("(output stopped)", "muted")
+
+    def _without_edits(self, replies: Iterable[Reply]) -> Iterator[Reply]:
+        """The replies but for texts to be edited: the next prompt opens the editor on those."""
+        for reply in replies:
+            if isinstance(reply, EditReply):
+                self._to_edit = reply.text
+            else:
+                yield reply
 
     def _say(self, text: str, role: str) -> None:
         print_blocks([Line((Span(text, role),))], self.console)
@@ -148,11 +158,16 @@ class Shell:
     def _read(self) -> str | None:
         """The next entry, "" when it was given up, None at the end."""
         try:
-            text = self._prompt.prompt(self._question())
+            if self._to_edit is None:
+                text = self._prompt.prompt(self._question())
+            else:
+                text = self._prompt.prompt(self._question(), default=self._to_edit, pre_run=_open_editor)
         except KeyboardInterrupt:
             return ""
         except EOFError:
             return None
+        finally:
+            self._to_edit = None
         return None if text.strip() in LEAVE else text.rstrip()
 
     def _question(self) -> str:
@@ -221,6 +236,11 @@ def saved_history() -> History:
     except OSError:
         return InMemoryHistory()
     return FileHistory(str(path))
+
+
+def _open_editor() -> None:
+    """Open the editor on what stands at the prompt; what comes back is run."""
+    get_app().current_buffer.open_in_editor(validate_and_handle=True)
 
 
 def _continuation(width: int, line_number: int, is_soft_wrap: int) -> str:

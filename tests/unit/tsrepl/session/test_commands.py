@@ -16,6 +16,7 @@ from tsrepl.session import Session
 from tsrepl.session.commands import COMMANDS
 from tsrepl.session.replies import (
     CodeReply,
+    EditReply,
     ErrorReply,
     GpuKernelsReply,
     GraphReply,
@@ -474,6 +475,17 @@ def test_help_about_values_and_operators(session: Session) -> None:
     (error,) = session.execute("nothing_of_that_name?")
     assert isinstance(error, ErrorReply)
     assert isinstance(session.execute("help()")[0], HelpReply)
+
+
+def test_edit() -> None:
+    session = Session()
+    assert session.execute("%edit") == [EditReply("")]
+    session.execute("def f(x):\n    return x\nclass A:\n    n: int")
+    session.execute("1 + 1")
+    assert session.execute("%edit") == [EditReply("1 + 1")]
+    assert session.execute("%edit f") == [EditReply("def f(x):\n    return x")]
+    (reply,) = session.execute("%edit fx")
+    assert isinstance(reply, ErrorReply) and reply.hints == ("did you mean 'f'?",)
 
 
 def test_history(session: Session) -> None:

@@ -3,6 +3,7 @@
 import io
 import re
 import stat
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -112,6 +113,37 @@ def test_a_line_for_the_system(talk: Talk, capfd: pytest.CaptureFixture[str]) ->
 
 def test_pasted_text_loses_its_prompts(talk: Talk) -> None:
     assert talk("\x1b[200~>>> 6 * 7\x1b[201~" + ENTER) == "42\n"
+
+
+class Announcing(io.StringIO):
+    """A stream that calls `act` when an end of what is written is the text waited for."""
+
+    def __init__(self, awaited: str, act: Callable[[], None]) -> None:
+        super().__init__()
+        self._awaited, self._act = awaited, act
+
+    def write(self, text: str) -> int:
+        written = super().write(text)
+        if self.getvalue().endswith(self._awaited):
+            self._act()
+        return written
+
+
+def test_what_the_editor_made_of_an_entry_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    editor = tmp_path / "ed.py"
+    editor.write_text(
+        "import pathlib, sys\nfile = pathlib.Path(sys.argv[1])\nfile.write_text(file.read_text().replace('6', '8'))"
+    )
+    monkeypatch.setenv("VISUAL", f"{sys.executable} {editor}")
+    with create_pipe_input() as pipe:
+        # Keys that come while the editor is open are typed into it, so leaving waits for the answer.
+        stream = Announcing("56\n", lambda: pipe.send_text(CTRL_D))
+        shell = Shell(
+            Session(), input=pipe, output=DummyOutput(), console=Console(file=stream), history=InMemoryHistory()
+        )
+        pipe.send_text("6 * 7" + ENTER + "%edit" + ENTER)
+        shell.run()
+    assert stream.getvalue().endswith("42\n56\n")
 
 
 def test_the_first_entry_runs_before_the_reader_types() -> None:
