@@ -16,7 +16,7 @@ $(STAMP): pyproject.toml
 	$(BIN)/pip install --quiet --editable '.[dev]'
 	@touch $@
 
-demo: $(STAMP) ## open, read, optimise, run, trace and save an archive (installs first)
+demo: $(STAMP) ## open a model, run it, see what passes change, and stop in the debugger (installs first)
 	@$(BIN)/python examples/demo.py
 
 test: $(STAMP) ## run the tests but the slow ones (installs first)

@@ -1,14 +1,12 @@
-"""The main job, told in one go: open an archive that PyTorch wrote, look inside, run it, trace it, save it again.
+"""The main job, told in one go: open a model that PyTorch wrote, look inside, see what the passes change, debug it.
 
-Run it with `make demo`, or `python examples/demo.py` where tsrepl is installed.
+Run it with `make demo`, or `python examples/demo.py` where tsrepl is installed.  On a terminal it ends at the
+debugger's prompt, and the reader goes on.
 """
 
 from __future__ import annotations
 
 import sys
-import tempfile
-from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,14 +15,16 @@ from rich.rule import Rule
 
 import engine
 from engine.lang.types import TENSOR
-from tsrepl.render.terminal import print_reply
-from tsrepl.session.replies import ErrorReply, Reply, TraceReply
+from tsrepl.render.blocks import Block, FoldBlock, Line
+from tsrepl.render.layout import blocks_of
+from tsrepl.render.terminal import print_blocks, print_reply
+from tsrepl.session.replies import ErrorReply, PassesReply, PassReply, Reply
 from tsrepl.session.session import Session
+from tsrepl.shell.app import Shell
 
 HERE = Path(__file__).parent
-ARCHIVE = HERE / "lstm_cell.pt"
-RECORDED = HERE / "lstm_cell.npz"
-FIRST_ROWS = 14
+ARCHIVE = HERE / "mlp.pt"
+RECORDED = HERE / "mlp.npz"
 TOLERANCE = 1e-5
 
 
@@ -43,48 +43,42 @@ class Story:
                 self.show(reply)
 
     def show(self, reply: Reply) -> None:
-        if isinstance(reply, TraceReply):
-            left_out = reply.left_out + max(0, len(reply.rows) - FIRST_ROWS)
-            reply = replace(reply, rows=reply.rows[:FIRST_ROWS], left_out=left_out)
+        if isinstance(reply, (PassesReply, PassReply)):
+            print_blocks(map(heading_of, blocks_of(reply)), self.console)
+            return
         print_reply(reply, self.console)
         if isinstance(reply, ErrorReply):
             sys.exit(1)
 
 
-def compare(story: Story, recorded: Mapping[str, np.ndarray]) -> None:
-    """Hold the outputs, `result` in the session, against what PyTorch recorded."""
-    for index, output in enumerate(story.session.evaluate("result")):
-        difference = float(np.abs(output.detach().numpy() - recorded[f"result.{index}"]).max())
-        story.console.print(f"output {index}: largest difference from PyTorch's is {difference:.1e}")
-        if difference > TOLERANCE:
-            sys.exit("that is too much")
+def heading_of(block: Block) -> Block:
+    """A block in one line: %passes alone shows the changes themselves."""
+    return Line(block.heading) if isinstance(block, FoldBlock) else block
+
+
+def compare(story: Story, expected: np.ndarray) -> None:
+    """Hold `result` of the session against what PyTorch recorded."""
+    difference = float(np.abs(story.session.evaluate("result").detach().numpy() - expected).max())
+    story.console.print(f"the largest difference from PyTorch's result is {difference:.1e}")
+    if difference > TOLERANCE:
+        sys.exit("that is too much")
 
 
 def main() -> None:
     story = Story()
     recorded = np.load(RECORDED)
-    inputs = [name for name in recorded if not name.startswith("result.")]
-    for name in inputs:
-        story.session.bind(name, engine.tensor(recorded[name]), TENSOR)
-    call = f"cell({', '.join(inputs)})"
-    story.tell("1  Open an archive that PyTorch wrote", f"%load {ARCHIVE} as cell", "cell")
-    story.tell("2  The code inside, printed from the graph", "%code cell")
-    story.tell("3  The graph", "%graph cell")
-    story.tell("4  What each pass changes", "%passes cell")
-    story.tell("5  Run it on the inputs that PyTorch ran it on", f"result = {call}", "result")
-    compare(story, recorded)
-    story.tell("6  Every register, step by step", f"%trace {call}")
-    with tempfile.TemporaryDirectory() as folder:
-        first, second = (Path(folder) / name / "cell.pt" for name in ("first", "second"))
-        for path in (first, second):
-            path.parent.mkdir()
-        saving = f"%save cell {first}", f"%load {first} as copy", f"%save copy {second}"
-        story.tell("7  Save it, load it again, save that", *saving)
-        same = first.read_bytes() == second.read_bytes()
-        story.console.print(f"the two files are {'equal, byte for byte' if same else 'different'}")
-        if not same:
-            sys.exit(1)
-    story.console.print(Rule("Now it is your turn: tsrepl", align="left"))
+    story.session.bind("x", engine.tensor(recorded["x"]), TENSOR)
+    story.tell("1  Open a model that PyTorch wrote", f"%load {ARCHIVE} as mlp", "mlp")
+    story.tell("2  Its code, printed from the graph", "%code mlp")
+    story.tell("3  Run it on what PyTorch ran it on", "result = mlp(x)", "result")
+    compare(story, recorded["result.0"])
+    story.tell("4  What the optimization passes made of it", "%passes mlp")
+    last = "5  Go through a call: n next line, s into calls, bs and bn back, h help, q leave"
+    if sys.stdin.isatty():
+        story.tell(last)
+        Shell(session=story.session, console=story.console).run("%debug mlp(x)")
+    else:
+        story.tell(last, "%debug mlp(x)")
 
 
 if __name__ == "__main__":

@@ -25,7 +25,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The same examples in every run: what fails here fails for everybody.
-hypothesis.settings.register_profile("same", derandomize=True)
+hypothesis.settings.register_profile(
+    "same",
+    derandomize=True,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],  # machines are busy at times
+)
 hypothesis.settings.load_profile("same")
 
 

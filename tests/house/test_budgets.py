@@ -44,6 +44,11 @@ def printed_by(program: str) -> str:
     return done.stdout.strip()
 
 
+def test_the_prompt_does_not_wait_for_the_engine() -> None:
+    loaded = printed_by("import tsrepl.cli, tsrepl.shell, sys; print(*sys.modules)").split()
+    assert not {"numpy", "engine.aten", "engine.ir.graph"} & {*loaded}
+
+
 def test_importing_the_engine_loads_nothing_else() -> None:
     assert int(printed_by("import sys, numpy; n = len(sys.modules); import engine; print(len(sys.modules) - n)")) <= 5
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import runpy
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +16,23 @@ import engine
 from engine.fuser.backend import tiering
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def test_the_demo_ends_in_the_debuggers_first_stop() -> None:
+    begun = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / "demo.py")],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert time.perf_counter() - begun < 30  # 3 seconds where nothing else runs
+    told, last = done.stdout.split("ts> %debug mlp(x)")
+    changed = re.findall(r"^~ (\w+)  ", told, re.M)
+    assert {"inline", "peephole", "cse"} <= {*changed}
+    assert re.search(r"→ +71 +x = F.gelu\(self.fc1\(x\)\)", last)
 
 
 def example(name: str) -> dict[str, Any]:

@@ -15,8 +15,9 @@ from IPython.core.display_functions import display
 from rich.console import Console
 
 from engine.serialize.container.progress import FileProgress
-from tsrepl.render import to_html, to_rich, to_text
+from tsrepl.render.html import to_html
 from tsrepl.render.palette import rich_theme
+from tsrepl.render.terminal import to_rich, to_text
 from tsrepl.session.replies import ErrorReply, Reply
 
 WIDTH: Final = 100

@@ -152,7 +152,7 @@ def _change(reply: PassReply) -> str:
     kinds = [f"{kind} {signs[count > 0]}{abs(count):,}" for kind, count in reply.changes]
     nodes = f"{totals} {'node' if more + less == 1 else 'nodes'} ({some_of(kinds, _MOST_KINDS)})" if totals else ""
     altered = f"{reply.altered:,} changed" if reply.altered else ""
-    return ", ".join(filter(None, (nodes, altered))) or "types or inputs"
+    return ", ".join(filter(None, (nodes, altered))) or "types or inputs changed"
 
 
 def _code(reply: CodeReply) -> Iterator[Block]:

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from typing import Final, Protocol
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from engine.serialize.container.progress import FileProgress, listening
 
@@ -87,6 +86,8 @@ class _TerminalBar:
     """A line of the terminal."""
 
     def __init__(self, console: Console, title: str, event: FileProgress) -> None:
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn  # most dialogues show no bar
+
         columns = (
             TextColumn("{task.description}"),
             BarColumn(),

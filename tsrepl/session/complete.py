@@ -33,7 +33,9 @@ from tsrepl.session.workspace import Workspace
 
 if TYPE_CHECKING:
     from engine.torch.jit.probing import taps
+    from tsrepl.session import debugging
 else:
+    debugging = deferred("tsrepl.session.debugging")
     taps = deferred("engine.torch.jit.probing.taps")
 
 MOST: Final = 400
@@ -61,6 +63,8 @@ Found = Iterable[tuple[str, str]]
 def candidates(workspace: Workspace, before: str) -> list[Candidate]:
     """At most `MOST` candidates for the end of `before`, those of the session first."""
     line = before.rpartition("\n")[2]
+    if workspace.dialogue is not None and " " not in line and not line.startswith(COMMAND):
+        return _matching(line, debugging.names()) + ([] if "-" in line else _expression(workspace, line))
     if "\n" not in before.strip("\n") and line.lstrip().startswith(COMMAND):
         return _after_percent(workspace, line.lstrip())
     return _expression(workspace, line)

@@ -16,8 +16,8 @@ from engine.executor.debugging import stops
 from engine.executor.debugging.debugger import Debugger, FrameView, Stop
 from engine.executor.debugging.evaluating import Watch
 from engine.frontend.compilation.entries import ENTRY
-from engine.ir.graph import Value
-from engine.lang.errors import did_you_mean
+from engine.ir.graph import Node, Value
+from engine.lang.errors import CompileError, did_you_mean
 from engine.lang.records import dataclass
 from tsrepl.session.failures import UsageError, error_replies
 from tsrepl.session.instruction_rows import instruction_rows, instruction_text
@@ -89,9 +89,19 @@ class DebugDialogue:
             return _print(self, text[1:])
         command = _BY_NAME.get(name)
         if command is None or _ASSIGNS.match(argument):
-            return _print(self, text)
+            return self._evaluated(text)
         self.again = text if command.repeats else ""
         return command.run(self, argument.strip())
+
+    def _evaluated(self, text: str) -> Answer:
+        """The value of TorchScript; a word that means nothing there may be a command mistyped."""
+        try:
+            yield from _print(self, text)
+        except CompileError:
+            if text.isidentifier() and text not in self.debugger.frame.variables:
+                hints = did_you_mean(text, _BY_NAME) or ("help lists the commands",)
+                raise UsageError(f"'{text}' is no command, and no variable of this call", hints=hints) from None
+            raise
 
     # -- the stop
 
@@ -133,7 +143,7 @@ class DebugDialogue:
             title=_where(view),
             reason=reason,
             source=() if range is None else self.source(view, range.line - _AROUND, range.line + _AROUND),
-            node=without_scopes(str(node).strip().split("\n")[0]) if node is not None else "",
+            node=_first_line(node) if node is not None else "",
             instruction=f"{view.pc}: {instruction_text(view.frame.code, view.instruction)}",
             position=self.debugger.recording.position,
             thread=self.debugger.recording.thread.number if len(self.debugger.recording.threads) > 1 else 0,
@@ -193,11 +203,17 @@ def _hit(stop: Stop) -> str:
 
 def _where(view: FrameView) -> str:
     range = view.place
-    function = "the entry" if view.function == ENTRY else view.function
-    module = f" of {view.module}" if view.module else ""
     file = range.filename.rpartition("/")[2].strip("<>") if range is not None else ""
+    if view.function == ENTRY:
+        return file or "the entry"
+    module = f" of {view.module}" if view.module else ""
     place = f"{file}:{range.line} in " if range is not None else ""
-    return f"{place}{function}{module}"
+    return f"{place}{view.function}{module}"
+
+
+def _first_line(node: Node) -> str:
+    """A node without those inside; one that ends a block has no results to name."""
+    return without_scopes(str(node).strip().split("\n")[0]).removeprefix("= ")
 
 
 def _binding(view: FrameView, name: str) -> Binding:
@@ -299,6 +315,8 @@ def _down(dialogue: DebugDialogue, argument: str) -> Answer:
 
 def _calls(dialogue: DebugDialogue, argument: str) -> Answer:
     frames = dialogue.debugger.frames
+    if not frames:
+        raise UsageError("the run is over", hints=("'back' goes back into it, 'restart' begins anew",))
     selected = len(frames) - 1 - dialogue.debugger.selected
     rows = [("→" if at == selected else "", str(at), _where(view), _line_text(view)) for at, view in enumerate(frames)]
     yield _table("calls, outermost first", ("", ">", "place", "line"), rows)
@@ -526,6 +544,6 @@ COMMANDS: Final = (
 _BY_NAME: Final = {name: row for row in COMMANDS for name in row.names}
 
 
-def names() -> list[str]:
-    """The first words of the vocabulary, for completion."""
-    return [row.names[0] for row in COMMANDS]
+def names() -> list[tuple[str, str]]:
+    """The words of the vocabulary that help shows, each with what it does, for completion."""
+    return [(name, row.summary) for row in COMMANDS for name in row.names if name in row.usage and len(name) > 1]

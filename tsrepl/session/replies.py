@@ -7,7 +7,7 @@ Texts in them are plain: no colours, no markup, no width.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from engine.lang.records import dataclass
 from tsrepl.session.plan_replies import AutodiffReply, CostReply, ExplainReply, GuardsReply, ProfileReply
@@ -505,6 +505,15 @@ class Candidate:
     @property
     def shown(self) -> str:
         return self.label or self.text
+
+
+class SignatureHint(NamedTuple):
+    """A schema, of which `start:end` is the argument at the cursor; `others` counts further overloads."""
+
+    text: str
+    start: int
+    end: int
+    others: int = 0
 
 
 Reply = (

@@ -12,8 +12,8 @@ from engine.ir.unit import Function
 from engine.lang.types import Type
 from tsrepl.session import complete
 from tsrepl.session.commands import run_text
-from tsrepl.session.replies import Binding, Candidate, Reply
-from tsrepl.session.signatures import SignatureHint, signature_at
+from tsrepl.session.replies import Binding, Candidate, Reply, SignatureHint
+from tsrepl.session.signatures import signature_at
 from tsrepl.session.workspace import Workspace
 
 

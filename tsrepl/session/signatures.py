@@ -10,21 +10,13 @@ import re
 from typing import Final, NamedTuple
 
 from tsrepl.session.inspection import operator_schemas, signature
+from tsrepl.session.replies import SignatureHint
 from tsrepl.session.workspace import Workspace
 
 _PIECE: Final = re.compile(r"""'(?:\\.|[^'\\])*'?|"(?:\\.|[^"\\])*"?|[\w.]+|[()\[\]{},=]|\S""")
 _OPEN, _CLOSED = "([{", ")]}"
 _LOOKED_AT: Final = 2000
 """Characters before the cursor that are looked at: this happens at every key."""
-
-
-class SignatureHint(NamedTuple):
-    """A schema, of which `start:end` is the argument at the cursor; `others` counts further overloads."""
-
-    text: str
-    start: int
-    end: int
-    others: int = 0
 
 
 class _OpenCall(NamedTuple):

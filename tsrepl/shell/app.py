@@ -77,7 +77,7 @@ class Shell:
         theme = chosen_theme(self._settings.theme)
         self.console = console or new_console(theme)
         self._to_edit: str | None = None
-        self._loading: Future[Session] = _ready(session) if session else _load_in_background()
+        self._begun: Future[Session] | None = _ready(session) if session else None
         self._prompt: PromptSession[str] = PromptSession(
             PROMPT,
             multiline=True,
@@ -99,11 +99,25 @@ class Shell:
             input=input,
             output=output,
         )
+        self._prompt.app.after_render += self._load
+
+    @property
+    def _loading(self) -> Future[Session]:
+        """The session, or what loads it: begun when it is first asked for."""
+        self._begun = self._begun or _load_in_background()
+        return self._begun
+
+    def _load(self, _: object) -> None:
+        """Begin to load the session: the prompt stands, which that would have held up."""
+        self._begun = self._loading
 
     @property
     def session(self) -> Session:
         """The session; waits until it is loaded."""
         return self._loading.result()
+
+    def _is_loaded(self) -> bool:
+        return self._begun is not None and self._begun.done() and self._begun.exception() is None
 
     def run(self, first: str = "") -> int:
         """Run the first entry, then talk until the reader leaves; the exit status."""
@@ -111,7 +125,8 @@ class Shell:
             self._say(text, "muted")
         if self._settings.warning:
             self._say(self._settings.warning, "warning")
-        self.run_entry(first)
+        if first:
+            self.run_entry(first)
         while (entry := self._read()) is not None:
             self.run_entry(entry)
         return 0
@@ -172,13 +187,13 @@ class Shell:
 
     def _question(self) -> str:
         """The prompt, that of a dialogue within the session if there is one."""
-        return (self._loading.done() and self.session.prompt) or PROMPT
+        return (self._is_loaded() and self.session.prompt) or PROMPT
 
     def _candidates(self, before_cursor: str) -> list[Candidate]:
         return self.session.complete(before_cursor)
 
     def _toolbar(self) -> StyleAndTextTuples:
-        ready = self._loading.done() and self._loading.exception() is None
+        ready = self._is_loaded()
         width = self._prompt.output.get_size().columns
         hint = self.session.signature(self._prompt.default_buffer.document.text_before_cursor) if ready else None
         if hint is not None:

@@ -41,7 +41,7 @@ def show(replies: Iterable[Reply], console: Console, make: MakePager | None = No
         blocks = list(fitting(blocks_of(reply), console.width, console.height - PROMPT_LINES))
         is_paged = make is not None and console.is_terminal and not isinstance(reply, ErrorReply)
         if make is not None and is_paged and not _fits(blocks, console.width, room):
-            _page(chain(shown, [reply], coming), console, make)
+            _page(shown, chain([reply], coming), console, make)
             return
         print_reply(reply, console)
         shown.append(reply)
@@ -52,13 +52,18 @@ def _fits(blocks: list[Block], width: int, room: int) -> bool:
     return sum(map(least_lines, blocks)) <= room and len(lines_of(blocks, width)) <= room
 
 
-def _page(replies: Iterator[Reply], console: Console, make: MakePager) -> None:
-    """Show the replies in the pager, in a thread of its own; what they began with stays on the terminal after it."""
+def _page(shown: list[Reply], replies: Iterator[Reply], console: Console, make: MakePager) -> None:
+    """Show the replies in the pager, in a thread of its own; what they began with stays on the terminal after it.
+
+    Those that were `shown` already stand in the pager, too, and are on the terminal as it is.
+    """
     pager = make(lambda: os.kill(os.getpid(), signal.SIGINT))
     screen = Thread(target=pager.run, name="tsrepl-pager")
     kept, errors = list[Item](), list[Reply]()
     screen.start()
     try:
+        for reply in shown:
+            pager.add(_items(reply, console))
         with redirect_stdout(_Printed(pager)):
             for reply in replies:
                 items = _items(reply, console)

@@ -11,8 +11,7 @@ from itertools import pairwise
 
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 
-from tsrepl.session.replies import Binding
-from tsrepl.session.signatures import SignatureHint
+from tsrepl.session.replies import Binding, SignatureHint
 
 _ROOM = 24
 """Columns from which on further overloads are counted."""

@@ -46,10 +46,18 @@ class Generator:
             raise OperatorError(f"a seed is an integer, not a {type(seed).__name__}")
         seed = seed.__index__()
         self._seed = seed
-        self._bits: Any = np.random.MT19937()
-        self._bits._legacy_seeding(seed & 0xFFFFFFFF)
+        self._source: Any = None
         self._spare: float | None = None
         return self
+
+    @property
+    def _bits(self) -> Any:
+        """The source of bits, made with the first number: loading it takes a while."""
+        if self._source is None:
+            source = np.random.MT19937()
+            source._legacy_seeding(self._seed & 0xFFFFFFFF)
+            self._source = source
+        return self._source
 
     def seed(self) -> int:
         """Seed from the clock; the new seed."""

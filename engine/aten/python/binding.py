@@ -162,9 +162,9 @@ def bind(members: Mapping[str, Any]) -> None:
 
 def bind_table() -> None:
     """Give `Tensor` the methods of the operator table, and those of entries that are made later."""
-    table.NEW.append(_bind_entry)
     for entry in table.entries():
         _bind_entry(entry)
+    table.NEW.append(_bind_entry)
 
 
 def _bind_entry(entry: Op) -> None:

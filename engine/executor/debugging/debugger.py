@@ -21,12 +21,14 @@ from engine.aten.dispatch import table
 from engine.executor.bytecode.code import Code
 from engine.executor.bytecode.instructions import ASSIGN, CALLS, CONSTANT, JUMP, RETURN, Instruction
 from engine.executor.debugging import stops
+from engine.executor.debugging.author_names import author_name
 from engine.executor.debugging.effects import effects_of
 from engine.executor.debugging.evaluating import Condition, Evaluator, ResolverFor, Watch, names_in
 from engine.executor.debugging.places import ModulePaths, Variable, line_starts, place_in, place_of, variables_in
 from engine.executor.debugging.recording import BOUND, Recording
 from engine.executor.debugging.stops import Breakpoint, Holds, Where
 from engine.executor.interpreter.interpreter import Frame
+from engine.ir.graph import Graph, Node
 from engine.ir.unit import Function
 from engine.lang.errors import ArgumentError, ExecutionError, did_you_mean
 from engine.lang.records import dataclass
@@ -379,7 +381,7 @@ class Debugger:
         """The variables of the program in an expression.  Raises ArgumentError where there are none."""
         names = names_in(text)
         codes = [*self._codes()]
-        known = {value.variable_name for code in codes for value in code.values if value is not None} - {""}
+        known = {author_name(value) for code in codes for value in code.values if value is not None} - {""}
         found = [name for name in names if name in known]
         if not found:
             hints = [hint for name in names for hint in did_you_mean(name, known)]
@@ -393,7 +395,7 @@ class Debugger:
         while waiting:
             code = self.recording.code_of(waiting.pop())
             yield code
-            callees = {callee for node in code.graph.all_nodes() if (callee := callee_of(node)) is not None}
+            callees = {callee for node in _nodes(code.graph) if (callee := callee_of(node)) is not None}
             waiting += callees - seen
             seen |= callees
 
@@ -466,6 +468,14 @@ class Debugger:
         depth = len(self.recording.frames) - 1 - self.selected
         with self.recording.running():
             return statements.run(self.recording, depth), statements.type
+
+
+def _nodes(graph: Graph) -> Iterator[Node]:
+    """The nodes of a graph, and of the graphs inside that forks run."""
+    for node in graph.all_nodes():
+        yield node
+        if node.has_attribute("Subgraph"):
+            yield from _nodes(node.attr("Subgraph"))
 
 
 def _changing(code: Code) -> Iterator[int]:

@@ -23,6 +23,7 @@ from engine.executor.bytecode.instructions import (
     OPERATE,
     Instruction,
 )
+from engine.executor.debugging.author_names import author_name
 from engine.executor.interpreter.interpreter import Frame
 from engine.ir.graph import Block, Node, Value
 from engine.lang.records import dataclass
@@ -86,9 +87,8 @@ def _places(code: Code) -> list[SourceRange | None]:
 
 def place_in(frame: Frame) -> SourceRange | None:
     """The place of a frame in the author's text: that of its instruction, else of the nearest before or behind."""
-    instructions, pc = frame.code.instructions, frame.pc
-    nearest = (instructions[pc], *reversed(instructions[:pc]), *instructions[pc:])
-    return next((range for each in nearest if (range := place_of(each)) is not None), None)
+    places, pc = _places(frame.code), frame.pc
+    return next((each for each in (places[pc], *reversed(places[:pc]), *places[pc:]) if each is not None), None)
 
 
 # -- variables
@@ -98,7 +98,7 @@ def variables_in(frame: Frame) -> dict[str, Variable]:
     """The variables that have a value where the frame stands, by name, in the order in which they got theirs."""
     found: dict[str, Variable] = {}
     for value in _values_before(_end_of_scope(frame.code, frame.pc)):
-        name = value.variable_name
+        name = author_name(value)
         if name and not name.startswith("$"):  # what no program can write is not the program's
             found.pop(name, None)
             found[name] = Variable(name, value.type, frame.code.register_of(value))
@@ -151,7 +151,7 @@ def _blocks_around(node: Node) -> Iterator[tuple[Block, Node]]:
 
 def writers_of(code: Code, name: str) -> dict[int, tuple[int, ...]]:
     """The instructions that give the variable a value, and the registers that they write."""
-    registers = {at for at, value in enumerate(code.values) if value is not None and value.variable_name == name}
+    registers = {at for at, value in enumerate(code.values) if value is not None and author_name(value) == name}
     written = ((at, tuple(r for r in i.outputs if r in registers)) for at, i in enumerate(code.instructions))
     return {at: found for at, found in written if found}
 

@@ -53,6 +53,9 @@ class Breakpoint:
     ignore: int = 0
     _known: dict[Code, frozenset[int]] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        return f"<Breakpoint {self.number}: {self.text}>"
+
     def pcs(self, code: Code) -> frozenset[int]:
         """The instructions of the code, found once."""
         found = self._known.get(code)

@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from tsrepl.render import to_html, to_text
+from tsrepl.render.html import to_html
 from tsrepl.render.printable import printable
+from tsrepl.render.terminal import to_text
 from tsrepl.session.replies import CodeReply, DataReply, FileReply, ReportReply, Section, TextReply, ValueReply
 
 

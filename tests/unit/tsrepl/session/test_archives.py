@@ -14,7 +14,7 @@ import pytest
 
 import engine.torch as torch
 from tests.unit.serialize.model_files import ARCHIVES, FILES, HEAD, archive, method
-from tsrepl.render import to_text
+from tsrepl.render.terminal import to_text
 from tsrepl.session import Session
 from tsrepl.session.archives import check, identify_files, operators, show_weights
 from tsrepl.session.changes import extract, fix, repacked
@@ -124,7 +124,7 @@ def test_a_value_without_tensors_is_shown(tmp_path: Path) -> None:
 def test_methods_of_modules_inside_and_functions_are_shown_and_run() -> None:
     path = str(ARCHIVES / "everything.pt")
     shown = text(list(show_program(path, None, None)))
-    inner = re.search(r"── (\w+) \w+ .*\n[│ ]+├── methods forward", shown)
+    inner = re.search(r"── (\w+) Scale ", shown)
     assert inner is not None
     for name in (inner[1], f"{inner[1]}.forward"):
         assert text(list(show_program(path, "code", name))).startswith("def forward(self")

@@ -269,6 +269,10 @@ def test_who_and_reset(run: Run[Reply]) -> None:
     assert run("%who", WhoReply) == WhoReply(())
 
 
+def test_every_row_names_a_function() -> None:
+    assert all(callable(command.function) for command in COMMANDS)
+
+
 def test_help_lists_every_command(run: Run[HelpReply]) -> None:
     topics = run("%help", HelpReply).topics
     assert sorted(topic.usage for topic in topics) == sorted(command.usage for command in COMMANDS)

@@ -1,5 +1,7 @@
 """The debugger's dialogue: what it answers to each command."""
 
+from pathlib import Path
+
 import pytest
 
 from tsrepl.session.replies import (
@@ -204,3 +206,29 @@ def test_guards_are_those_of_plans(session: Session) -> None:
     (error,) = session.execute("b guard")
     assert isinstance(error, ErrorReply)
     assert error.message == "there are no guards here"
+
+
+def test_variables_of_an_archive_have_their_authors_names() -> None:
+    session = Session()
+    session.execute(f"%load {Path(__file__).parents[4] / 'examples' / 'mlp.pt'} as m")
+    session.execute("%debug m(torch.ones(1, 6))")
+    session.execute("b if x.size(1) == 16")
+    stop = place(session.execute("c"))
+    assert here([stop]) == "x = F.gelu(self.fc1(x))"
+    assert [each.name for each in stop.variables] == ["x"]
+    (shape,) = session.execute("x.shape")
+    assert isinstance(shape, ValueReply) and "[1, 16]" in str(shape)
+
+
+def test_functions_that_forks_call_are_places_for_breakpoints() -> None:
+    session = Session()
+    session.execute("def work(x):\n    return x * 2\n\ndef f(x):\n    return torch.jit.wait(torch.jit.fork(work, x))\n")
+    session.execute("%debug f(torch.ones(2))")
+    session.execute("b work")
+    assert here(session.execute("c")) == "return x * 2"
+
+
+def test_a_mistyped_command_names_the_nearest(session: Session) -> None:
+    session.execute("%debug f(x, 2)")
+    (error,) = session.execute("nxt")
+    assert isinstance(error, ErrorReply) and "'next'" in error.hints[0]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.serialize.model_files import ARCHIVES, FILES, without_code
-from tsrepl.render import to_text
+from tsrepl.render.terminal import to_text
 from tsrepl.session.archives import check, identify_files, operators
 from tsrepl.session.changes import extract, fix
 from tsrepl.session.differences import diff

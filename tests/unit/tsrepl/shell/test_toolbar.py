@@ -1,7 +1,6 @@
 """The line at the foot of the terminal."""
 
-from tsrepl.session.replies import Binding
-from tsrepl.session.signatures import SignatureHint
+from tsrepl.session.replies import Binding, SignatureHint
 from tsrepl.shell.toolbar import EMPTY, signature_text, toolbar_text
 
 BINDINGS = (
