@@ -201,9 +201,9 @@ class Shell:
         return toolbar_text(self.session.bindings() if ready else (), width)
 
 
-def run_shell(first: str = "") -> int:
-    """The shell on the real terminal, which runs the first entry; the exit status."""
-    return Shell(settings=read_settings()).run(first)
+def new_shell() -> Shell:
+    """The shell on the real terminal."""
+    return Shell(settings=read_settings())
 
 
 def shell_style(theme: str) -> Style:
