@@ -1,4 +1,4 @@
-"""What is typed before the prompt stands.
+"""Keys that come before the prompt stands.
 
 In: nothing.  Out: a context in which the terminal shows no keys.  They wait for the prompt, which shows them then; it
 would be the second time if the terminal had shown them too.

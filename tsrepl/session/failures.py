@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from engine.executor.plans.plan import frames_of
 from engine.frontend.compilation.entries import ENTRY
 from engine.ir.unit import Function
 from engine.lang.errors import (
@@ -69,7 +70,7 @@ class CommandLineError(SessionError):
 def error_reply(error: BaseException) -> ErrorReply:
     """The reply for the error."""
     if isinstance(error, KeyboardInterrupt):
-        return ErrorReply(INTERRUPTED, "the program was stopped")
+        return ErrorReply(INTERRUPTED, "the program was stopped", places=tuple(map(_place, frames_of(error))))
     if isinstance(error, OSError) and not isinstance(error, EngineError):
         return _file_error(error)
     if isinstance(error, RecursionError):

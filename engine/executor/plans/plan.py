@@ -53,7 +53,7 @@ from engine.ir.facts.inference import resized_memory
 from engine.ir.graph import Graph, Node, Value
 from engine.ir.ops import op_of
 from engine.ir.unit import Function
-from engine.lang.errors import ExecutionError
+from engine.lang.errors import CallFrame, ExecutionError
 from engine.lang.generated import compile_function
 from engine.lang.interpreter_settings import collecting_rarely
 from engine.lang.records import dataclass
@@ -377,6 +377,13 @@ def failure(error: Exception) -> ExecutionError:
     found = execution_error(error, [CallSite(plan.name, node) for plan, _, node, _ in frames])
     found.__cause__ = None if isinstance(error, ExecutionError) else error
     return found
+
+
+def frames_of(error: BaseException) -> tuple[CallFrame, ...]:
+    """The calls that were under way in generated code when it ended by what is no error of the program, as Ctrl-C."""
+    generated = _generated_frames(error.__traceback__)
+    sites = [CallSite(plan.name, node) for plan, _, node, _ in generated if node is not None]
+    return execution_error(RuntimeError(), sites).frames
 
 
 def _generated_frames(
