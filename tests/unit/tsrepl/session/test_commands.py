@@ -125,6 +125,26 @@ def test_passes_of_what_has_run_are_those_that_made_its_plan(session: Session) -
     assert _names(_passes(session, "%passes f(x, x)"))[: len(plan.passes)] == _names(replies)
 
 
+def test_passes_form_groups_and_make_no_kernels() -> None:
+    session = Session()
+    session.execute("def g(x):\n    return torch.tanh(x * 2) + x\nx = torch.ones(3)")
+    assert "create_fusion_groups" in _names(_passes(session, "%passes g(x)"))
+    (group,) = explain(session.function("g")).plans[-1].groups
+    assert group.kernels == ()
+    session.execute("%kernels g(x)")
+    (group,) = explain(session.function("g")).plans[-1].groups
+    assert len(group.kernels) == 1
+
+
+def test_passes_of_something_long_say_at_once_what_is_going_on() -> None:
+    session = Session()
+    session.execute("def g(x):\n" + "    x = x + 1\n" * 200 + "    return x\nx = torch.ones(3)")
+    replies = session.run_text("%passes g(x)")
+    assert next(replies) == TextReply("g(x) runs once, for the passes that make its plan")
+    assert explain(session.function("g")).plans == ()
+    assert isinstance(next(replies), PassesReply)
+
+
 def _passes(session: Session, text: str) -> list[Reply]:
     replies = session.execute(text)
     assert isinstance(replies[0], PassesReply), replies
