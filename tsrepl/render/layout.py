@@ -378,8 +378,9 @@ def _error(reply: ErrorReply) -> Iterator[Block]:
 def _help(reply: HelpReply) -> Iterator[Block]:
     yield line(Span(reply.title, "title"))
     yield from (line(text) for text in reply.paragraphs)
-    width = max((len(topic.usage) for topic in reply.topics), default=0)
-    for group, topics in groupby(reply.topics, lambda topic: topic.group):
+    every = (*reply.start, *reply.topics)
+    width = max((len(topic.usage) for topic in every), default=0)
+    for group, topics in groupby(every, lambda topic: topic.group):
         if group:
             yield line(Span(group, "title"))
         rows = tuple((topic.usage, topic.summary) for topic in topics)

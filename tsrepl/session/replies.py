@@ -485,12 +485,13 @@ class HelpTopic:
 
 @dataclass(frozen=True, slots=True)
 class HelpReply:
-    """Help: paragraphs, then rows, then examples to type."""
+    """Help: paragraphs, what to begin with, rows, then examples to type."""
 
     title: str
     paragraphs: tuple[str, ...] = ()
     topics: tuple[HelpTopic, ...] = ()
     examples: tuple[str, ...] = ()
+    start: tuple[HelpTopic, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

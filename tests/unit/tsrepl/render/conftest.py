@@ -272,6 +272,7 @@ REPLIES: dict[str, Reply] = {
         "Commands", ("Type TorchScript.",), (HelpTopic("%graph f", "the graph that f was compiled to, unchanged"),),
         ("%graph f", "x = 1"),
     ),
+    "help with a start": HelpReply("Commands", start=(HelpTopic("m", "its modules", "Start here"),)),
     "file": FileReply(
         "my model.pt",
         "a pickled module: torch.save of a whole model, which holds weights and names of Python classes but no code",

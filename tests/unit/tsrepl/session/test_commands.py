@@ -540,4 +540,4 @@ def test_help_begins_with_the_module_that_is_loaded(session: Session) -> None:
     archive = Path(__file__).parents[4] / "examples" / "mlp.pt"
     session.execute(f"%load {archive} as net")
     reply = session.execute("%help")[0]
-    assert isinstance(reply, HelpReply) and "%explain net(x)" in reply.examples
+    assert isinstance(reply, HelpReply) and "%explain net(x)" in [each.usage for each in reply.start]
