@@ -165,8 +165,8 @@ def _table(block: TableBlock, width: int) -> RenderableType:
     has_room = sum(column.width + 2 for column in block.columns) <= width - _LAST
     for column in block.columns:
         justify: JustifyMethod = "right" if column.right else "left"
-        least = column.width if has_room else None
-        table.add_column(Text(column.title, "muted"), justify=justify, overflow="fold", min_width=least)
+        fixed = column.width if has_room else None
+        table.add_column(Text(column.title, "muted"), justify=justify, overflow="fold", width=fixed or None)
     for row in block.rows:
         table.add_row(*_cells(block, row))
     return table
