@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 from engine.lang.interpreter_settings import collecting_rarely
 from tsrepl.cli import files
+from tsrepl.cli.typed_ahead import unseen
 from tsrepl.cli.words import CommandParser, parsed
 from tsrepl.session.version import __version__
 
@@ -135,9 +136,11 @@ def _talk(first: str) -> int:
     """Run the first entry, then the shell, or what comes in where standard input is no terminal."""
     if not sys.stdin.isatty():
         return _run_text(sys.stdin.buffer.read().decode("utf-8", "replace"), "stdin", stop=False, first=first)
-    from tsrepl.shell import run_shell  # only the shell needs prompt_toolkit
+    with unseen():
+        from tsrepl.shell import new_shell  # only the shell needs prompt_toolkit
 
-    return run_shell(first)
+        shell = new_shell()
+    return shell.run(first)
 
 
 def _paths_of(options: argparse.Namespace) -> Iterator[str]:

@@ -19,6 +19,7 @@ from engine.serialize.container.progress import FileProgress
 from tsrepl.render.folding import for_page, unfolded
 from tsrepl.render.html import html_of
 from tsrepl.render.layout import blocks_of
+from tsrepl.render.palette import rich_theme
 from tsrepl.render.picture import picture_html
 from tsrepl.render.terminal import text_of, to_rich
 from tsrepl.session.replies import ErrorReply, Reply
@@ -99,7 +100,14 @@ def error_lines(replies: Sequence[ErrorReply]) -> list[str]:
     """The errors as a notebook shows them, in colours of the terminal."""
     stream = io.StringIO()
     # In a notebook rich would display what it prints, and not write it to the stream.
-    console = Console(file=stream, width=ERROR_WIDTH, force_terminal=True, force_jupyter=False, color_system="standard")
+    console = Console(
+        file=stream,
+        width=ERROR_WIDTH,
+        force_terminal=True,
+        force_jupyter=False,
+        color_system="standard",
+        theme=rich_theme("terminal"),
+    )
     for reply in replies:
         console.print(to_rich(reply, ERROR_WIDTH), end="")
     return stream.getvalue().splitlines()

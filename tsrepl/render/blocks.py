@@ -63,7 +63,7 @@ class Excerpt:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column, at least `width` characters wide where the page is."""
+    """A column, `width` characters wide where the page has room and that is not 0."""
 
     title: str
     role: str = "plain"

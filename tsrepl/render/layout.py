@@ -36,6 +36,7 @@ from tsrepl.session.replies import (
     DataReply,
     DebugReply,
     DefinitionReply,
+    EditReply,
     ErrorReply,
     FileReply,
     GpuKernelsReply,
@@ -166,6 +167,12 @@ def _code(reply: CodeReply) -> Iterator[Block]:
     yield CodeBlock(reply.text.rstrip("\n"), "python")
     for name, text in reply.constants:
         yield line(Span(f"CONSTANTS.{name}", "constant"), " = ", text)
+
+
+def _edit(reply: EditReply) -> Iterator[Block]:
+    yield line(Span("no editor opens here", "warning"), ", only at the prompt of a terminal")
+    if reply.text:
+        yield CodeBlock(reply.text, "entry")
 
 
 def _tree(reply: TreeReply) -> Iterator[Block]:
@@ -379,8 +386,9 @@ def _error(reply: ErrorReply) -> Iterator[Block]:
 def _help(reply: HelpReply) -> Iterator[Block]:
     yield line(Span(reply.title, "title"))
     yield from (line(text) for text in reply.paragraphs)
-    width = max((len(topic.usage) for topic in reply.topics), default=0)
-    for group, topics in groupby(reply.topics, lambda topic: topic.group):
+    every = (*reply.start, *reply.topics)
+    width = max((len(topic.usage) for topic in every), default=0)
+    for group, topics in groupby(every, lambda topic: topic.group):
         if group:
             yield line(Span(group, "title"))
         rows = tuple((topic.usage, topic.summary) for topic in topics)
@@ -398,6 +406,7 @@ _LAYOUTS: dict[type[Any], Callable[[Any], Iterator[Block]]] = {
     PassReply: _pass,
     PipelineReply: _pipeline,
     CodeReply: _code,
+    EditReply: _edit,
     TreeReply: _tree,
     InstructionsReply: _instructions,
     ListingReply: _listing,

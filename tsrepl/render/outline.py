@@ -28,7 +28,7 @@ from tsrepl.render.blocks import (
     TreeView,
 )
 from tsrepl.render.highlight import highlight
-from tsrepl.render.palette import PALETTE
+from tsrepl.render.palette import PALETTE, rich_theme
 from tsrepl.render.terminal import lines_of
 
 Spans = tuple[Span, ...]
@@ -182,7 +182,8 @@ def _role(style: Style | None) -> str:
 
 @cache
 def _roles() -> dict[Style, str]:
-    return {Style.parse(colour.rich): role for role, colour in reversed(PALETTE.items())}
+    styles = rich_theme("terminal").styles
+    return {styles[role]: role for role in reversed(PALETTE)}
 
 
 def wrapped(spans: Iterable[Span], width: int, hang: int) -> list[list[Span]]:

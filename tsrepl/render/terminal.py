@@ -7,7 +7,6 @@ Nothing here looks at the real terminal: the door decides about width and colour
 from __future__ import annotations
 
 import io
-import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -36,7 +35,7 @@ from tsrepl.render.blocks import (
 )
 from tsrepl.render.highlight import highlight
 from tsrepl.render.layout import blocks_of
-from tsrepl.render.palette import PALETTE
+from tsrepl.render.palette import chosen_theme, rich_theme
 from tsrepl.session.replies import Reply
 
 UNLIMITED = 10_000
@@ -75,7 +74,9 @@ def _fits(blocks: tuple[Block, ...], width: int, height: int) -> bool:
 
 def lines_of(blocks: Iterable[Block], width: int) -> list[list[Segment]]:
     """The lines that the blocks take on a page of this width."""
-    console = Console(file=io.StringIO(), width=width, force_jupyter=False, legacy_windows=False)
+    console = Console(
+        file=io.StringIO(), width=width, force_jupyter=False, legacy_windows=False, theme=rich_theme("terminal")
+    )
     options = console.options.update(width=width, height=None)
     return console.render_lines(Group(*(_render(block, width) for block in blocks)), options, pad=False)
 
@@ -90,24 +91,22 @@ def text_of(blocks: Iterable[Block], width: int) -> str:
     stream = io.StringIO()
     # In a notebook rich would display what it prints, and not write it to the stream.
     console = Console(
-        file=stream, width=width, color_system=None, force_terminal=False, force_jupyter=False, legacy_windows=False
-    )
+        file=stream, width=width, color_system=None, force_terminal=False, force_jupyter=False, legacy_windows=False,
+        theme=rich_theme("plain"),
+    )  # fmt: skip
     console.print(Group(*(_render(block, width) for block in blocks)), end="")
     return "".join(text.rstrip() + "\n" for text in stream.getvalue().splitlines())
 
 
-def new_console(*, stderr: bool = False, force_terminal: bool | None = None) -> Console:
-    """The console of a stream.  Where NO_COLOR is set, nothing is bold or dim either."""
-    plain = is_plain()
+def new_console(theme: str = "", *, stderr: bool = False, force_terminal: bool | None = None) -> Console:
+    """The console of a stream in a theme, without one in that of the environment.  In the plain one nothing is bold or
+    dim either."""
+    theme = theme or chosen_theme()
+    plain = theme == "plain"
     return Console(
         highlight=False, stderr=stderr, force_terminal=None if plain else force_terminal,
-        color_system=None if plain else "auto",
+        color_system=None if plain else "auto", theme=rich_theme(theme),
     )  # fmt: skip
-
-
-def is_plain() -> bool:
-    """True if the reader wants text without colours and other attributes (https://no-color.org)."""
-    return bool(os.environ.get("NO_COLOR"))
 
 
 def print_blocks(blocks: Iterable[Block], console: Console) -> None:
@@ -145,7 +144,7 @@ def _placed(block: PlacedLines, width: int) -> RenderableType:
     for texts, place in lines:
         if place:
             texts[0].append(" " * (column - texts[0].cell_len) + "  ")
-            texts[0].append(place if len(place) <= beside else f"…{place[1 - beside :]}", PALETTE["muted"].rich)
+            texts[0].append(place if len(place) <= beside else f"…{place[1 - beside :]}", "muted")
         shown += texts
     return Text("\n").join(shown)
 
@@ -157,8 +156,7 @@ def _placed_text(line: PlacedLine) -> Text:
 
 def _excerpt(block: Excerpt, width: int) -> RenderableType:
     lines = Text("\n").join(
-        Text(text, style=PALETTE["error" if text.lstrip().startswith("~") else "plain"].rich)
-        for text in block.text.split("\n")
+        Text(text, style="error" if text.lstrip().startswith("~") else "plain") for text in block.text.split("\n")
     )
     lines.no_wrap, lines.overflow = True, "ellipsis"
     indent = block.indent if width >= 2 * 30 else 0
@@ -168,14 +166,12 @@ def _excerpt(block: Excerpt, width: int) -> RenderableType:
 def _table(block: TableBlock, width: int) -> RenderableType:
     if width < block.stack_below:
         return Group(*_stacked(block))
-    table = RichTable(
-        box=None, show_header=block.header, header_style=PALETTE["muted"].rich, pad_edge=False, padding=(0, 2, 0, 0)
-    )
+    table = RichTable(box=None, show_header=block.header, header_style="", pad_edge=False, padding=(0, 2, 0, 0))
     has_room = sum(column.width + 2 for column in block.columns) <= width - _LAST
     for column in block.columns:
         justify: JustifyMethod = "right" if column.right else "left"
-        least = column.width if has_room else None
-        table.add_column(column.title, justify=justify, overflow="fold", min_width=least)
+        fixed = column.width if has_room else None
+        table.add_column(Text(column.title, "muted"), justify=justify, overflow="fold", width=fixed or None)
     for row in block.rows:
         table.add_row(*_cells(block, row))
     return table
@@ -188,7 +184,7 @@ def _stacked(block: TableBlock) -> Iterator[RenderableType]:
         yield Text.assemble(cells[0], "  ", cells[1])
         for column, cell in zip(block.columns[2:], cells[2:], strict=True):
             for part in cell.split("\n") if cell.plain else ():
-                yield Padding(Text.assemble((f"{column.title} ", PALETTE["muted"].rich), part), (0, 0, 0, 4))
+                yield Padding(Text.assemble((f"{column.title} ", "muted"), part), (0, 0, 0, 4))
 
 
 def _cells(block: TableBlock, row: tuple[str, ...]) -> list[Text]:
@@ -207,7 +203,7 @@ def _diff(block: Diff, width: int) -> RenderableType:
 
 
 def _tree(block: TreeView, width: int) -> RenderableType:
-    tree = Tree(_text(block.label), guide_style=PALETTE["muted"].rich)
+    tree = Tree(_text(block.label), guide_style="muted")
     _grow(tree, block.children)
     return tree
 
@@ -241,7 +237,7 @@ _RENDERERS: dict[type[Any], Callable[[Any, int], RenderableType]] = {
 def _text(spans: Iterable[Span]) -> Text:
     text = Text(overflow="fold")
     for span in spans:
-        text.append(span.text, PALETTE[span.role].rich)
+        text.append(span.text, span.role)
     return text
 
 

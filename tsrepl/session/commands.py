@@ -96,8 +96,7 @@ def more(workspace: Workspace, argument: str) -> Iterable[Reply]:
 
 
 def _overview(workspace: Workspace) -> HelpReply:
-    module = next((binding.name for binding in workspace.bindings() if binding.kind == "module"), "")
-    start = _start_of(module) if module else _START
+    module = next((binding.name for binding in reversed(workspace.bindings()) if binding.kind == "module"), "")
     return HelpReply(
         "Type TorchScript, and it is compiled, typed and run at once",
         (
@@ -107,11 +106,12 @@ def _overview(workspace: Workspace) -> HelpReply:
         tuple(
             HelpTopic(each.usage, each.summary, each.goal) for goal in _GOALS for each in COMMANDS if each.goal == goal
         ),
-        start,
+        () if module else _EXAMPLES,
+        _start_of(module) if module else (),
     )
 
 
-_START: Final = (
+_EXAMPLES: Final = (
     "x = torch.randn(2, 3)",
     "def f(a, b):",
     "    return torch.tanh(a + b)",
@@ -122,15 +122,17 @@ _START: Final = (
 )
 
 
-def _start_of(module: str) -> tuple[str, ...]:
+def _start_of(module: str) -> tuple[HelpTopic, ...]:
     """Entries for someone who has just loaded a module."""
-    return (
-        f"{module}                    its modules and parameters",
-        f"{module}?                   also what it takes",
-        f"%code {module}",
-        f"%tap {module} * -- {module}(x)",
-        f"%explain {module}(x)",
+    rows = (
+        (module, "its modules and parameters"),
+        (f"{module}?", "also what it takes"),
+        (f"%code {module}", "its program"),
+        (f"%tap {module} * -- {module}(x)", "what comes out of each part during a call"),
+        (f"%explain {module}(x)", "what was made of it to run it, and what that cost"),
+        (f"%debug {module}(x)", "the call step by step, forward and back"),
     )
+    return tuple(HelpTopic(entry, meaning, f"Start here, with {module}") for entry, meaning in rows)
 
 
 _LOOK: Final = "Look into functions, modules and operators"
@@ -242,6 +244,11 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("doc", _LOOK, "%doc name", "signature and documentation of a name; name? and help(name) are short for it",
             "function", "documentation.doc", "The name is that of a function, method, module, variable or operator.",
             ("%doc f", "f?", "help(torch.relu)")),
+    Command("edit", _HERE, "%edit [f]", "edit the last entry, or a definition, in your editor, and run what comes back",
+            "function", "surroundings.edit",
+            "The editor is $VISUAL or $EDITOR. If it ends with an error (as vi does after :cq), the text stands at the "
+            "prompt unchanged. Without an earlier entry it begins empty.",
+            ("%edit", "%edit f")),
     Command("more", _HERE, "%more", "the last error with all it says, as all overloads that do not fit", "",
             "commands.more"),
     Command("history", _HERE, "%history [n]", "the last entries", "number", "surroundings.history", "",

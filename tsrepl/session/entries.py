@@ -40,10 +40,11 @@ def command_of(text: str) -> str:
 
 
 def without_prompts(text: str) -> str:
-    """Text copied from a dialogue, without the prompts of Python, IPython or this shell."""
+    """Text copied from a dialogue with Python, IPython or this shell: what was typed, without prompts and answers."""
     if not _FIRST_PROMPT.match(text):
         return text
-    return "\n".join(_PROMPTS.sub("", line, count=1) if _PROMPTS.match(line) else line for line in text.split("\n"))
+    lines = text.split("\n")
+    return "\n".join(_PROMPTS.sub("", line, count=1) for line in lines if not line or _PROMPTS.match(line))
 
 
 @dataclass(frozen=True, slots=True)

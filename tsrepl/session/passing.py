@@ -12,15 +12,18 @@ from itertools import groupby
 from typing import Final
 
 from engine.executor.plans.explanation import explain
+from engine.executor.plans.first_call import LONG
 from engine.executor.plans.history import PassRun, PlanHistory
+from engine.fuser.backend.tiering import without_kernels
 from engine.ir.clone import copy_graph
 from engine.ir.graph import Graph
 from engine.ir.unit import Function
 from engine.lang.counts import counted, duration
 from engine.lang.errors import did_you_mean
+from engine.passes.inline import callee_of
 from engine.passes.pipeline import ALIASES, OPTIMIZE, PIPELINES
 from engine.passes.pipeline import names as pass_names
-from tsrepl.session.called import called, compiled_at_once
+from tsrepl.session.called import Called, called, compiled_at_once
 from tsrepl.session.failures import UsageError
 from tsrepl.session.graph_counts import altered_nodes
 from tsrepl.session.replies import Later, PassesReply, PassReply, PipelineReply, Reply, TextReply
@@ -39,7 +42,10 @@ def passes(workspace: Workspace, argument: str) -> Iterator[Reply]:
     target = " ".join(words[:count])
     typed = " ".join(words[count:]).replace(",", " ").split()
     chosen = tuple(name for word in typed for name in _pass_names(word))
-    made = [] if chosen else list(_plans(workspace, target))
+    about = None if chosen else called(workspace, target)
+    if about is not None and about.call is not None and _length(about.functions) >= LONG:
+        yield TextReply(f"{target} runs once, for the passes that make its plan")
+    made = [] if about is None else list(_plans(about))
     for title, runs in made:
         yield from _told(title, runs[0].before if runs else None, runs)
     if not made:
@@ -59,11 +65,19 @@ def _run(history: PlanHistory, name: str, graph: Graph) -> PassRun:
     return history.passes[-1]
 
 
-def _plans(workspace: Workspace, text: str) -> Iterator[tuple[str, tuple[PassRun, ...]]]:
-    """The newest plan of each function that the text is about: its title, and the passes that made it."""
-    target = called(workspace, text)
+def _length(functions: Iterable[Function]) -> int:
+    """The number of nodes in the functions and in all that they call."""
+    found = [*functions]
+    for function in found:
+        callees = dict.fromkeys(each for node in function.graph.all_nodes() if (each := callee_of(node)) is not None)
+        found += [each for each in callees if each not in found]
+    return sum(1 for function in found for _ in function.graph.all_nodes())
+
+
+def _plans(target: Called) -> Iterator[tuple[str, tuple[PassRun, ...]]]:
+    """The newest plan of each function that the command is about: its title, and the passes that made it."""
     if target.call is not None:
-        with compiled_at_once():
+        with compiled_at_once(), without_kernels():
             target.call()
     for function in target.functions:
         for plan in explain(function).plans[-1:]:

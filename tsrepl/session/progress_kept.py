@@ -1,12 +1,13 @@
 """Progress of loops and branches: the names that an entry has bound, whether it ends or not.
 
 In: the statement of an entry.  Out: the same with a store behind each assignment inside it, into a dictionary that the
-entry gets as an argument; and after the run the names in that dictionary, with the static types of their values.
+entry gets as an argument; and after the run the names in that dictionary, with the static types of their values.  A
+`while` loop counts its iterations, too, in a list of one number, since nothing else tells how many there were.
 
-    for i in range(9):          for i in range(9):
-        x = f(x)          ->        $kept["i"] = i
-                                    x = f(x)
-                                    $kept["x"] = x
+    for i in range(9):          for i in range(9):          while c:          while c:
+        x = f(x)          ->        $kept["i"] = i              x = f(x)  ->      $rounds[0] += 1
+                                    x = f(x)                                      x = f(x)
+                                    $kept["x"] = x                                $kept["x"] = x
 """
 
 from __future__ import annotations
@@ -16,20 +17,28 @@ from typing import Any, Final
 
 from engine.frontend.syntax.name_uses import names_of
 from engine.frontend.syntax.tree import Tree, variables
-from engine.frontend.syntax.views import Assign, For, If, StringLiteral, Subscript, Var, While, With
+from engine.frontend.syntax.views import Assign, AugAssign, Const, For, If, StringLiteral, Subscript, Var, While, With
 from engine.ir.constants import constant_value, type_of
 from engine.ir.graph import Graph, Node
 from engine.ir.unit import Function
 from engine.lang.source import SourceRange
-from engine.lang.types import ANY, STR, DictType, Type
+from engine.lang.types import ANY, INT, STR, DictType, ListType, Type
 
 KEPT: Final = "$kept"
 """The name of the dictionary, which no program can write."""
 KEPT_TYPE: Final = DictType(STR, ANY)
+ROUNDS: Final = "$rounds"
+"""The name of the list that counts."""
+ROUNDS_TYPE: Final = ListType(INT)
 
 
 def keeping(statement: Tree) -> Tree:
-    """The statement with its stores; the same tree if it is neither a loop nor a branch."""
+    """The statement with its stores and its count; the same tree if it is neither a loop nor a branch."""
+    keeps = _storing(statement)
+    return _counting(While(keeps)) if statement.kind == While.kind else keeps
+
+
+def _storing(statement: Tree) -> Tree:
     return _RULES[statement.kind](statement) if statement.kind in _RULES else statement
 
 
@@ -56,7 +65,7 @@ def _stores(graph: Graph) -> Iterator[Node]:
 
 
 def _body(statements: Iterable[Tree]) -> list[Tree]:
-    return [each for statement in statements for each in (keeping(statement), *_stores_behind(statement))]
+    return [each for statement in statements for each in (_storing(statement), *_stores_behind(statement))]
 
 
 def _stores_behind(statement: Tree) -> list[Tree]:
@@ -81,6 +90,14 @@ def _for(tree: Tree) -> Tree:
 
 def _while(tree: Tree) -> Tree:
     return While.make(tree.range, While(tree).condition, _body(While(tree).body))
+
+
+def _counting(loop: While) -> Tree:
+    """The loop, which counts its iterations as they begin."""
+    range = loop.condition.range
+    count = Subscript.make(range, Var.make(range, ROUNDS), [Const.make(range, "0")])
+    step = AugAssign.make(range, count, "+", Const.make(range, "1"))
+    return While.make(loop.tree.range, loop.condition, [step, *loop.body])
 
 
 def _if(tree: Tree) -> Tree:

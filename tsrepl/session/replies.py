@@ -129,6 +129,13 @@ class CodeReply:
 
 
 @dataclass(frozen=True, slots=True)
+class EditReply:
+    """A text to be edited and run; a door with an editor opens it, others show the text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class TreeReply:
     """A syntax tree as an s-expression."""
 
@@ -510,12 +517,13 @@ class HelpTopic:
 
 @dataclass(frozen=True, slots=True)
 class HelpReply:
-    """Help: paragraphs, then rows, then examples to type."""
+    """Help: paragraphs, what to begin with, rows, then examples to type."""
 
     title: str
     paragraphs: tuple[str, ...] = ()
     topics: tuple[HelpTopic, ...] = ()
     examples: tuple[str, ...] = ()
+    start: tuple[HelpTopic, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -549,6 +557,7 @@ Reply = (
     | PassReply
     | PipelineReply
     | CodeReply
+    | EditReply
     | TreeReply
     | InstructionsReply
     | ListingReply

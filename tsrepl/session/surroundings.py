@@ -9,13 +9,16 @@ import os
 from collections.abc import Iterable
 from typing import Final
 
+from engine.lang.errors import did_you_mean
+from tsrepl.session.entries import COMMAND
 from tsrepl.session.failures import UsageError
 from tsrepl.session.files import words_of
-from tsrepl.session.replies import CodeReply, Reply, TextReply
+from tsrepl.session.replies import CodeReply, EditReply, Reply, TextReply
 from tsrepl.session.workspace import Workspace
 
 RECENT: Final = 20
 """Entries that `%history` shows unless it is told."""
+EDIT: Final = f"{COMMAND}edit"
 
 
 def cd(workspace: Workspace, argument: str) -> Iterable[Reply]:
@@ -36,6 +39,19 @@ def env(workspace: Workspace, argument: str) -> Iterable[Reply]:
         raise UsageError(f"there is no environment variable {name}", hints=(f"write %env {name}=value to set it",))
     chosen = [name.strip()] if name else sorted(os.environ)
     yield TextReply("\n".join(f"{each}={os.environ[each]}" for each in chosen))
+
+
+def edit(workspace: Workspace, argument: str) -> Iterable[Reply]:
+    """`%edit [f]`: a definition as it was typed, or the last entry that is no `%edit`."""
+    if not argument:
+        earlier = (text for text in reversed(workspace.history) if not text.lstrip().startswith(EDIT))
+        yield EditReply(next(earlier, ""))
+        return
+    tree = workspace.definitions.tree(argument)
+    if tree is None:
+        near = did_you_mean(argument, workspace.definitions.trees)
+        raise UsageError(f"no function or class '{argument}' was defined here", hints=near or ("%who lists all names",))
+    yield EditReply(tree.range.text)
 
 
 def history(workspace: Workspace, argument: str) -> Iterable[Reply]:

@@ -33,7 +33,7 @@ from tsrepl.session.module_methods import called, path_of, plain
 from tsrepl.session.modules import module_node, short_name, without_scopes
 from tsrepl.session.names import PromptResolver
 from tsrepl.session.numbered import name_of_number
-from tsrepl.session.progress_kept import KEPT, KEPT_TYPE, keeping, loop_counters, types_kept
+from tsrepl.session.progress_kept import KEPT, KEPT_TYPE, ROUNDS, ROUNDS_TYPE, keeping, loop_counters, types_kept
 from tsrepl.session.replies import Binding, ErrorReply, ModuleReply, Reply, SchemaReply, TextReply, ValueReply
 from tsrepl.session.values import summary, tensor_facts, value_text
 
@@ -72,11 +72,12 @@ class Stopped(Exception):
 
 
 class Compiled(NamedTuple):
-    """An entry as a function, its arguments, and the one of them that takes what it binds on its way."""
+    """An entry as a function, its arguments, and those of them that take what it binds on its way, and count."""
 
     entry: EntryFunction
     arguments: list[Any]
     kept: dict[str, Any]
+    rounds: list[int]
 
 
 @dataclass(slots=True)
@@ -175,13 +176,13 @@ class Workspace:
             yield from self._run_statement(statement) if shown is None else shown
 
     def _run_statement(self, statement: Tree) -> Iterator[Reply]:
-        entry, arguments, kept = self._compile_keeping(statement)
+        entry, arguments, kept, rounds = self._compile_keeping(statement)
         entry.function.inlines = False  # it runs once, while the plans of what it calls serve other entries
         yield from caution_replies(entry.function)
         try:
             results = entry.split(self.run(entry.function, arguments))
         except (Exception, KeyboardInterrupt) as error:
-            raise Stopped(error, self._keep(statement, entry, kept)) from error
+            raise Stopped(error, self._keep(statement, entry, kept, rounds[0])) from error
         for name in entry.deleted:
             self.variables.pop(name, None)
         self._keep(statement, entry, {name: value for name, value in kept.items() if name not in entry.deleted})
@@ -204,16 +205,16 @@ class Workspace:
                 return self._compile([keeps])
         return self._compile([statement])
 
-    def _keep(self, statement: Tree, entry: EntryFunction, kept: Mapping[str, Any]) -> list[Reply]:
+    def _keep(self, statement: Tree, entry: EntryFunction, kept: Mapping[str, Any], rounds: int = 0) -> list[Reply]:
         """Bind what a statement has bound on its way; a reply says where that was, and what is bound."""
         types = {**types_kept(entry.function, kept), **dict(entry.results)}
         for name, value in kept.items():
             self.variables[name] = SessionVariable(value, types[name])
-        if not kept:
-            return []
         counters = [f"{name} = {summary(kept[name])}" for name in loop_counters(statement) if name in kept]
-        where = f"stopped in the iteration where {', '.join(counters)}; " if counters else ""
-        return [TextReply(f"{where}{', '.join(kept)} {'keep what they' if len(kept) > 1 else 'keeps what it'} had")]
+        iteration = f"iteration {rounds:,}" if rounds else f"the iteration where {', '.join(counters)}"
+        where = [f"stopped in {iteration}"] if rounds or counters else []
+        names = [f"{', '.join(kept)} {'keep what they' if len(kept) > 1 else 'keeps what it'} had"] if kept else []
+        return [TextReply("; ".join([*where, *names]))] if where or names else []
 
     def _call_on_module(self, statement: Tree) -> list[Reply] | None:
         """The replies to a call of a method that Python's modules have, `m.eval()`; None for anything else."""
@@ -247,12 +248,12 @@ class Workspace:
 
     def compile_expression(self, text: str) -> tuple[Function, list[Any]]:
         """A function that computes the expression, and its arguments.  Raises CompileError, UsageError."""
-        entry, arguments, _ = self._compile(self._expression(text))
+        entry, arguments, *_ = self._compile(self._expression(text))
         return entry.function, arguments
 
     def evaluate(self, text: str, filename: str = "<expression>") -> tuple[Any, Type]:
         """The value of an expression and its type.  Raises CompileError, ExecutionError, UsageError."""
-        entry, arguments, _ = self._compile(self._expression(text, filename))
+        entry, arguments, *_ = self._compile(self._expression(text, filename))
         return self.run(entry.function, arguments), entry.results[-1][1]
 
     def _expression(self, text: str, filename: str = "<expression>") -> list[Tree]:
@@ -265,12 +266,12 @@ class Workspace:
 
     def _compile(self, statements: Sequence[Tree]) -> Compiled:
         trees, found = plain(statements, self.variables)
-        kept: dict[str, Any] = {}
-        known = {KEPT: (kept, KEPT_TYPE), **found}
+        kept, rounds = dict[str, Any](), [0]
+        known = {KEPT: (kept, KEPT_TYPE), ROUNDS: (rounds, ROUNDS_TYPE), **found}
         known |= {name: (variable.value, variable.type) for name, variable in self.variables.items()}
         types = {name: type for name, (_, type) in known.items()}
         entry = compile_entry(trees, types, lambda annotations: self.resolver(annotations, types), LAST)
-        return Compiled(entry, [known[name][0] for name in entry.parameters], kept)
+        return Compiled(entry, [known[name][0] for name in entry.parameters], kept, rounds)
 
     def resolver(self, annotations: Mapping[str, Type], variables: Iterable[str]) -> PromptResolver:
         """The resolver of names at the prompt where these variables are seen."""

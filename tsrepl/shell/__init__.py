@@ -1,5 +1,5 @@
-"""The interactive shell: `run_shell()`."""
+"""The interactive shell: `new_shell()`."""
 
-from tsrepl.shell.app import Shell, run_shell
+from tsrepl.shell.app import Shell, new_shell
 
-__all__ = ["Shell", "run_shell"]
+__all__ = ["Shell", "new_shell"]

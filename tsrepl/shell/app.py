@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import platformdirs
 from prompt_toolkit import PromptSession
+from prompt_toolkit.application import get_app
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
@@ -27,11 +28,12 @@ from prompt_toolkit.styles import Style
 from rich.console import Console
 
 from engine.lang.interpreter_settings import collecting_rarely
+from tsrepl.render.blocks import Line, Span
 from tsrepl.render.lexers import EntryLexer
-from tsrepl.render.palette import PALETTE, prompt_style
-from tsrepl.render.terminal import is_plain, new_console
+from tsrepl.render.palette import MENUS, chosen_theme, prompt_styles
+from tsrepl.render.terminal import new_console, print_blocks
 from tsrepl.session.entries import SYSTEM
-from tsrepl.session.replies import Candidate, Reply
+from tsrepl.session.replies import Candidate, EditReply, Reply
 from tsrepl.session.version import __version__
 from tsrepl.shell.keys import key_bindings
 from tsrepl.shell.pager import Pager
@@ -71,8 +73,10 @@ class Shell:
         history: History | None = None,
         settings: Settings | None = None,
     ) -> None:
-        self.console = console or new_console()
         self._settings = settings or Settings(pager=False)
+        theme = chosen_theme(self._settings.theme)
+        self.console = console or new_console(theme)
+        self._to_edit: str | None = None
         self._begun: Future[Session] | None = _ready(session) if session else None
         self._prompt: PromptSession[str] = PromptSession(
             PROMPT,
@@ -86,7 +90,7 @@ class Shell:
             history=history or saved_history(),
             key_bindings=key_bindings(),
             bottom_toolbar=self._toolbar,
-            style=None if is_plain() else Style.from_dict(_STYLE),
+            style=shell_style(theme),
             include_default_pygments_style=False,
             editing_mode=self._settings.editing_mode,
             enable_open_in_editor=True,
@@ -118,9 +122,9 @@ class Shell:
     def run(self, first: str = "") -> int:
         """Run the first entry, then talk until the reader leaves; the exit status."""
         for text in banner():
-            self.console.print(text, style=PALETTE["muted"].rich, markup=False)
+            self._say(text, "muted")
         if self._settings.warning:
-            self.console.print(self._settings.warning, style=PALETTE["warning"].rich, markup=False)
+            self._say(self._settings.warning, "warning")
         if first:
             self.run_entry(first)
         while (entry := self._read()) is not None:
@@ -139,10 +143,21 @@ class Shell:
 
         try:
             with progress_bars(self.console):
-                self._show(session.run_text(text))
+                self._show(self._without_edits(session.run_text(text)))
         except KeyboardInterrupt:
             # Only showing can be interrupted here: the session itself answers an interrupt with a reply.
-            self.console.print("(output stopped)", style=PALETTE["muted"].rich)
+            self._say("(output stopped)", "muted")
+
+    def _without_edits(self, replies: Iterable[Reply]) -> Iterator[Reply]:
+        """The replies but for texts to be edited: the next prompt opens the editor on those."""
+        for reply in replies:
+            if isinstance(reply, EditReply):
+                self._to_edit = reply.text
+            else:
+                yield reply
+
+    def _say(self, text: str, role: str) -> None:
+        print_blocks([Line((Span(text, role),))], self.console)
 
     def _show(self, replies: Iterable[Reply]) -> None:
         """Show the replies as they come, in the pager that the reader wants."""
@@ -158,11 +173,16 @@ class Shell:
     def _read(self) -> str | None:
         """The next entry, "" when it was given up, None at the end."""
         try:
-            text = self._prompt.prompt(self._question())
+            if self._to_edit is None:
+                text = self._prompt.prompt(self._question())
+            else:
+                text = self._prompt.prompt(self._question(), default=self._to_edit, pre_run=_open_editor)
         except KeyboardInterrupt:
             return ""
         except EOFError:
             return None
+        finally:
+            self._to_edit = None
         return None if text.strip() in LEAVE else text.rstrip()
 
     def _question(self) -> str:
@@ -181,9 +201,31 @@ class Shell:
         return toolbar_text(self.session.bindings() if ready else (), width)
 
 
-def run_shell(first: str = "") -> int:
-    """The shell on the real terminal, which runs the first entry; the exit status."""
-    return Shell(settings=read_settings()).run(first)
+def new_shell() -> Shell:
+    """The shell on the real terminal."""
+    return Shell(settings=read_settings())
+
+
+def shell_style(theme: str) -> Style:
+    """The looks of the prompt, its toolbar and menu, and the pager."""
+    roles, (text, background) = prompt_styles(theme), MENUS[theme]
+    menu = f"fg:{text} bg:{background}"
+    return Style.from_dict(
+        {
+            **roles,
+            "prompt": roles["command"],
+            "prompt-continuation": roles["muted"],
+            "bottom-toolbar": f"noreverse {roles['muted']}",
+            "signature": "noreverse",
+            "argument": f"{roles['title']} underline",
+            "auto-suggestion": roles["muted"],
+            "completion-menu": menu,
+            "completion-menu.completion": menu,
+            "completion-menu.completion.current": f"{menu} reverse",
+            "completion-menu.meta.completion": menu,
+            "completion-menu.meta.completion.current": f"{menu} reverse",
+        }
+    )
 
 
 def run_in_system(command: str) -> None:
@@ -211,6 +253,11 @@ def saved_history() -> History:
     return FileHistory(str(path))
 
 
+def _open_editor() -> None:
+    """Open the editor on what stands at the prompt; what comes back is run."""
+    get_app().current_buffer.open_in_editor(validate_and_handle=True)
+
+
 def _continuation(width: int, line_number: int, is_soft_wrap: int) -> str:
     return "" if is_soft_wrap else CONTINUATION
 
@@ -234,14 +281,3 @@ def _new_session() -> Session:
         from tsrepl.session.session import Session  # the engine behind it takes longer to load than a prompt may
 
     return Session()
-
-
-_STYLE: dict[str, str] = {
-    **prompt_style(),
-    "prompt": PALETTE["command"].prompt,
-    "prompt-continuation": PALETTE["muted"].prompt,
-    "bottom-toolbar": "noreverse " + PALETTE["muted"].prompt,
-    "signature": "noreverse",
-    "argument": "bold underline",
-    "auto-suggestion": PALETTE["muted"].prompt,
-}

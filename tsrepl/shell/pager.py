@@ -29,7 +29,6 @@ from prompt_toolkit.styles import BaseStyle
 
 from tsrepl.render.blocks import Span
 from tsrepl.render.outline import Item, wrapped
-from tsrepl.render.palette import PALETTE
 
 HELP: Final = "q leave  / n N search  Enter fold  E C all  ← → views  [ ] next"
 _WHEEL: Final = 3
@@ -137,7 +136,7 @@ class Pager:
         here = " reverse" if number == self.cursor else ""
         for at, spans in enumerate(self._wrapped(number, width - digits - 1)):
             label = str(number + 1) if at == 0 else ""
-            gutter = (f"{PALETTE['muted'].prompt}{here}", f"{label:>{digits}}")
+            gutter = (f"class:muted{here}", f"{label:>{digits}}")
             yield [gutter, ("", " "), *self._marked(spans)]
 
     def _marked(self, spans: Sequence[Span]) -> Iterator[tuple[str, str]]:
@@ -146,7 +145,7 @@ class Pager:
         places = [found.span() for found in self._search.finditer(text)] if self.pattern else []
         start = 0
         for piece, role in spans:
-            style = PALETTE[role].prompt
+            style = f"class:{role}"
             cuts = {start, start + len(piece)} | {at for place in places for at in place}
             inside = sorted(at for at in cuts if start <= at <= start + len(piece))
             for a, b in pairwise(inside):

@@ -4,33 +4,40 @@ In: `config.toml` in the folder that the system has for settings.  Out: `Setting
 
     editing_mode = "vi"      # or "emacs", which it is without this line
     pager = false            # true without this line: long output opens the shell's pager
+    theme = "light"          # or "dark", or "auto", which it is without this line: what COLORFGBG says
     pager = "$PAGER"         # or any other command, as "less -R": long output goes to that program
 """
 
 from __future__ import annotations
 
+import os
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import platformdirs
 from prompt_toolkit.enums import EditingMode
 
 from engine.lang.records import dataclass
+from tsrepl.render.palette import AUTO, CHOICES, VARIABLE
 
 EDITING_MODES: Final = {"emacs": EditingMode.EMACS, "vi": EditingMode.VI}
 _MODE: Final = "editing_mode"
 _PAGER: Final = "pager"
+_THEME: Final = "theme"
+_NAMES: Final = (_MODE, _PAGER, _THEME)
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The way in which keys are read, and whether long output is paged; `warning` names a mistake in the file, "" for
-    none."""
+    """The way in which keys are read, whether long output is paged, and the colours; `warning` names a mistake in the
+    file, "" for none."""
 
     editing_mode: EditingMode = EditingMode.EMACS
     warning: str = ""
     pager: bool | str = True
+    theme: str = AUTO
 
 
 def settings_path() -> Path:
@@ -44,15 +51,29 @@ def read_settings() -> Settings:
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        return Settings()
+        values = {}
     except (OSError, ValueError) as error:
         return Settings(warning=f"{path}: {error}")
-    unknown = next((name for name in values if name not in (_MODE, _PAGER)), None)
-    if unknown is not None:
-        return Settings(warning=f"{path}: there is no setting '{unknown}', only {_MODE} and {_PAGER}")
+    wrong = _mistake(values)
+    if wrong:
+        return Settings(warning=f"{path}: {wrong}")
     mode, pager = values.get(_MODE, "emacs"), values.get(_PAGER, True)
+    return Settings(EDITING_MODES[mode], _mistaken_variable(), pager, values.get(_THEME, AUTO))
+
+
+def _mistake(values: Mapping[str, Any]) -> str:
+    """The first thing that is wrong with the values; "" for nothing."""
+    unknown = next((name for name in values if name not in _NAMES), None)
+    if unknown is not None:
+        return f"there is no setting '{unknown}', only {', '.join(_NAMES)}"
+    mode, pager, theme = values.get(_MODE, "emacs"), values.get(_PAGER, True), values.get(_THEME, AUTO)
     if mode not in EDITING_MODES:
-        return Settings(warning=f"{path}: {_MODE} is {' or '.join(EDITING_MODES)}, not {mode!r}")
+        return f"{_MODE} is {' or '.join(EDITING_MODES)}, not {mode!r}"
     if not isinstance(pager, (bool, str)):
-        return Settings(warning=f"{path}: {_PAGER} is true, false or a command, not {pager!r}")
-    return Settings(EDITING_MODES[mode], pager=pager)
+        return f"{_PAGER} is true, false or a command, not {pager!r}"
+    return "" if theme in CHOICES else f"{_THEME} is {', '.join(CHOICES[:-1])} or {CHOICES[-1]}, not {theme!r}"
+
+
+def _mistaken_variable() -> str:
+    named = os.environ.get(VARIABLE, AUTO)
+    return "" if named in CHOICES else f"{VARIABLE} is {', '.join(CHOICES[:-1])} or {CHOICES[-1]}, not {named!r}"

@@ -8,9 +8,9 @@ int).  The graph changes only once a schema is found to fit.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from engine.frontend.diagnostics.hints import conversion_hints, is_unannotated, narrowing_hints, source_text
 from engine.frontend.matching.convert import Operand, convert, converted_type, is_convertible_to_list, unwrap_optional
@@ -262,6 +262,12 @@ def _place(failure: _Attempt) -> SourceRange | None:
     return whole if whole is None or place is None else place.if_beside(whole)
 
 
+_MEANT: Final[Mapping[str, Sequence[str]]] = {
+    "requires_grad": ["no function takes requires_grad here: write .requires_grad_() behind the call"]
+}
+"""Hints for keywords that Python's functions take, and TorchScript's do not."""
+
+
 def _hints(failures: Sequence[_Attempt], call: Call) -> list[str]:
     """Hints: keywords that were probably meant, conversions that would make arguments fit, the nearest variant."""
     given = _given(call)
@@ -270,7 +276,8 @@ def _hints(failures: Sequence[_Attempt], call: Call) -> list[str]:
     if unknown:
         named = ", ".join(name for name in known if name not in ("self", "input"))
         takes = f"it takes {named}" if named else "it takes no keyword arguments"
-        return [hint for name in unknown for hint in did_you_mean(name, known)] or [takes]
+        meant = [hint for name in unknown for hint in _MEANT.get(name) or did_you_mean(name, known)]
+        return meant or [takes]
     doubtful = [
         hint for each in given for hint in narrowing_hints(each.value.type, source_text(each.range, "the argument"))
     ]

@@ -48,6 +48,7 @@ class _State:
     compiling: Any = field(default_factory=threading.RLock)
     worker: threading.Thread | None = None
     forks: int = 0
+    asks_for_kernels: bool = True
     is_cut_off: bool = False
     """True in a child whose parent was compiling."""
 
@@ -85,6 +86,21 @@ def set_mode(mode: str) -> None:
 def when_mode_changes(follow: Task) -> None:
     """Call this whenever the mode has changed."""
     _STATE.followers.append(follow)
+
+
+def asks_for_kernels() -> bool:
+    """False while groups run without kernels, and none are made for what they are called with."""
+    return _STATE.asks_for_kernels
+
+
+@contextmanager
+def without_kernels() -> Iterator[None]:
+    """While the block runs, plans form groups, and nobody asks for kernels: those take seconds where plans are long."""
+    _STATE.asks_for_kernels, before = False, _STATE.asks_for_kernels
+    try:
+        yield
+    finally:
+        _STATE.asks_for_kernels = before
 
 
 WORTH: Final = 20_000_000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from engine.frontend.compilation.compile import compile_source
 from engine.frontend.matching.schema_match import Actual, Call, match_schema, match_schemas
 from engine.ir.constants import insert_constant
 from engine.ir.graph import Graph
@@ -94,6 +95,12 @@ def test_every_overload_says_why_it_does_not_fit() -> None:
     assert "aten::f.int(int a) -> int:\n  Expected a value of type 'int'" in text
     assert "aten::f.str(str a) -> str:\n  Expected a value of type 'str'" in text
     assert "is not None" in error.value.hints[0]
+
+
+def test_a_keyword_that_python_knows_has_another_way_here() -> None:
+    with pytest.raises(CompileError) as error:
+        compile_source("def f():\n    return torch.ones(3, requires_grad=True)")
+    assert error.value.hints == ("no function takes requires_grad here: write .requires_grad_() behind the call",)
 
 
 def test_self_goes_to_the_parameter_of_that_name() -> None:

@@ -3,6 +3,7 @@
 import io
 import pickle
 import zipfile
+from pathlib import Path
 
 import pytest
 
@@ -110,6 +111,13 @@ def test_repacking_spells_out_what_old_operators_did(tmp_path):
     assert (done.before, done.after) == ("2", "4")
     assert 'rounding_mode="trunc"' in engine.jit.load(tmp_path / "new.pt").code
     assert engine.jit.load(tmp_path / "new.pt")(engine.tensor([7])).tolist() == [1]
+
+
+@pytest.mark.parametrize("name", ["mlp.pt", "lstm_cell.pt"])
+def test_repacking_makes_no_file_longer(tmp_path, name):
+    old = Path(__file__).parents[4] / "examples" / name
+    repack(old, tmp_path / name, run_function)
+    assert (tmp_path / name).stat().st_size <= old.stat().st_size
 
 
 def test_repacking_keeps_extra_files(tmp_path):

@@ -27,6 +27,7 @@ from tsrepl.session.replies import (
     DataReply,
     DebugReply,
     DefinitionReply,
+    EditReply,
     ErrorReply,
     FileReply,
     GpuKernelRow,
@@ -92,6 +93,8 @@ REPLIES: dict[str, Reply] = {
     "pass": PassReply(
         ("cse",), True, 0.00025, (("aten::add", -1),), 1, Later(lambda: GRAPH, 3), Later(lambda: SMALLER, 2)
     ),
+    "edit": EditReply("def f(x):\n    return x"),
+    "edit nothing": EditReply(""),
     "code": CodeReply("f", "def f(x: Tensor) -> Tensor:\n  return CONSTANTS.c0\n", (("c0", "float32 (2,)"),)),
     "tree": TreeReply("f", "(def (ident f)\n  (return (variable (ident x))))"),
     "instructions": InstructionsReply("f", "0 = Load\n1 = t move(0)\n = JumpZ move(1) -> @4\n@4:\n = Store 1"),
@@ -269,6 +272,7 @@ REPLIES: dict[str, Reply] = {
         "Commands", ("Type TorchScript.",), (HelpTopic("%graph f", "the graph that f was compiled to, unchanged"),),
         ("%graph f", "x = 1"),
     ),
+    "help with a start": HelpReply("Commands", start=(HelpTopic("m", "its modules", "Start here"),)),
     "file": FileReply(
         "my model.pt",
         "a pickled module: torch.save of a whole model, which holds weights and names of Python classes but no code",

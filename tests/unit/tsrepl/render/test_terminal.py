@@ -7,8 +7,18 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from tsrepl.render.palette import rich_theme
 from tsrepl.render.terminal import new_console, print_reply, to_rich, to_text
-from tsrepl.session.replies import ErrorReply, GraphReply, ModuleNode, ModuleReply, Reply, ValueReply
+from tsrepl.session.replies import (
+    ErrorReply,
+    GraphReply,
+    HelpReply,
+    HelpTopic,
+    ModuleNode,
+    ModuleReply,
+    Reply,
+    ValueReply,
+)
 
 CASES = Path(__file__).parents[3] / "cases" / "render"
 
@@ -40,7 +50,9 @@ def test_unlimited_width_breaks_no_line(replies: dict[str, Reply]) -> None:
 
 def test_colours_change_no_character(name: str, reply: Reply) -> None:
     stream = io.StringIO()
-    Console(file=stream, width=80, force_terminal=True, color_system="truecolor").print(to_rich(reply, 80), end="")
+    Console(file=stream, width=80, force_terminal=True, color_system="truecolor", theme=rich_theme("dark")).print(
+        to_rich(reply, 80), end=""
+    )
     plain = re.sub(r"\x1b\[[\d;]*m", "", stream.getvalue())
     assert [line.rstrip() for line in plain.splitlines()] == to_text(reply, 80).splitlines()
 
@@ -79,6 +91,13 @@ def test_without_colour_nothing_is_bold_either(monkeypatch: pytest.MonkeyPatch) 
     console.file = io.StringIO()
     print_reply(ErrorReply("Compile error", "no", hints=("hint",)), console)
     assert console.file.getvalue() == "Compile error: no\nhint: hint\n"
+
+
+@pytest.mark.parametrize("width", [60, 62, 70])
+def test_a_wide_first_column_cuts_nothing_off_the_second(width: int) -> None:
+    summary = "what each of the passes changes in the graph that f was compiled to"
+    topics = (HelpTopic("%graph [--no-lines] [--full] f and so on", summary), HelpTopic("%f", summary))
+    assert to_text(HelpReply("Commands", (), topics), width).split().count("compiled") == 2
 
 
 def test_words_stay_whole_at_sixty_columns(name: str, reply: Reply) -> None:

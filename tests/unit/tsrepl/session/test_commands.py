@@ -16,6 +16,7 @@ from tsrepl.session import Session
 from tsrepl.session.commands import COMMANDS
 from tsrepl.session.replies import (
     CodeReply,
+    EditReply,
     ErrorReply,
     GpuKernelsReply,
     GraphReply,
@@ -122,6 +123,26 @@ def test_passes_of_what_has_run_are_those_that_made_its_plan(session: Session) -
     (refined,) = [each for each in replies if isinstance(each, PassReply) and each.names == ("refine_inputs",)]
     assert "Float(*" in refined.after.text and "Float(*" not in refined.before.text
     assert _names(_passes(session, "%passes f(x, x)"))[: len(plan.passes)] == _names(replies)
+
+
+def test_passes_form_groups_and_make_no_kernels() -> None:
+    session = Session()
+    session.execute("def g(x):\n    return torch.tanh(x * 2) + x\nx = torch.ones(3)")
+    assert "create_fusion_groups" in _names(_passes(session, "%passes g(x)"))
+    (group,) = explain(session.function("g")).plans[-1].groups
+    assert group.kernels == ()
+    session.execute("%kernels g(x)")
+    (group,) = explain(session.function("g")).plans[-1].groups
+    assert len(group.kernels) == 1
+
+
+def test_passes_of_something_long_say_at_once_what_is_going_on() -> None:
+    session = Session()
+    session.execute("def g(x):\n" + "    x = x + 1\n" * 200 + "    return x\nx = torch.ones(3)")
+    replies = session.run_text("%passes g(x)")
+    assert next(replies) == TextReply("g(x) runs once, for the passes that make its plan")
+    assert explain(session.function("g")).plans == ()
+    assert isinstance(next(replies), PassesReply)
 
 
 def _passes(session: Session, text: str) -> list[Reply]:
@@ -489,6 +510,17 @@ def test_help_about_values_and_operators(session: Session) -> None:
     assert isinstance(session.execute("help()")[0], HelpReply)
 
 
+def test_edit() -> None:
+    session = Session()
+    assert session.execute("%edit") == [EditReply("")]
+    session.execute("def f(x):\n    return x\nclass A:\n    n: int")
+    session.execute("1 + 1")
+    assert session.execute("%edit") == [EditReply("1 + 1")]
+    assert session.execute("%edit f") == [EditReply("def f(x):\n    return x")]
+    (reply,) = session.execute("%edit fx")
+    assert isinstance(reply, ErrorReply) and reply.hints == ("did you mean 'f'?",)
+
+
 def test_history(session: Session) -> None:
     session.execute("1")
     session.execute("def f(x):\n    return x")
@@ -517,4 +549,4 @@ def test_help_begins_with_the_module_that_is_loaded(session: Session) -> None:
     archive = Path(__file__).parents[4] / "examples" / "mlp.pt"
     session.execute(f"%load {archive} as net")
     reply = session.execute("%help")[0]
-    assert isinstance(reply, HelpReply) and "%explain net(x)" in reply.examples
+    assert isinstance(reply, HelpReply) and "%explain net(x)" in [each.usage for each in reply.start]

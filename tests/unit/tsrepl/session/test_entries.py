@@ -83,6 +83,8 @@ def test_next_indent(text: str, indent: str) -> None:
         (">>> def f(x):\n...     return x\n...\n", "def f(x):\n    return x\n\n"),
         ("In [12]: def f(x):\n    ...:     return x\n", "def f(x):\n    return x\n"),
         ("ts> x\n", "x\n"),
+        (">>> x + 1\ntensor([2.,\n        3.])\n>>> x", "x + 1\nx"),
+        ("In [1]: x\nOut[1]: 5\n\nIn [2]: y", "x\n\ny"),
         ("def f(x):\n    return x\n", "def f(x):\n    return x\n"),
         ("y = x[0]\n...", "y = x[0]\n..."),
     ],

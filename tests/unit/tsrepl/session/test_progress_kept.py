@@ -58,6 +58,24 @@ def test_an_interrupt_keeps_it_too(session: Session, body: str) -> None:
     assert said.startswith(f"stopped in the iteration where i = {at}; i, n")
 
 
+def test_a_while_loop_tells_how_often_it_ran(session: Session) -> None:
+    said = note(session.execute("while True:\n    n += 1\n    while n < 3:\n        n += 1\n    one = 1 // (6 - n)"))
+    assert said == "stopped in iteration 4; n, one keep what they had"
+
+
+def test_an_interrupt_tells_the_line_and_the_iteration(session: Session) -> None:
+    session.execute("def again(n: int):\n    while n >= 0:\n        n = n * 3 % 1000003\n    return n")
+    timer = threading.Timer(0.3, _thread.interrupt_main)
+    timer.start()
+    failed, said = session.run_text("while True:\n    print(n)\n    again(1)")
+    timer.join()
+    assert isinstance(failed, ErrorReply) and isinstance(said, TextReply)
+    outer, inner = failed.places
+    assert outer.location == "entry 3, line 3"
+    assert inner.location in ("entry 2, line 2, in again", "entry 2, line 3, in again")
+    assert said.text == "stopped in iteration 1"
+
+
 def test_statements_on_one_line_are_kept_one_by_one(session: Session) -> None:
     (failed,) = session.execute("a = 1; b = 1 // n; c = 2")
     assert isinstance(failed, ErrorReply)

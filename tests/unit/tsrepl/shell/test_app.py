@@ -3,6 +3,7 @@
 import io
 import re
 import stat
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 from rich.console import Console
 
+from tsrepl.render.palette import rich_theme
 from tsrepl.session import Session
 from tsrepl.shell import Shell
 from tsrepl.shell.app import banner, saved_history
@@ -29,7 +31,10 @@ def talk() -> Talk:
 
     def talk(*keys: str, colour: bool = False, width: int = 80) -> str:
         stream = io.StringIO()
-        console = Console(file=stream, width=width, force_terminal=colour, color_system="standard" if colour else None)
+        console = Console(
+            file=stream, width=width, force_terminal=colour, color_system="standard" if colour else None,
+            theme=rich_theme("terminal"),
+        )  # fmt: skip
         with create_pipe_input() as pipe:
             shell = Shell(Session(), input=pipe, output=DummyOutput(), console=console, history=InMemoryHistory())
             pipe.send_text("".join(keys) + CTRL_D)
@@ -108,6 +113,37 @@ def test_a_line_for_the_system(talk: Talk, capfd: pytest.CaptureFixture[str]) ->
 
 def test_pasted_text_loses_its_prompts(talk: Talk) -> None:
     assert talk("\x1b[200~>>> 6 * 7\x1b[201~" + ENTER) == "42\n"
+
+
+class Announcing(io.StringIO):
+    """A stream that calls `act` when an end of what is written is the text waited for."""
+
+    def __init__(self, awaited: str, act: Callable[[], None]) -> None:
+        super().__init__()
+        self._awaited, self._act = awaited, act
+
+    def write(self, text: str) -> int:
+        written = super().write(text)
+        if self.getvalue().endswith(self._awaited):
+            self._act()
+        return written
+
+
+def test_what_the_editor_made_of_an_entry_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    editor = tmp_path / "ed.py"
+    editor.write_text(
+        "import pathlib, sys\nfile = pathlib.Path(sys.argv[1])\nfile.write_text(file.read_text().replace('6', '8'))"
+    )
+    monkeypatch.setenv("VISUAL", f"{sys.executable} {editor}")
+    with create_pipe_input() as pipe:
+        # Keys that come while the editor is open are typed into it, so leaving waits for the answer.
+        stream = Announcing("56\n", lambda: pipe.send_text(CTRL_D))
+        shell = Shell(
+            Session(), input=pipe, output=DummyOutput(), console=Console(file=stream), history=InMemoryHistory()
+        )
+        pipe.send_text("6 * 7" + ENTER + "%edit" + ENTER)
+        shell.run()
+    assert stream.getvalue().endswith("42\n56\n")
 
 
 def test_the_first_entry_runs_before_the_reader_types() -> None:

@@ -30,6 +30,7 @@ def test_vi(path: Path) -> None:
     [
         ("editing_mode = ", "Invalid value"),
         ('editing_mode = "ed"', "emacs or vi, not 'ed'"),
+        ('theme = "blue"', "dark, light or auto, not 'blue'"),
         ("colour = 1", "no setting 'colour'"),
     ],
 )
@@ -37,3 +38,13 @@ def test_what_is_wrong_is_told(path: Path, text: str, told: str) -> None:
     path.write_text(text)
     assert told in read_settings().warning
     assert read_settings().editing_mode is EditingMode.EMACS
+
+
+def test_themes(path: Path) -> None:
+    path.write_text('theme = "light"')
+    assert read_settings().theme == "light"
+
+
+def test_a_wrong_variable_is_told(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TSREPL_THEME", "blue")
+    assert read_settings().warning == "TSREPL_THEME is dark, light or auto, not 'blue'"
