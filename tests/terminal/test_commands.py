@@ -66,6 +66,7 @@ ROWS: Final[Mapping[str, Sequence[str]]] = {
     "env": ("%env HOME",),
     "who": ("%who",),
     "help": ("%help", "%help trace"),
+    "edit": ("%edit",),
     "reset": ("%reset",),
 }
 """For each command, the lines that are typed; those about `{part}` only where there are modules inside."""

@@ -39,6 +39,14 @@ def test_colours_are_the_terminals_own(terminal: Open, same_screen: Same) -> Non
     same_screen("colours", shell.coloured())
 
 
+@pytest.mark.parametrize("theme", ["dark", "light"])
+def test_each_theme_has_colours_of_its_own(terminal: Open, same_screen: Same, theme: str) -> None:
+    shell = terminal(100, settings=f'theme = "{theme}"', COLORTERM="truecolor")
+    shell.wait_for_prompt()
+    shell.enter(*STORY)
+    same_screen(f"colours-{theme}", shell.coloured())
+
+
 def test_without_colours_there_are_none(terminal: Open) -> None:
     with_colours, without = terminal(100), terminal(100, NO_COLOR="1")
     for shell in (with_colours, without):
