@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo docs test test-all gpu bench-gpu bench lint check format clean
+.PHONY: notebooks help demo docs test test-all gpu bench-gpu bench lint check format clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -47,6 +47,9 @@ check: lint test ## everything that has to pass
 
 docs: $(STAMP) ## make the pictures of the docs anew, from real runs in a browser (needs chromium)
 	TSREPL_PICTURES=1 $(BIN)/python -m pytest tests/browser
+
+notebooks: $(STAMP) ## run the example notebooks and write down what they answer
+	$(BIN)/python tools/run_notebooks.py
 
 format: $(STAMP) ## rewrite the sources in the house's format
 	$(BIN)/ruff check --fix .
