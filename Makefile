@@ -46,6 +46,7 @@ lint: $(STAMP) ## ruff, mypy --strict, the import contracts and the wording of d
 check: lint test ## everything that has to pass
 
 docs: $(STAMP) ## make the pictures of the docs anew, from real runs in a browser (needs chromium)
+	$(BIN)/python tools/draw_terminal.py
 	TSREPL_PICTURES=1 $(BIN)/python -m pytest tests/browser
 
 notebooks: $(STAMP) ## run the example notebooks and write down what they answer

@@ -2,8 +2,8 @@
 
     python tools/run_notebooks.py [examples/tour.ipynb ...]
 
-In: notebooks, all of `examples/` unless some are named.  Out: the same files with new outputs, without times of execution
-and the state of widgets, whose static pictures stand in the outputs.
+In: notebooks, all of `examples/` unless some are named.  Out: the same files with new outputs, without times of
+execution and the state of widgets, whose static pictures stand in the outputs.
 """
 
 from __future__ import annotations
