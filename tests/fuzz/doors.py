@@ -62,7 +62,7 @@ def _as_entry(text: str) -> None:
             definitions.define([tree])
         else:
             compile_entry(
-                [tree], {}, lambda types: PromptResolver(definitions.unit, definitions.broken, types, ()), "_"
+                [tree], {}, lambda types: PromptResolver(definitions.unit, definitions.broken, {}, types, ()), "_"
             )
     _check_graphs(definitions.unit)
 
