@@ -20,7 +20,8 @@ from typing import Any
 import pytest
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-TIMEOUT = 30_000
+TIMEOUT = 90_000
+"""Milliseconds that a machine with other work may take."""
 SIZE = {"width": 1180, "height": 1300}
 
 
@@ -61,7 +62,7 @@ class Notebook:
         self.page.wait_for_timeout(700)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
     pytest.importorskip("jupyterlab", reason="JupyterLab is not installed: bring the extra 'test'")
     folder = tmp_path_factory.mktemp("lab")
@@ -100,7 +101,7 @@ def _wait(address: str, process: subprocess.Popen[bytes], log: Path) -> None:
     raise AssertionError(f"JupyterLab does not answer:\n{log.read_text()[-2000:]}")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def notebook(server: tuple[str, Path]) -> Iterator[Notebook]:
     api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: bring the extra 'test'")
     if CHROMIUM is None:
@@ -108,10 +109,11 @@ def notebook(server: tuple[str, Path]) -> Iterator[Notebook]:
     address, folder = server
     notebook = '{"cells": [], "metadata": {"kernelspec": {"name": "python3", "display_name": "Python 3"}}, '
     (folder / "views.ipynb").write_text(notebook + '"nbformat": 4, "nbformat_minor": 5}')
+    # While playwright runs, its event loop runs in this thread, where no other could: so for this module only.
     with api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = browser.new_page(viewport=SIZE)
-        page.set_default_timeout(15_000)
+        page.set_default_timeout(60_000)
         page.errors = []
         page.on("pageerror", lambda error: page.errors.append(str(error)))
         page.goto(f"{address}/lab/tree/views.ipynb?reset")

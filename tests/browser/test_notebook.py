@@ -79,7 +79,9 @@ def drawn(view: Any) -> int:
 
 def test_the_extension_and_a_cell(notebook: Any) -> None:
     notebook.run("%load_ext tsrepl")
-    assert "defined function g" in notebook.run(PROGRAM).inner_text()
+    output = notebook.run(PROGRAM)
+    output.get_by_text("defined").first.wait_for()
+    assert "defined function g" in output.inner_text()
     notebook.run(MODULE)
 
 

@@ -131,9 +131,10 @@ def trace(workspace: Workspace, argument: str) -> Iterable[Reply]:
         function.inlines = not any(node.kind in CALLEES for node in function.graph.all_nodes())
         with compiled_at_once():
             workspace.run(function, arguments)
-            yield trace_reply(expression, function, arguments, chosen)
-        return
-    yield trace_reply(expression, function, arguments, chosen)
+            reply = trace_reply(expression, function, arguments, chosen)
+    else:
+        reply = trace_reply(expression, function, arguments, chosen)
+    yield reply
 
 
 def trace_reply(title: str, function: Function, arguments: Sequence[Any], chosen: TraceFilter | None = None) -> Reply:
