@@ -20,10 +20,12 @@ demo: $(STAMP) ## open a model, run it, see what passes change, and stop in the 
 	@$(BIN)/python examples/demo.py
 
 test: $(STAMP) ## run the tests but the slow ones (installs first)
-	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not slow"
+	$(BIN)/python -m pytest -n auto -m "not slow" --ignore=tests/browser
+	$(BIN)/python -m pytest tests/browser
 
 test-all: $(STAMP) ## run all tests, the slow ones too
-	$(BIN)/python -m pytest -n auto --dist loadgroup
+	$(BIN)/python -m pytest -n auto --ignore=tests/browser
+	$(BIN)/python -m pytest tests/browser
 
 bench-gpu: $(STAMP) ## measure kernels and tensors on an NVIDIA GPU
 	$(BIN)/python benchmarks/gpu.py

@@ -10,8 +10,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
 PROGRAM = """%%torchscript
@@ -54,8 +52,6 @@ x, image = torch.randn(8, 64), torch.randn(1, 3, 16, 16)"""
 LONG = """import random
 lines = "".join(f"    a{i} = torch.relu(x + a{max(0, i - 1)}) * a{max(0, i - 7)}\\n" for i in range(1, 1000))
 get_ipython().run_cell_magic("torchscript", "", f"def long(x):\\n    a0 = x\\n{lines}    return a999\\n")"""
-
-pytestmark = pytest.mark.xdist_group("browser")
 
 
 def picture(notebook: Any, name: str, view: Any) -> None:
