@@ -189,8 +189,9 @@ def take(name: str, implementation: Any) -> None:
 
 
 def give_back(name: str) -> None:
-    """Let the member in Python serve again."""
-    setattr(Tensor, name, _TAKEN.pop(name))
+    """Let the member in Python serve again, if something has taken its place."""
+    if name in _TAKEN:
+        setattr(Tensor, name, _TAKEN.pop(name))
 
 
 bind(_SPECIAL)

@@ -414,7 +414,8 @@ def _take_method(name: str, found: Binding) -> None:
         if not isinstance(python, FunctionType):
             return
         _methods[name] = _Bound(method(Tensor, name, python), python)
-        binding.take(name, _methods[name].method.descriptor)
+        if tiering.mode() != "off":  # it may have changed while the kernel was made
+            binding.take(name, _methods[name].method.descriptor)
     bound = _methods[name]
     _put_first(bound.kernels, found, MAX_KERNELS)
     bound.method.call(stub.bind(name, bound.kernels, bound.python, role="method"))
