@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
+import resource
 import runpy
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,14 @@ from engine.fuser.backend import tiering
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
+def _seconds_of_children() -> float:
+    """Seconds of processors that programs took which this one started, and which have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def test_the_demo_ends_in_the_debuggers_first_stop() -> None:
-    begun = time.perf_counter()
+    begun = _seconds_of_children()
     done = subprocess.run(
         [sys.executable, str(EXAMPLES / "demo.py")],
         stdin=subprocess.DEVNULL,
@@ -28,7 +34,7 @@ def test_the_demo_ends_in_the_debuggers_first_stop() -> None:
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert time.perf_counter() - begun < 30  # 3 seconds where nothing else runs
+    assert _seconds_of_children() - begun < 10
     told, last = done.stdout.split("ts> %debug mlp(x)")
     changed = re.findall(r"^~ (\w+)  ", told, re.M)
     assert {"inline", "peephole", "cse"} <= {*changed}

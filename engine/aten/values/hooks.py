@@ -66,6 +66,8 @@ class Hooks:
     """Compiles TorchScript bodies; the layer that knows the language sets it."""
     native: Callable[[Op], None] | None = None
     """Called when an operator's functions are made, for an implementation to take `op.impl`; `engine.fuser` sets it."""
+    python_only: bool = False
+    """True while no machine code may serve operators; kernels that plans and instructions hold look here."""
     devices: bool = False
     """True if there may be tensors on other devices than the CPU; until then nobody asks where one is."""
     several: bool = False

@@ -76,11 +76,16 @@ def mode() -> Mode:
 
 
 def set_mode(mode: str) -> None:
-    """Choose when machine code is made from now on, and used.  Raises ArgumentError for a mode that is none."""
-    before, _STATE.mode = _STATE.mode, _checked(mode)
-    if _STATE.mode != before:
-        for follow in _STATE.followers:
-            follow()
+    """Choose when machine code is made from now on, and used.  Raises ArgumentError for a mode that is none.
+
+    The mode changes between tasks: what a task finds at its beginning holds until it has installed what it made.
+    """
+    chosen = _checked(mode)
+    with _STATE.compiling:
+        before, _STATE.mode = _STATE.mode, chosen
+        if chosen != before:
+            for follow in _STATE.followers:
+                follow()
 
 
 def when_mode_changes(follow: Task) -> None:

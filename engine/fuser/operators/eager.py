@@ -422,7 +422,8 @@ def _take_method(name: str, found: Binding) -> None:
 
 
 def _follow_mode() -> None:
-    """Let what the compile mode asks for serve as the operators and methods."""
+    """Let what the compile mode asks for serve as the operators and methods, also where a kernel was taken over."""
+    HOOKS.python_only = tiering.mode() == "off"
     for watched in [*_watched.values()]:
         watched.install()
     for name, bound in _methods.items():

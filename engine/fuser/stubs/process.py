@@ -44,7 +44,7 @@ _FUNCTIONS: Final = (
 )  # fmt: skip
 _SLOTS: Final[dict[type, str]] = {
     Tensor: "array _requires_grad _storage _base _grad_fn _seen output_nr", Storage: "owner version",
-    type(HOOKS): "trace rebased grad recorded paused",
+    type(HOOKS): "trace python_only rebased grad recorded paused",
     Node: "_edges sources outputs sequence tensor_hooks retained hooks prehooks", OperatorNode: "plan kept",
 }  # fmt: skip
 """Slots of these types, all of different names."""

@@ -55,9 +55,9 @@ Function = Callable[..., Any]
 AnyResult = Result | ViewResult | NumberResult | ObjectResult
 
 Role = Literal["group", "operator", "method", "body"]
-"""The thing that the stub stands for.  operator: while something steps in between operators (`HOOKS.trace`), the
-fallback is called.  method: the same, and arguments that are given by name only are left out.  body: whether tensors
-record is not looked at."""
+"""The thing that the stub stands for.  operator: while something steps in between operators (`HOOKS.trace`) or
+machine code is off (`HOOKS.python_only`), the fallback is called.  method: the same, and arguments that are given by
+name only are left out.  body: whether tensors record is not looked at."""
 _compiled: Final[dict[tuple[int, Role], tuple[Binding, int]]] = {}
 """Addresses of stubs by the identity of their binding, which is kept: equal ones may differ in the sign of a zero."""
 
@@ -192,6 +192,7 @@ class _Stub:
         given = self.given()
         if role == "operator":
             self.need(o.same(o.slot(o.object("HOOKS"), "trace"), o.object("None")))
+            self.need(o.same(o.slot(o.object("HOOKS"), "python_only"), o.object("False")))
         views = [self.view(each, given[each.name]) for each in arguments if isinstance(each, TensorArgument)]
         for each in arguments:
             if isinstance(each, NumberArgument):

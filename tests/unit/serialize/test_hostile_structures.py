@@ -7,7 +7,6 @@ import contextlib
 import io
 import json
 import struct
-import time
 import zipfile
 
 import numpy as np
@@ -21,6 +20,7 @@ from engine.serialize.inspect.check import check_archive
 from engine.serialize.inspect.compare import compare
 from engine.serialize.inspect.extract import extract_weights
 from engine.serialize.inspect.survey import survey
+from tests.timing import within
 from tests.unit.serialize.hostile_archives import (
     CLASS,
     EMPTY,
@@ -37,9 +37,8 @@ from tests.unit.serialize.model_files import compiled, entangled
 
 @pytest.fixture(autouse=True)
 def _soon():
-    start = time.monotonic()
-    yield
-    assert time.monotonic() - start < SOON
+    with within(SOON):
+        yield
 
 
 def holding(declaration, value, more=b"", **records):

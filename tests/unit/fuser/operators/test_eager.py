@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import BuiltinFunctionType
 from typing import Any
 
 import numpy as np
@@ -469,3 +470,18 @@ last = Last()
 for _ in range(10): (last.x + last.x).softmax(0).sum()
 """
     assert run(program, TSREPL_COMPILE="background") == "True"
+
+
+def test_what_has_taken_a_kernel_over_leaves_it_when_machine_code_is_off() -> None:
+    torch.tanh(X)
+    kernel = op_of("aten::tanh").run
+    assert isinstance(kernel, BuiltinFunctionType)
+    with counting_python("aten::tanh") as calls:
+        kernel(X)
+        tiering.set_mode("off")
+        try:
+            assert kernel(X).tolist() == np.tanh(X.array).tolist()
+        finally:
+            tiering.set_mode("eager")
+        kernel(X)
+    assert calls == [1]

@@ -48,13 +48,6 @@ class WithState(torch.nn.Module):
         return self.layer(x, state)
 
 
-def numbers(value: Any) -> list[float]:
-    """The numbers in nested lists and tuples, in order."""
-    if isinstance(value, (list, tuple)):
-        return [number for each in value for number in numbers(each)]
-    return [] if value is None else [float(value)]
-
-
 @pytest.mark.usefixtures("without_machine_code")
 @pytest.mark.parametrize("maker", LAYERS)
 def test_layer(maker: str) -> None:
@@ -69,8 +62,7 @@ def test_layer(maker: str) -> None:
     if maker not in NOT_COMPILED:
         caller = WithState(layer) if len(args) == 2 else torch.nn.Sequential(layer)
         compiled = torch.jit.script(caller if isinstance(layer, torch.nn.RNNBase) else layer)
-        # but for the last bits: a kernel of an earlier call may serve one side
-        assert numbers(lists(compiled(*args))) == pytest.approx(numbers(result), rel=1e-5, abs=1e-6, nan_ok=True)
+        assert str(lists(compiled(*args))) == str(result)
 
 
 def test_packed_sequences_are_run_as_their_parts() -> None:
