@@ -38,7 +38,7 @@ Kernel = Callable[..., Any]
 
 def flat_kernel(op: Op, call: list[Any]) -> Kernel:
     """A kernel for operands of the same sizes without gaps, as calls from Python have it."""
-    return stub.bind(op.name, [binding_of(op, call)], missed, role="operator")
+    return stub.bind(op.name, [binding_of(op, call)], missed)
 
 
 def strided_kernel(op: Op, call: list[Any]) -> Kernel:
