@@ -179,6 +179,7 @@ class _Run:
         """Run a plan for the module at that path."""
         if plan.entry is None:
             return self.interpret(plan, plan.code, inputs, module, depth)
+        plan.catch_up()
         source = plan.generated
         if source is None or getattr(plan.entry, "source", None) != source.text:  # all of it is one kernel
             self.meter.at(self.cost(plan, only_node(plan), module), 1)

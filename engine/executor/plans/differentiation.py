@@ -358,7 +358,7 @@ def _example(value: Any) -> Any:
 class PlanDifferentiation:
     """The state of one plan on its way to differentiable graphs.
 
-    `otherwise` starts the plan where there are none; `entry` gives the plan's function.
+    `otherwise` starts the plan where there are none; `entry` gives the plan's function, and `enter_by` sets it alone.
     """
 
     name: str
@@ -368,6 +368,7 @@ class PlanDifferentiation:
     install: Install
     otherwise: Callable[[], None]
     entry: Callable[[], Run]
+    enter_by: Callable[[Run], None]
     history: PlanHistory = field(default_factory=PlanHistory)
     accelerator: scalars.device | None = None
     """The device of the tensors that groups are for; None: the CPU."""
@@ -382,7 +383,7 @@ class PlanDifferentiation:
     _lock: Any = field(default_factory=threading.Lock)
 
     def start(self) -> None:
-        """Install the function that the compile mode asks for, now and whenever that changes."""
+        """Install the function that the compile mode asks for."""
         mode = tiering.mode()
         if mode == "off" or not SETTINGS.is_enabled:
             self.otherwise()
@@ -392,6 +393,19 @@ class PlanDifferentiation:
             source, run = self.write(self.graph, {})
             self.install(self.graph, source, self._first if mode == "eager" else tiering.until_worth(run, self._later))
         _PLANS.add(self)  # not before, as there may be no function to be had
+
+    def follow_mode(self) -> None:
+        """Let the next call start anew."""
+        self.enter_by(self._start_and_run)
+
+    def catch_up(self) -> None:
+        """Start anew now, if the next call would."""
+        if self.entry() == self._start_and_run:
+            self.start()
+
+    def _start_and_run(self, *args: Any) -> Any:
+        self.start()
+        return self.entry()(*args)
 
     def specialised(self, name: str, graph: Graph) -> Specialised:
         """A forward or backward graph of a group, as a function."""
@@ -503,9 +517,9 @@ class PlanDifferentiation:
 _PLANS: Final[WeakSet[PlanDifferentiation]] = WeakSet()
 
 
-def _restart() -> None:
+def _follow_mode() -> None:
     for each in [*_PLANS]:
-        each.start()
+        each.follow_mode()
 
 
-tiering.when_mode_changes(_restart)
+tiering.when_mode_changes(_follow_mode)

@@ -199,7 +199,10 @@ def explain(function: Function) -> Explanation:
 
 
 def _plan(plan: ExecutionPlan, is_direct: bool = False) -> PlanExplanation:
+    plan.catch_up()
     parts = [plan, *_differentiated(plan)]
+    for part in parts[1:]:
+        part.catch_up()
     groups = tuple(group for part in parts for group in _groups(part))
     history, counts = plan.history, plan.counts
     return PlanExplanation(

@@ -228,8 +228,8 @@ def _example(value: Any) -> Any:
 class PlanFusion:
     """The state of one plan on its way to kernels.
 
-    `otherwise` starts the plan where nothing is fused; `entry` gives the plan's function.  Groups and kernels are made
-    while no other thread compiles (`tiering.compiling`); the lock is held for a moment.
+    `otherwise` starts the plan where nothing is fused; `entry` gives the plan's function, and `enter_by` sets it alone.
+    Groups and kernels are made while no other thread compiles (`tiering.compiling`); the lock is held for a moment.
     """
 
     name: str
@@ -239,6 +239,7 @@ class PlanFusion:
     install: Install
     otherwise: Callable[[], None]
     entry: Callable[[], Run]
+    enter_by: Callable[[Run], None]
     offer: Callable[[Callable[[Run], Run] | None], None] = lambda bind: None
     """Takes a way to the kernels of a plan that is one group: given a function for other arguments, a function that
     runs them; None where there are none."""
@@ -274,6 +275,20 @@ class PlanFusion:
             source, run = self.write(self.graph, {})
             counted = self._first if mode == "eager" else tiering.until_worth(run, self._form_later)
             self.install(self.graph, source, counted)
+
+    def follow_mode(self) -> None:
+        """Let the next call start anew: a plan that is not called again costs nothing."""
+        self.offer(None)
+        self.enter_by(self._start_and_run)
+
+    def catch_up(self) -> None:
+        """Start anew now, if the next call would."""
+        if self.entry() == self._start_and_run:
+            self.start()
+
+    def _start_and_run(self, *args: Any) -> Any:
+        self.start()
+        return self.entry()(*args)
 
     def _first(self, *args: Any) -> Any:
         """The first call, where kernels are made before anything runs."""
@@ -431,9 +446,9 @@ def _is_known(value: Any) -> bool:
 _FUSIONS: Final[WeakSet[PlanFusion]] = WeakSet()
 
 
-def _restart() -> None:
+def _follow_mode() -> None:
     for each in [*_FUSIONS]:
-        each.start()
+        each.follow_mode()
 
 
-tiering.when_mode_changes(_restart)
+tiering.when_mode_changes(_follow_mode)

@@ -106,6 +106,12 @@ class ExecutionPlan:
         if self.fusion is not None:
             self.fusion.offer_kernels()
 
+    def catch_up(self) -> None:
+        """Install what the compile mode asks for, which calls do otherwise once the mode has changed."""
+        for part in (self.fusion, self.differentiation):
+            if part is not None:
+                part.catch_up()
+
     @property
     def source(self) -> str:
         """The generated text; empty where the interpreter runs the plan."""
@@ -240,6 +246,9 @@ def _generate(plan: ExecutionPlan, reader: SpecReader, key: Key, kind: str) -> N
         plan.graph, plan._code = graph, None
         install(source, run)
 
+    def enter_by(run: Run) -> None:
+        plan.entry = run
+
     def run_unfused() -> None:
         install_fused(unfused, *write(unfused))
 
@@ -262,7 +271,7 @@ def _generate(plan: ExecutionPlan, reader: SpecReader, key: Key, kind: str) -> N
     if records:
         plan.differentiation = PlanDifferentiation(
             plan.name, unfused, partial(make_plan, kind=kind), write, install_fused, run_unfused, lambda: plan.entry,
-            plan.history, accelerator,
+            enter_by, plan.history, accelerator,
         )  # fmt: skip
         plan.differentiation.start()
         return
@@ -270,7 +279,7 @@ def _generate(plan: ExecutionPlan, reader: SpecReader, key: Key, kind: str) -> N
         install(*write(unfused))
         return
     plan.fusion = PlanFusion(
-        plan.name, unfused, compiler, write, install_fused, run_unfused, lambda: plan.entry, kind=kind,
+        plan.name, unfused, compiler, write, install_fused, run_unfused, lambda: plan.entry, enter_by, kind=kind,
         accelerator=accelerator, history=plan.history,
     )  # fmt: skip
     plan.fusion.start()

@@ -139,9 +139,9 @@ def _failure(name: str, program: from_scalar.ScalarProgram) -> scalar_call.Failu
 _PLANS: Final[WeakSet[ScalarPlan]] = WeakSet()
 
 
-def _restart() -> None:
+def _follow_mode() -> None:
     for each in [*_PLANS]:
         each.start()
 
 
-tiering.when_mode_changes(_restart)
+tiering.when_mode_changes(_follow_mode)

@@ -352,6 +352,18 @@ def test_explanations_tell_lines_kernels_and_why_the_rest_runs_without(made: Sta
     assert [each.why for each in torch.explain(f).plans] == ["the compile mode is off"]
 
 
+def test_a_plan_is_written_anew_for_another_mode_when_it_is_called(made: StandIn) -> None:
+    function, args = function_of(CHAIN), (of(3), of(3))
+    wanted = run_function(function, args)
+    (plan,) = executor_of(function).plans
+    source, calls = plan.generated, made.calls
+    for mode in ("off", "background", "off"):
+        tiering.set_mode(mode)
+        assert plan.generated is source
+    assert same(run_function(function, args), wanted)
+    assert plan.generated is not source and made.calls == calls
+
+
 def test_calls_of_a_script_function_go_straight_to_its_kernel(made: StandIn) -> None:
     f = torch.jit.CompilationUnit(CHAIN).f
     x = of(3)
