@@ -15,7 +15,6 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 from rich.console import Console
 
-from tsrepl.magics.bridge import Bridge
 from tsrepl.magics.completion import Completion
 from tsrepl.magics.display import CellError, PageBar, show
 from tsrepl.magics.formats import leave_formats, set_formats
@@ -23,8 +22,9 @@ from tsrepl.magics.python_errors import catch_errors, leave_errors
 from tsrepl.magics.words import PREFIX, as_magics
 from tsrepl.render.progress import bars_made_by, progress_bars
 from tsrepl.render.report_page import write_report
+from tsrepl.session.bridge import Bridge
 from tsrepl.session.commands import COMMANDS, Command
-from tsrepl.session.entries import COMMAND
+from tsrepl.session.entries import COMMAND, split_entries
 from tsrepl.session.failures import UsageError, error_replies
 from tsrepl.session.files import words_of
 from tsrepl.session.passing import gathered
@@ -63,7 +63,8 @@ class TorchScriptMagics:
     def __init__(self, shell: InteractiveShell) -> None:
         self.shell = shell
         self.session = Session()
-        self.bridge = Bridge(self.session, shell.user_ns, shell.user_ns_hidden)
+        self.bridge = Bridge(self.session.workspace, shell.user_ns, shell.user_ns_hidden)
+        self.session.workspace.notebook = self.bridge
         self.completion = Completion(self.session, self.bridge)
 
     def register(self) -> None:
@@ -95,15 +96,17 @@ class TorchScriptMagics:
         history = self.shell.history_manager
         number = self.shell.execution_count if history is None else max(1, len(history.input_hist_parsed) - 1)
         replies = self._run(_MAGIC.sub(rf"\1{COMMAND}", cell), f"<cell {number}>")
-        defined = [reply.name for reply in replies if isinstance(reply, DefinitionReply)]
+        known = {reply.name for reply in replies if isinstance(reply, DefinitionReply)}
+        written = [name for entry in split_entries(cell) for name in entry.defined_names()]
+        defined = [name for name in written if name in known]
         if options.name:
             self.shell.user_ns[options.name] = SimpleNamespace(**{name: self.shell.user_ns[name] for name in defined})
+        if options.run:
+            self._run(_without_quotes(options.run), f"<cell {number}>")
         for name in [*options.views, *filter(None, re.split(r"[,\s]+", options.show))]:
             if not defined:
                 raise CellError(error_replies_of(UsageError(f"the cell defines no function for {name} to show")))
             self._run(f"{COMMAND}{name} {defined[-1]}")
-        if options.run:
-            self._run(_without_quotes(options.run), f"<cell {number}>")
 
     def report(self, line: str) -> None:
         """Write a page that stands alone: `%tsjit_report f out.html`, or `%tsjit_report f(x) out.html`.
@@ -134,6 +137,7 @@ class TorchScriptMagics:
 
     def _run(self, text: str, filename: str = "") -> list[Reply]:
         """Run the text, showing its replies.  Raises CellError."""
+        before = self.shell.user_ns.get(LAST)
         self.bridge.take(text)
         replies: list[Reply] = []
         errors: list[ErrorReply] = []
@@ -147,14 +151,13 @@ class TorchScriptMagics:
                         replies.append(reply)
                         show(reply)
         finally:
-            self._give()
+            self._give(before)
         if errors:
             raise CellError(errors)
         return replies
 
-    def _give(self) -> None:
-        """Let Python know what the cell did, and IPython of a new last value."""
-        before = self.shell.user_ns.get(LAST)
+    def _give(self, before: Any) -> None:
+        """Let Python know what the cell did, and IPython of a last value that is another than before."""
         self.bridge.give()
         last = self.shell.user_ns.get(LAST)
         if last is not before:
@@ -167,8 +170,9 @@ class TorchScriptMagics:
 
     def after_cell(self, _: Any) -> None:
         """Let the session know what a cell of Python changed, and Python what is compiled anew for that."""
+        before = self.shell.user_ns.get(LAST)
         self.bridge.take()
-        self._give()
+        self._give(before)
 
 
 _WRITE_REPORT: Final = f"write {COMMAND}{PREFIX}{REPORT} f out.html"
@@ -195,7 +199,7 @@ def _cell_magic(magics: TorchScriptMagics) -> Any:
 _OPTIONS: Final = {
     "views": "commands to run on the last function of this cell: graph, code, passes",
     "--show": "the same, with commas between them",
-    "--run": "an entry to run at the end, in quotation marks",
+    "--run": "an entry to run after the cell, in quotation marks",
     "--name": "a name for an object that has what the cell defines as attributes",
 }
 """The words of the cell magic's first line, and what they mean."""

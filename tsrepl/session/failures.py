@@ -28,6 +28,7 @@ from engine.lang.errors import (
     SchemaError,
 )
 from engine.lang.source import SourceRange
+from tsrepl.session.python_errors import PythonError
 from tsrepl.session.replies import CallPlace, ErrorReply, TextReply
 
 _TITLES: Final[tuple[tuple[type[BaseException], str], ...]] = (
@@ -142,7 +143,7 @@ def _same(a: SourceRange, b: SourceRange | None) -> bool:
 
 def _execution_error(error: ExecutionError) -> ErrorReply:
     message, details = head_and_details(error.message)
-    kind = error.kind() if isinstance(error, Error) else "RuntimeError"
+    kind = error.kind() if isinstance(error, (Error, PythonError)) else "RuntimeError"
     if not error.frames and error.range is not None:
         return ErrorReply(kind, message, location_text(error.range), error.range.excerpt(), (), error.hints, details)
     places = tuple(_place(frame) for frame in error.frames)
