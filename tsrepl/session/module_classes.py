@@ -50,6 +50,7 @@ class ModuleClass(CompiledAtOnce):
     text: str
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        __tracebackhide__ = True  # tracebacks of IPython and others leave this frame out
         if _MAKING.get():
             return type.__call__(cls, *args, **kwargs)  # its owner is compiled with all that is in it
         with _making():

@@ -7,7 +7,7 @@ told; no frames of the engine.
 from __future__ import annotations
 
 import linecache
-import traceback
+from itertools import islice
 from types import TracebackType
 from typing import Final
 
@@ -48,12 +48,13 @@ def told_by_lines(error: Exception, call: SourceRange | None = None) -> EngineEr
 
 def python_frames(trace: TracebackType | None) -> list[CallFrame]:
     """The calls in the user's own code, outermost first."""
-    walked = zip(traceback.walk_tb(trace), traceback.extract_tb(trace), strict=True)
-    return [
-        CallFrame("" if summary.name == TOP else summary.name, _range(summary))
-        for (frame, _), summary in walked
-        if _is_the_user_s(str(frame.f_globals.get("__name__", "")), summary.filename)
-    ]
+    found: list[CallFrame] = []
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if _is_the_user_s(str(trace.tb_frame.f_globals.get("__name__", "")), code.co_filename):
+            found.append(CallFrame("" if code.co_name == TOP else code.co_name, _range(trace)))
+        trace = trace.tb_next
+    return found
 
 
 def _is_the_user_s(module: str, filename: str) -> bool:
@@ -64,16 +65,19 @@ GLUE: Final = "<tsrepl>"
 """The file name of code that calls the user's."""
 
 
-def _range(summary: traceback.FrameSummary) -> SourceRange:
+def _range(trace: TracebackType) -> SourceRange:
     """The code that ran in a frame; the whole line where no columns are known."""
-    lines, number = linecache.getlines(summary.filename), summary.lineno or 1
-    source = Source("".join(lines), summary.filename) if lines else Source(summary.line or "", summary.filename, number)
-    start, end = source.line_span(number - source.first_line)
+    code, number = trace.tb_frame.f_code, trace.tb_lineno
+    source = Source("".join(linecache.getlines(code.co_filename)), code.co_filename)
+    if not 0 < number <= len(source.line_starts()):
+        return Source("", code.co_filename, number).whole()
+    start, end = source.line_span(number - 1)
     line = source.text[start:end]
-    if summary.colno is None or summary.end_colno is None:
+    _, last, column, end_column = next(islice(code.co_positions(), trace.tb_lasti // 2, None))
+    if column is None or end_column is None:
         return SourceRange(source, start + len(line) - len(line.lstrip()), end)
-    last = end if summary.end_lineno != summary.lineno else start + _characters(line, summary.end_colno)
-    return SourceRange(source, start + _characters(line, summary.colno), last)
+    stop = start + _characters(line, end_column) if last == number else end
+    return SourceRange(source, start + _characters(line, column), stop)
 
 
 def _characters(line: str, offset: int) -> int:
