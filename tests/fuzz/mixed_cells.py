@@ -16,11 +16,14 @@ from typing import Any, Final
 
 from IPython.core.interactiveshell import InteractiveShell
 
+from engine.torch import nn
+
 NUMBERS: Final = ("a", "b", "c")
 LISTS: Final = ("k", "l", "m")
 DICTS: Final = ("d", "e")
 NESTED: Final = ("n", "o")
 FUNCTIONS: Final = ("f", "g", "h")
+CLASSES: Final = ("M", "N")
 NAMES: Final = (*NUMBERS, *LISTS, *DICTS, *NESTED, "_")
 Known = dict[str, Any]
 
@@ -30,7 +33,7 @@ class Cells:
 
     def __init__(self, random: Random) -> None:
         self.random = random
-        self.known: Known = {"_": ""}
+        self.known: Known = {"_": "", "nn": nn, "__name__": "__main__"}
 
     def next(self) -> tuple[str, bool]:
         """A statement, which has been run where Python is alone, and True if it is for Python."""
@@ -38,7 +41,8 @@ class Cells:
         rules = (
             self._number, self._number, self._sum, self._copy, self._copy, self._list, self._append, self._append,
             self._item, self._dict, self._entry, self._nested, self._inner, self._delete, self._function,
-            self._function, self._call, self._call, self._show, self._last,
+            self._function, self._call, self._call, self._module_class, self._module, self._module, self._show,
+            self._last,
         )  # fmt: skip
         text = ""
         while not text:
@@ -124,6 +128,21 @@ class Cells:
         a = self._one(FUNCTIONS)
         return f"{self.random.choice(NUMBERS)} = {a}({self._int()})" if a else ""
 
+    def _module_class(self) -> str:
+        """A class of modules that calls a function; N has an M inside."""
+        name, callee = self.random.choice(CLASSES), self._one(FUNCTIONS)
+        if not callee or (name == "N" and "M" not in self.known):
+            return ""
+        inner, given = ("M()", "self.inner(x)") if name == "N" else (self._int(), "self.inner * x")
+        return (
+            f"class {name}(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            f"        self.inner = {inner}\n    def forward(self, x: int) -> int:\n        return {given} + {callee}(x)"
+        )
+
+    def _module(self) -> str:
+        a = self._one(CLASSES)
+        return f"{self.random.choice(NUMBERS)} = {a}()({self._int()})" if a else ""
+
     def _show(self) -> str:
         return self._one(NUMBERS) or self._one(LISTS)
 
@@ -166,6 +185,7 @@ def problem(seed: int, cells: int) -> str:
     InteractiveShell.clear_instance()
     shell = InteractiveShell.instance()
     shell.run_line_magic("load_ext", "tsrepl")
+    shell.user_ns["nn"] = nn
     session = active_session(shell)
     for number in range(cells):
         text, is_python = made.next() if number < cells - 1 else (_every(made), False)

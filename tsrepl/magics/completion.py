@@ -12,8 +12,8 @@ from typing import Final
 
 from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
 
-from tsrepl.magics.bridge import Bridge
 from tsrepl.magics.words import PREFIX
+from tsrepl.session.bridge import Bridge
 from tsrepl.session.commands import COMMANDS
 from tsrepl.session.entries import COMMAND
 from tsrepl.session.replies import Candidate

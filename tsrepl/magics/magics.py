@@ -6,8 +6,9 @@ carries text to the session and its replies to the page, and every command of th
 
 from __future__ import annotations
 
+import dis
+import inspect
 import re
-from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -15,17 +16,17 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 from rich.console import Console
 
-from tsrepl.magics.bridge import Bridge
 from tsrepl.magics.completion import Completion
-from tsrepl.magics.display import CellError, PageBar, show
+from tsrepl.magics.display import Bundle, CellError, PageBar, bundle, show
 from tsrepl.magics.formats import leave_formats, set_formats
-from tsrepl.magics.python_errors import catch_errors, leave_errors
-from tsrepl.magics.words import PREFIX, as_magics
+from tsrepl.magics.python_errors import catch_errors, error_replies_of, leave_errors, with_cells
+from tsrepl.magics.words import PREFIX
 from tsrepl.render.progress import bars_made_by, progress_bars
 from tsrepl.render.report_page import write_report
+from tsrepl.session.bridge import Bridge
 from tsrepl.session.commands import COMMANDS, Command
-from tsrepl.session.entries import COMMAND
-from tsrepl.session.failures import UsageError, error_replies
+from tsrepl.session.entries import COMMAND, split_entries
+from tsrepl.session.failures import UsageError
 from tsrepl.session.files import words_of
 from tsrepl.session.passing import gathered
 from tsrepl.session.replies import DefinitionReply, ErrorReply, Reply, TextReply
@@ -39,19 +40,16 @@ _MAGIC: Final = re.compile(rf"^(\s*){COMMAND}{PREFIX}", re.MULTILINE)
 
 
 class ShownReply:
-    """A reply that a magic has shown; later it shows itself again, and its parts can be read."""
+    """The reply that a magic shows; wherever it is a cell's result it shows itself, and its parts can be read."""
 
     def __init__(self, reply: Reply) -> None:
         self.reply = reply
-        self._is_new = True
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.reply, name)
 
-    def _ipython_display_(self) -> None:
-        if not self._is_new:
-            show(self.reply)
-        self._is_new = False
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> tuple[Bundle, Bundle]:
+        return bundle(self.reply)
 
     def __repr__(self) -> str:
         return f"<{type(self.reply).__name__}>"
@@ -63,7 +61,8 @@ class TorchScriptMagics:
     def __init__(self, shell: InteractiveShell) -> None:
         self.shell = shell
         self.session = Session()
-        self.bridge = Bridge(self.session, shell.user_ns, shell.user_ns_hidden)
+        self.bridge = Bridge(self.session.workspace, shell.user_ns, shell.user_ns_hidden)
+        self.session.workspace.notebook = self.bridge
         self.completion = Completion(self.session, self.bridge)
 
     def register(self) -> None:
@@ -95,15 +94,19 @@ class TorchScriptMagics:
         history = self.shell.history_manager
         number = self.shell.execution_count if history is None else max(1, len(history.input_hist_parsed) - 1)
         replies = self._run(_MAGIC.sub(rf"\1{COMMAND}", cell), f"<cell {number}>")
-        defined = [reply.name for reply in replies if isinstance(reply, DefinitionReply)]
+        known = {reply.name for reply in replies if isinstance(reply, DefinitionReply)}
+        written = [name for entry in split_entries(cell) for name in entry.defined_names()]
+        defined = [name for name in written if name in known]
         if options.name:
             self.shell.user_ns[options.name] = SimpleNamespace(**{name: self.shell.user_ns[name] for name in defined})
-        for name in [*options.views, *filter(None, re.split(r"[,\s]+", options.show))]:
-            if not defined:
-                raise CellError(error_replies_of(UsageError(f"the cell defines no function for {name} to show")))
-            self._run(f"{COMMAND}{name} {defined[-1]}")
         if options.run:
             self._run(_without_quotes(options.run), f"<cell {number}>")
+        for name in [*options.views, *filter(None, re.split(r"[,\s]+", options.show))]:
+            if not defined:
+                raise CellError(
+                    error_replies_of(self.shell, UsageError(f"the cell defines no function for {name} to show"))
+                )
+            self._run(f"{COMMAND}{name} {defined[-1]}")
 
     def report(self, line: str) -> None:
         """Write a page that stands alone: `%tsjit_report f out.html`, or `%tsjit_report f(x) out.html`.
@@ -118,43 +121,56 @@ class TorchScriptMagics:
             (path,) = words_of(path)
             size = write_report(self.session.workspace, target, path)
         except Exception as error:
-            raise CellError(error_replies_of(error)) from None
+            raise CellError(error_replies_of(self.shell, error)) from None
         show(TextReply(f"wrote {path} ({size:,} bytes)", "done"))
 
     def _line_magic(self, command: Command) -> Any:
         def magic(line: str) -> ShownReply | None:
-            last = self.session.workspace.variables.get(LAST)
-            replies = self._run(f"{COMMAND}{command.name} {line}")
+            last, is_result = (
+                self.session.workspace.variables.get(LAST),
+                bool(command.argument) and _is_result(self.shell),
+            )
+            replies = self._run(f"{COMMAND}{command.name} {line}", keeps_last=is_result)
             is_value = self.session.workspace.variables.get(LAST) is not last
-            return ShownReply(replies[-1]) if replies and not is_value and command.argument else None
+            if replies and not is_value and command.argument:
+                return ShownReply(replies[-1])
+            if replies and is_result:
+                show(replies[-1])
+            return None
 
         examples = "\n".join(f"    {COMMAND}{PREFIX}{each[1:]}" for each in command.examples if each[0] == COMMAND)
         magic.__doc__ = f"{COMMAND}{PREFIX}{command.usage[1:]}: {command.summary}\n\n{command.details}\n\n{examples}"
         return magic
 
-    def _run(self, text: str, filename: str = "") -> list[Reply]:
-        """Run the text, showing its replies.  Raises CellError."""
+    def _run(self, text: str, filename: str = "", *, keeps_last: bool = False) -> list[Reply]:
+        """Run the text, showing its replies, or all but the last, which shows itself then.  Raises CellError."""
+        before = self.shell.user_ns.get(LAST)
         self.bridge.take(text)
         replies: list[Reply] = []
         errors: list[ErrorReply] = []
         console = Console()
         try:
             with bars_made_by(PageBar) if console.is_jupyter else progress_bars(console):
-                for reply in map(as_magics, gathered(self.session.run_text(text, filename))):
+                for found in gathered(self.session.run_text(text, filename)):
+                    reply = with_cells(self.shell, found)
                     if isinstance(reply, ErrorReply):
                         errors.append(reply)
                     else:
+                        if keeps_last and replies:
+                            show(replies[-1])
                         replies.append(reply)
-                        show(reply)
+                        if not keeps_last:
+                            show(reply)
         finally:
-            self._give()
+            self._give(before)
         if errors:
+            if keeps_last and replies:
+                show(replies[-1])
             raise CellError(errors)
         return replies
 
-    def _give(self) -> None:
-        """Let Python know what the cell did, and IPython of a new last value."""
-        before = self.shell.user_ns.get(LAST)
+    def _give(self, before: Any) -> None:
+        """Let Python know what the cell did, and IPython of a last value that is another than before."""
         self.bridge.give()
         last = self.shell.user_ns.get(LAST)
         if last is not before:
@@ -167,16 +183,28 @@ class TorchScriptMagics:
 
     def after_cell(self, _: Any) -> None:
         """Let the session know what a cell of Python changed, and Python what is compiled anew for that."""
+        before = self.shell.user_ns.get(LAST)
         self.bridge.take()
-        self._give()
+        self._give(before)
 
 
 _WRITE_REPORT: Final = f"write {COMMAND}{PREFIX}{REPORT} f out.html"
 
 
-def error_replies_of(error: BaseException) -> Sequence[ErrorReply]:
-    """The replies for an error, in the words of magics."""
-    return [reply for reply in map(as_magics, error_replies(error)) if isinstance(reply, ErrorReply)]
+def _is_result(shell: InteractiveShell) -> bool:
+    """True if the value of the call that the cell is at is the cell's result, which IPython shows under `Out`."""
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_globals is not shell.user_global_ns:
+        frame = frame.f_back
+    if frame is None:
+        return False
+    at = frame.f_lasti
+    following = next((each for each in dis.get_instructions(frame.f_code) if each.offset > at), None)
+    return following is not None and (following.opname, following.arg) in _PRINTS
+
+
+_PRINTS: Final = (("PRINT_EXPR", None), ("CALL_INTRINSIC_1", 1))
+"""The instruction that shows a value, up to Python 3.11 and since then."""
 
 
 def _cell_magic(magics: TorchScriptMagics) -> Any:
@@ -195,7 +223,7 @@ def _cell_magic(magics: TorchScriptMagics) -> Any:
 _OPTIONS: Final = {
     "views": "commands to run on the last function of this cell: graph, code, passes",
     "--show": "the same, with commas between them",
-    "--run": "an entry to run at the end, in quotation marks",
+    "--run": "an entry to run after the cell, in quotation marks",
     "--name": "a name for an object that has what the cell defines as attributes",
 }
 """The words of the cell magic's first line, and what they mean."""

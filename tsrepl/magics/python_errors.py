@@ -6,7 +6,8 @@ called it; no frames of the engine.
 
 from __future__ import annotations
 
-import traceback
+import re
+from collections.abc import Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Final
@@ -14,14 +15,14 @@ from typing import Any, Final
 from IPython.core.interactiveshell import InteractiveShell
 
 from engine.executor.interpreter.interrupts import interrupted_calls
-from engine.lang.errors import EngineError
+from engine.lang.errors import CallFrame, EngineError
 from tsrepl.magics.display import error_lines
 from tsrepl.magics.words import as_magics
-from tsrepl.session.failures import error_replies
-from tsrepl.session.replies import CallPlace, ErrorReply, Reply
+from tsrepl.session.failures import call_place, error_replies
+from tsrepl.session.python_errors import python_frames
+from tsrepl.session.replies import ErrorReply, Reply
 
 _SHOWN: Final = (EngineError, KeyboardInterrupt)
-_OURS: Final = ("engine.", "tsrepl.", "IPython.")
 
 
 def catch_errors(shell: InteractiveShell) -> None:
@@ -40,33 +41,38 @@ def _show(
     if isinstance(error, KeyboardInterrupt) and not interrupted_calls(error):
         shell.showtraceback((kind, error, trace), running_compiled_code=True)
         return None
-    first, *others = map(as_magics, error_replies(error))
-    lines = error_lines([each for each in (_called_from(first, trace), *others) if isinstance(each, ErrorReply)])
+    lines = error_lines(error_replies_of(shell, error, python_frames(trace)))
     shell._showtraceback(kind, error, lines)
     return lines
 
 
-def _called_from(reply: Reply, trace: TracebackType | None) -> Reply:
-    """The error with the lines of Python that led to it before its own."""
-    assert isinstance(reply, ErrorReply)
-    places = [CallPlace(_place(frame), str(frame.line or "")) for frame in _python_frames(trace)]
-    return replace(reply, places=(*places, *reply.places))
+def error_replies_of(
+    shell: InteractiveShell, error: BaseException, frames: Sequence[CallFrame] = ()
+) -> list[ErrorReply]:
+    """The replies for an error in the words of magics; the Python calls that led to it stand first."""
+    first, *others = error_replies(error)
+    first = replace(first, places=(*map(call_place, frames), *first.places))
+    return [with_cells(shell, each) for each in (first, *others)]
 
 
-def _python_frames(trace: TracebackType | None) -> list[traceback.FrameSummary]:
-    """The frames of the cell and of the user's own functions."""
-    found: list[traceback.FrameSummary] = []
-    for frame, line in traceback.walk_tb(trace):
-        if not str(frame.f_globals.get("__name__", "")).startswith(_OURS) and frame.f_globals.get("__name__"):
-            found += traceback.StackSummary.extract([(frame, line)])
-    return found
+def with_cells(shell: InteractiveShell, reply: Reply) -> Any:
+    """The reply in the words of magics; in an error, cells of Python by their numbers."""
+    reply = as_magics(reply)
+    if not isinstance(reply, ErrorReply):
+        return reply
+    places = tuple(replace(each, location=_with_cell(shell, each.location)) for each in reply.places)
+    return replace(reply, location=_with_cell(shell, reply.location), places=places)
 
 
-def _place(frame: traceback.FrameSummary) -> str:
-    inside = "" if frame.name == "<module>" else f", in {frame.name}"
-    name = (
-        "Python cell"
-        if frame.filename.startswith("<ipython-input") or "ipykernel" in frame.filename
-        else frame.filename
-    )
-    return f"{name}, line {frame.lineno}{inside}"
+_PLACE: Final = re.compile(r"(called from )?(.*?)(, line \d.*)")
+
+
+def _with_cell(shell: InteractiveShell, location: str) -> str:
+    """`cell 3, line 2` for the name that IPython gives the text of that cell."""
+    found = _PLACE.fullmatch(location)
+    if found is None:
+        return location
+    for name in (found[2], f"<{found[2]}>"):
+        if known := shell.compile.format_code_name(name):
+            return f"{found[1] or ''}{known[1].replace('In[', 'cell ').removesuffix(']')}{found[3]}"
+    return location

@@ -6,6 +6,7 @@ too, so that every later call sees the new one.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Container, Iterator, Sequence, Set
 from dataclasses import field
 from typing import Any
@@ -65,6 +66,25 @@ class Definitions:
         kind = "class" if tree.kind == ClassDef.kind else "function"
         return DefinitionReply(name, kind, self.signature(name) or name, replaced, *relinked)
 
+    def define_modules(self, name: str, cls: type) -> DefinitionReply:
+        """Define a class of modules of Python, in the place of what had the name."""
+        replaced = name in self.trees or self.module_class(name) is not None
+        self.remove(name)
+        self.outside[name] = cls
+        return DefinitionReply(name, "class", self.signature(name) or name, replaced, *self._relink(name, (), ()))
+
+    def module_class(self, name: str) -> Any:
+        """The class of modules that was defined under the name; None without one."""
+        found = self.outside.get(name)
+        return found if hasattr(found, "text") and isinstance(found, type) else None
+
+    def text(self, name: str) -> str | None:
+        """The definition as it was typed."""
+        if name in self.trees:
+            return self.trees[name].range.text
+        found = self.module_class(name)
+        return None if found is None else found.text
+
     def remove(self, name: str) -> None:
         """Forget a definition.  What uses it stays until it is compiled again."""
         self._forget(name)
@@ -91,6 +111,8 @@ class Definitions:
         if function is not None:
             return str(function.schema)
         type = self.unit.find_type(name)
+        if type is None and self.module_class(name) is not None:
+            return _signature(name, self.module_class(name))
         if not isinstance(type, ClassType):
             return None if type is None else name
         init = type.methods.get("__init__")
@@ -103,6 +125,8 @@ class Definitions:
             kind = "class" if tree.kind == ClassDef.kind else "function"
             summary = f"no longer compiles: {self.broken[name]}" if name in self.broken else self.signature(name) or ""
             yield Binding(name, kind, "", summary)
+        for name in filter(self.module_class, self.outside):
+            yield Binding(name, "class", "", self.signature(name) or "")
 
     def _compile(self, trees: Sequence[Tree], variables: Container[str]) -> None:
         """Add the definitions to the unit, compiled to the end.  Raises CompileError."""
@@ -149,6 +173,25 @@ class Definitions:
         functions = {key: self.unit.functions.pop(key) for key in own}
         types = {key: self.unit.types.pop(key) for key in [name] if key in self.unit.types}
         return functions, types
+
+
+def _signature(name: str, cls: type) -> str:
+    """The class of modules and what its `__init__` takes, as it was written."""
+    owner = next(base for base in cls.__mro__ if "__init__" in vars(base))
+    parameters = [] if owner.__name__ == "Module" else list(inspect.signature(owner.__init__).parameters.values())[1:]  # type: ignore[misc]  # that of this very class
+    return f"{name}({', '.join(map(_parameter, parameters))})"
+
+
+def _annotation(hint: Any) -> str:
+    own = getattr(hint, "_type", None)
+    return own.name if isinstance(own, ClassType) else inspect.formatannotation(hint)
+
+
+def _parameter(each: inspect.Parameter) -> str:
+    star = "*" * ((each.kind is each.VAR_POSITIONAL) + 2 * (each.kind is each.VAR_KEYWORD))
+    type = "" if each.annotation is each.empty else f"{_annotation(each.annotation)} "
+    default = getattr(each.default, "__name__", repr(each.default))
+    return f"{star}{type}{each.name}" + ("" if each.default is each.empty else f"={default}")
 
 
 def without_users_of(lost: Set[str], trees: Sequence[Tree]) -> tuple[list[Tree], list[tuple[Tree, str]]]:

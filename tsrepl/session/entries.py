@@ -16,6 +16,7 @@ from engine.lang.records import dataclass
 COMMAND = "%"
 _BLOCK = re.compile(r"(?:async|def|class|if|for|while|with|try)\b|@")
 _DEFINITION = re.compile(r"(?:def|class)\b|@")
+_DERIVED = re.compile(r"^class[ \t]+\w+[ \t]*\(", re.MULTILINE)
 _DEFINED = re.compile(r"^(?:def|class)[ \t]+(\w+)", re.MULTILINE)
 _PIECE = re.compile(r"""\"{3}|'{3}|"(?:\\.|[^"\\])*"?|'(?:\\.|[^'\\])*'?|\#|[()\[\]{}]""")
 _ENDS_OF_STRINGS = {quotes: re.compile(rf"(?<!\\)(?:\\\\)*{quotes}") for quotes in ('"' * 3, "'" * 3)}
@@ -61,6 +62,11 @@ class Entry:
     @property
     def is_definition(self) -> bool:
         return _DEFINITION.match(self.text) is not None
+
+    @property
+    def derives(self) -> bool:
+        """True for a class with a base, going by its lines."""
+        return _DERIVED.search(self.text) is not None
 
     def defined_names(self) -> list[str]:
         """The names of the functions and classes it defines, going by its lines: it need not be well formed."""

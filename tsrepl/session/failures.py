@@ -6,6 +6,7 @@ No exception of ours shows its Python traceback; one that should not happen says
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from engine.executor.interpreter.interrupts import interrupted_calls
@@ -28,6 +29,7 @@ from engine.lang.errors import (
     SchemaError,
 )
 from engine.lang.source import SourceRange
+from tsrepl.session.python_errors import PythonError
 from tsrepl.session.replies import CallPlace, ErrorReply, TextReply
 
 _TITLES: Final[tuple[tuple[type[BaseException], str], ...]] = (
@@ -70,7 +72,7 @@ class CommandLineError(SessionError):
 def error_reply(error: BaseException) -> ErrorReply:
     """The reply for the error."""
     if isinstance(error, KeyboardInterrupt):
-        return ErrorReply(INTERRUPTED, "the program was stopped", places=tuple(map(_place, interrupted_calls(error))))
+        return interrupt_reply(interrupted_calls(error))
     if isinstance(error, OSError) and not isinstance(error, EngineError):
         return _file_error(error)
     if isinstance(error, RecursionError):
@@ -86,6 +88,11 @@ def error_reply(error: BaseException) -> ErrorReply:
         f"{type(error).__name__}: {error}",
         hints=("this is a mistake in tsrepl, not in your program; please report it with the input that led here",),
     )
+
+
+def interrupt_reply(calls: Sequence[CallFrame]) -> ErrorReply:
+    """The reply to Ctrl-C while these calls were under way."""
+    return ErrorReply(INTERRUPTED, "the program was stopped", places=tuple(map(call_place, calls)))
 
 
 def error_replies(error: BaseException) -> list[ErrorReply]:
@@ -120,7 +127,7 @@ def _engine_error(error: EngineError) -> ErrorReply:
         head,
         location_text(place) if place else "",
         place.excerpt() if place else "",
-        tuple(_place(frame, "called from ") for frame in error.frames if not _same(frame.range, error.range)),
+        tuple(call_place(frame, "called from ") for frame in error.frames if not _same(frame.range, error.range)),
         error.hints,
         details,
     )
@@ -142,14 +149,15 @@ def _same(a: SourceRange, b: SourceRange | None) -> bool:
 
 def _execution_error(error: ExecutionError) -> ErrorReply:
     message, details = head_and_details(error.message)
-    kind = error.kind() if isinstance(error, Error) else "RuntimeError"
+    kind = error.kind() if isinstance(error, (Error, PythonError)) else "RuntimeError"
     if not error.frames and error.range is not None:
         return ErrorReply(kind, message, location_text(error.range), error.range.excerpt(), (), error.hints, details)
-    places = tuple(_place(frame) for frame in error.frames)
+    places = tuple(call_place(frame) for frame in error.frames)
     return ErrorReply(kind, message, places=places, hints=error.hints, details=details)
 
 
-def _place(frame: CallFrame, prefix: str = "") -> CallPlace:
+def call_place(frame: CallFrame, prefix: str = "") -> CallPlace:
+    """The place of a call, with the lines around it."""
     range = frame.range.original()
     return CallPlace(prefix + location_text(range, frame.inside), range.excerpt())
 

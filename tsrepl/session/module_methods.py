@@ -28,8 +28,9 @@ from tsrepl.session.failures import UsageError
 from tsrepl.session.replies import Reply, ReportReply, Section, TextReply
 
 if TYPE_CHECKING:
-    from engine.torch.jit.scripting import script_module
+    from engine.torch.jit.scripting import python_program, script_module
 else:
+    python_program = deferred("engine.torch.jit.scripting.python_program")
     script_module = deferred("engine.torch.jit.scripting.script_module")
 
 _DTYPES: Final = {**DTYPE_BY_NAME, **DTYPE_ALIASES}
@@ -105,6 +106,7 @@ class Plain:
         if method in _ALONE:
             raise CompileError(f"{method} stands alone, in an entry of its own", tree.range, hints=(_why(method),))
         if method not in _METHODS:
+            python_program.MODULES.method(module.type, method)  # compiled now, if only its class in Python has it
             return tree
         name = f"{_HIDDEN}{len(self.found)}"
         answer = _answer(module, tree, self.variables)
@@ -244,13 +246,13 @@ def _table(path: str, method: str, columns: tuple[str, ...], rows: tuple[tuple[s
     return ReportReply("", (Section(f"{path}.{method}(): {counted(len(rows), noun)}", columns, rows),))
 
 
-_CHANGES: Final = "eval train to half float double bfloat16 cpu cuda requires_grad_ zero_grad".split()
+CHANGES: Final = "eval train to half float double bfloat16 cpu cuda requires_grad_ zero_grad".split()
 """Methods that change the module and give it back."""
 _LISTS: Final = "modules named_modules children named_children".split()
 """Methods that list modules, which no list of TorchScript can hold: their names stand for them."""
-_ALONE: Final = frozenset([*_CHANGES, *_LISTS])
+_ALONE: Final = frozenset([*CHANGES, *_LISTS])
 _METHODS: Final[dict[str, Callable[[Object, str, str, _Arguments], Answer]]] = {
-    **dict.fromkeys(_CHANGES, _changed),
+    **dict.fromkeys(CHANGES, _changed),
     **dict.fromkeys("state_dict parameters named_parameters buffers named_buffers".split(), _tensors),
     **dict.fromkeys(_LISTS, _modules),
 }

@@ -23,21 +23,23 @@ from engine.executor.bytecode.operations import CALLEES
 from engine.executor.debugging.places import ModulePaths, ModuleStack
 from engine.executor.debugging.stops import names_of
 from engine.executor.interpreter.interpreter import Frame, InterpreterState
+from engine.executor.interpreter.interrupts import calls_under_way
 from engine.executor.plans.executor import code_of, executor_of
 from engine.executor.plans.plan import ExecutionPlan
 from engine.executor.plans.source_lines import line_of
 from engine.frontend.compilation.entries import ENTRY
 from engine.ir.graph import Graph
 from engine.ir.unit import Function
+from engine.lang.errors import ExecutionError
 from engine.lang.records import dataclass
 from engine.passes.pipeline import ALIASES, OPTIMIZE, PIPELINES, names
 from engine.torch.jit.probing.bisection import bisect as find_culprit
 from tsrepl.session.called import compiled_at_once
 from tsrepl.session.costs import group_of, tier_row
-from tsrepl.session.failures import UsageError
+from tsrepl.session.failures import UsageError, error_replies, interrupt_reply
 from tsrepl.session.instruction_rows import instruction_text
 from tsrepl.session.places import full_place
-from tsrepl.session.replies import Moment, Reply, TextReply, TimeReply, TraceReply, TraceRow
+from tsrepl.session.replies import ErrorReply, Moment, Reply, TextReply, TimeReply, TraceReply, TraceRow
 from tsrepl.session.values import described, summary
 from tsrepl.session.workspace import Workspace
 
@@ -124,54 +126,89 @@ def _filter(argument: str) -> tuple[TraceFilter, str]:
 
 
 def trace(workspace: Workspace, argument: str) -> Iterable[Reply]:
-    """`%trace [options] f(x)`."""
+    """`%trace [options] f(x)`: a run that fails or is interrupted is shown up to there."""
     chosen, expression = _filter(argument)
     function, arguments = workspace.compile_expression(expression)
-    if chosen.plan:
-        function.inlines = not any(node.kind in CALLEES for node in function.graph.all_nodes())
-        with compiled_at_once():
-            workspace.run(function, arguments)
-            reply = trace_reply(expression, function, arguments, chosen)
+    recording = _Recording(function, arguments, chosen)
+    try:
+        if chosen.plan:
+            function.inlines = not any(node.kind in CALLEES for node in function.graph.all_nodes())
+            with compiled_at_once():
+                workspace.run(function, arguments)
+                recording.run()
+        else:
+            recording.run()
+    except (ExecutionError, KeyboardInterrupt) as error:
+        yield recording.reply(expression)
+        yield from [recording.interrupted()] if isinstance(error, KeyboardInterrupt) else error_replies(error)
     else:
-        reply = trace_reply(expression, function, arguments, chosen)
-    yield reply
+        yield recording.reply(expression)
 
 
-def trace_reply(title: str, function: Function, arguments: Sequence[Any], chosen: TraceFilter | None = None) -> Reply:
-    """Run the function step by step.  Raises ExecutionError."""
-    chosen = chosen or TraceFilter()
-    codes = _Codes(chosen.plan)
-    code = codes.of(function, arguments)
-    is_call = function.name.startswith(ENTRY) and all(each.opcode in _CALLING for each in code.instructions)
-    state = InterpreterState(code, code_of=codes.of)
-    state.start(*arguments)
-    modules = ModuleStack(ModulePaths(arguments))
-    half = MOST_ROWS // 2
-    head: list[tuple[TraceRow, Moment]] = []
-    tail: deque[tuple[TraceRow, Moment]] = deque(maxlen=chosen.last or half)
-    total, held, going, is_nan = 0, 0, True, False
-    while going and not is_nan:
-        depth, frame, pc = len(state.frames) - 1 - is_call, state.frame, state.frame.pc
-        instruction = frame.instruction
-        module = _module(modules.of(state.frames), instruction)
-        if depth < 0 or not chosen.shows(frame.code, instruction, module):
-            going = state.step()
-            continue
-        total += 1
+class _Recording:
+    """A run step by step, and the rows of its trace so far."""
+
+    def __init__(self, function: Function, arguments: Sequence[Any], chosen: TraceFilter) -> None:
+        self._function, self._arguments, self._chosen = function, arguments, chosen
+        self._codes = _Codes(chosen.plan)
+        self._head: list[tuple[TraceRow, Moment]] = []
+        self._tail: deque[tuple[TraceRow, Moment]] = deque(maxlen=chosen.last or MOST_ROWS // 2)
+        self._total = self._held = 0
+        self._state: InterpreterState | None = None
+        self._result = ""
+
+    def run(self) -> None:
+        """Run the function.  Raises ExecutionError, KeyboardInterrupt; the rows up to there are kept."""
+        code = self._codes.of(self._function, self._arguments)
+        is_call = self._function.name.startswith(ENTRY) and all(each.opcode in _CALLING for each in code.instructions)
+        state = self._state = InterpreterState(code, code_of=self._codes.of)
+        state.start(*self._arguments)
+        modules = ModuleStack(ModulePaths(self._arguments))
+        going = True
+        while going:
+            depth, instruction = len(state.frames) - 1 - is_call, state.frame.instruction
+            module = _module(modules.of(state.frames), instruction)
+            if depth < 0 or not self._chosen.shows(state.frame.code, instruction, module):
+                going = state.step()
+            else:
+                frame = state.frame
+                going = self._step(state, depth, module)
+                if self._chosen.first_nan and _has_nan(frame, instruction):
+                    self._result = "the trace ends where NaN appeared first"
+                    return
+        self._result = summary(state.result)
+
+    def _step(self, state: InterpreterState, depth: int, module: str) -> bool:
+        """Run an instruction and keep its row; True if there is another."""
+        frame, pc, instruction = state.frame, state.frame.pc, state.frame.instruction
         reads, before = _registers(frame, instruction.inputs), _values(frame, instruction.inputs)
         going = state.step()
-        row = replace(_row(frame, depth, pc, reads), module=module, kernel=codes.kernels.get(frame.code.graph, ""))
-        row = replace(row, place="") if chosen.no_lines else row
+        row = _row(frame, depth, pc, reads)
+        row = replace(row, module=module, kernel=self._codes.kernels.get(frame.code.graph, ""))
+        row = replace(row, place="") if self._chosen.no_lines else row
         values = (*before, *(_values(frame, instruction.outputs) if row.writes else ()))
-        held += sum(value.array.nbytes for value, _ in values[len(before) :] if isinstance(value, Tensor))
-        seen = (row, Moment(frame.code.graph, instruction.node, values if held < MOST_HELD else ()))
-        (tail if chosen.last or len(head) >= half else head).append(seen)
-        is_nan = chosen.first_nan and _has_nan(frame, instruction)
-    kept = (*head, *tail)
-    result = "the trace ends where NaN appeared first" if is_nan else summary(state.result)
-    rows, moments = tuple(row for row, _ in kept), tuple(moment for _, moment in kept)
-    left_out, tiers = total - len(rows), tuple(codes.tiers)
-    return TraceReply(title, rows, result, left_out, len(head), chosen.text, tiers, moments)
+        self._held += sum(value.array.nbytes for value, _ in values[len(before) :] if isinstance(value, Tensor))
+        moment = Moment(frame.code.graph, instruction.node, values if self._held < MOST_HELD else ())
+        is_late = self._chosen.last or len(self._head) >= MOST_ROWS // 2
+        (self._tail if is_late else self._head).append((row, moment))
+        self._total += 1
+        return going
+
+    def reply(self, title: str) -> TraceReply:
+        """The trace of what has run."""
+        kept = (*self._head, *self._tail)
+        rows, moments = tuple(row for row, _ in kept), tuple(moment for _, moment in kept)
+        left_out, tiers = self._total - len(rows), tuple(self._codes.tiers)
+        result = self._result or f"none: the run stopped at {self._place()}"
+        return TraceReply(title, rows, result, left_out, len(self._head), self._chosen.text, tiers, moments)
+
+    def _place(self) -> str:
+        place = "" if self._state is None else full_place(line_of(self._state.frame.instruction.range))
+        return place or "its beginning"
+
+    def interrupted(self) -> ErrorReply:
+        """The error for an interrupt, with the lines in which the run stopped."""
+        return interrupt_reply([] if self._state is None else calls_under_way(self._state))
 
 
 def _module(module: str, instruction: Instruction) -> str:

@@ -6,17 +6,19 @@ Python give them.  A `Refusal` stands for what no program can use, and says why.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Mapping
+from types import CodeType
 from typing import Any, Final
 
-from engine.frontend.python.resolver import PythonResolver
+from engine.frontend.python.resolver import PythonResolver, is_module_class
 from engine.frontend.sugared.sugared_value import Builder, SugaredValue
 from engine.ir.unit import Function
 from engine.lang.errors import CompileError
 from engine.lang.records import dataclass
 from engine.lang.source import SourceRange
-from engine.lang.types import Type
-from engine.torch.jit.scripting.python_program import PYTHON
+from engine.lang.types import ClassType, Type
+from engine.torch.jit.scripting.python_program import MODULES, PYTHON
 from engine.torch.jit.scripting.script import script
 from tsrepl.session.failures import UsageError
 
@@ -52,6 +54,37 @@ class OutsideResolver:
 
     def names(self) -> Iterable[str]:
         return self.objects
+
+
+def newest_type(value: Any) -> ClassType | None:
+    """The type of the newest module of a Python class; None without one, and for other values."""
+    return MODULES.newest(value) if isinstance(value, type) and is_module_class(value) else None
+
+
+def used_names(value: Any) -> set[str]:
+    """The global names that the code of a Python function or class uses; none for other values."""
+    if isinstance(value, type):
+        bases = [base for base in value.__mro__ if not base.__module__.startswith("engine.")]
+        members = [_function_of(member) for base in bases if is_module_class(base) for member in vars(base).values()]
+        return set().union(*map(used_names, members))
+    return _names_in(value.__code__) if inspect.isfunction(value) else set()
+
+
+def _names_in(code: CodeType) -> set[str]:
+    return {*code.co_names}.union(*(_names_in(each) for each in code.co_consts if isinstance(each, CodeType)))
+
+
+def _function_of(member: Any) -> Any:
+    """The function of a static or class method, or of a property; other members as they are."""
+    return getattr(member, "__func__", None) or getattr(member, "fget", None) or member
+
+
+def forget(value: Any) -> None:
+    """Compile a function of Python, or later modules of a class, anew: what they use has changed."""
+    if isinstance(value, type):
+        MODULES.forget(value)
+    else:
+        PYTHON.forget(value)
 
 
 def outside_function(objects: Mapping[str, Any], name: str) -> Function | None:

@@ -47,11 +47,11 @@ def edit(workspace: Workspace, argument: str) -> Iterable[Reply]:
         earlier = (text for text in reversed(workspace.history) if not text.lstrip().startswith(EDIT))
         yield EditReply(next(earlier, ""))
         return
-    tree = workspace.definitions.tree(argument)
-    if tree is None:
+    text = workspace.definitions.text(argument)
+    if text is None:
         near = did_you_mean(argument, workspace.definitions.trees)
         raise UsageError(f"no function or class '{argument}' was defined here", hints=near or ("%who lists all names",))
-    yield EditReply(tree.range.text)
+    yield EditReply(text)
 
 
 def history(workspace: Workspace, argument: str) -> Iterable[Reply]:

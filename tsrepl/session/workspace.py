@@ -24,11 +24,12 @@ from engine.ir.unit import Function
 from engine.lang.deferred import deferred
 from engine.lang.errors import CompileError, EngineError, ExecutionError, did_you_mean
 from engine.lang.records import dataclass
-from engine.lang.source import Source
+from engine.lang.source import Source, SourceRange
 from engine.lang.types import NONE, ClassType, OptionalType, TupleType, Type
 from tsrepl.session.definitions import Definitions, failed_definitions, name_of, without_users_of
 from tsrepl.session.entries import Entry, split_entries
 from tsrepl.session.failures import SessionError, UsageError, caution_replies, error_replies
+from tsrepl.session.making import with_made
 from tsrepl.session.module_methods import called, path_of, plain
 from tsrepl.session.modules import module_node, short_name, without_scopes
 from tsrepl.session.names import PromptResolver
@@ -38,8 +39,11 @@ from tsrepl.session.replies import Binding, ErrorReply, ModuleReply, Reply, Sche
 from tsrepl.session.values import summary, tensor_facts, value_text
 
 if TYPE_CHECKING:
-    from tsrepl.session import outside
+    from tsrepl.session import bridge, module_classes, outside
+    from tsrepl.session.bridge import Bridge
 else:
+    bridge = deferred("tsrepl.session.bridge")
+    module_classes = deferred("tsrepl.session.module_classes")
     outside = deferred("tsrepl.session.outside")
 
 LAST = "_"
@@ -95,6 +99,10 @@ class Workspace:
     failed: tuple[Function, list[Any]] | None = None
     error: ErrorReply | None = None
     history: list[str] = field(default_factory=list)
+    notebook: Bridge | None = None
+    _own_python: Bridge | None = None
+    _made: dict[str, SessionVariable] = field(default_factory=dict)
+    """The modules that the running statement made."""
 
     # -- running text
 
@@ -129,13 +137,32 @@ class Workspace:
         """Define functions and classes that may use each other; what does not compile is left out, with a reply."""
         trees: list[Tree] = []
         lost: set[str] = set()
+        modules = [entry for entry in entries if self._is_module_class(entry)]
         for entry in entries:
+            if entry in modules:
+                continue
             try:
                 trees += _parse(entry, filename)
             except EngineError as error:
                 lost.update(entry.defined_names())
                 yield from error_replies(error)
         yield from self._define_in_part(trees, lost)
+        for entry in modules:
+            yield from self._define_modules(entry, filename)
+
+    def _is_module_class(self, entry: Entry) -> bool:
+        """True for the definition of a class of modules, which is Python."""
+        return entry.derives and module_classes.module_statement(entry, self.python.namespace) is not None
+
+    def _define_modules(self, entry: Entry, filename: str) -> Sequence[Reply]:
+        """Define a class of modules; its name stands for nothing else then."""
+        try:
+            self.python.give()
+            cls = module_classes.define_module_class(entry, filename, self.python.namespace)
+        except (Exception, KeyboardInterrupt) as error:
+            return error_replies(error)
+        self.variables.pop(cls.__name__, None)
+        return [self.definitions.define_modules(cls.__name__, cls)]
 
     def _define_in_part(self, trees: Sequence[Tree], lost: set[str]) -> Iterator[Reply]:
         """Define what compiles and uses none of the names that are `lost`."""
@@ -167,13 +194,51 @@ class Workspace:
     def define_all(self, text: str, filename: str) -> None:
         """Add the definitions of a text and run nothing.  Raises ParseError, CompileError."""
         entries = [entry for entry in split_entries(text) if entry.is_definition]
+        for entry in filter(self._is_module_class, entries):
+            raise UsageError(
+                f"line {entry.line} defines a class of modules, which is Python", hints=(f"%run {filename} runs it",)
+            )
         self.definitions.define([tree for entry in entries for tree in _parse(entry, filename)])
 
     def _run_statements(self, statements: Sequence[Tree]) -> Iterator[Reply]:
         """Run one after the other, so that each sees what those before it have bound, also where it fails."""
-        for statement in statements:
+        for statement in map(self._with_made, statements):
             shown = self._name_alone(statement) or self._call_on_module(statement)
             yield from self._run_statement(statement) if shown is None else shown
+
+    def _with_made(self, statement: Tree) -> Tree:
+        """The statement with variables for the modules that it makes, which are made now.  Raises EngineError."""
+        made: dict[str, Object] = {}
+        statement = with_made(statement, self._is_class, self._make, made)
+        self._made = {name: SessionVariable(each, each.type) for name, each in made.items()}
+        return statement
+
+    def _is_class(self, path: str) -> bool:
+        """True for the name of a class of modules; Python is asked for those alone that may be one."""
+        first, _, rest = path.partition(".")
+        if first in self.variables or first in self.functions() or first in self.definitions.unit.types:
+            return False
+        bridge = self.notebook or self._own_python
+        is_known = bridge is not None and first in bridge.namespace and first != "torch"
+        if not (is_known or first == "nn" or (first == "torch" and rest.startswith("nn."))):
+            return False
+        return module_classes.module_class(path, self.python.namespace) is not None
+
+    def _make(self, call: SourceRange) -> Object:
+        self.python.give()
+        try:
+            return module_classes.made_module(call, self.python.namespace)
+        finally:
+            self.python.take()
+
+    @property
+    def python(self) -> Bridge:
+        """The names that are shared with Python: those of the notebook, or some that only this session has."""
+        if self.notebook is not None:
+            return self.notebook
+        if self._own_python is None:
+            self._own_python = bridge.Bridge(self, {"__name__": "__main__"})
+        return self._own_python
 
     def _run_statement(self, statement: Tree) -> Iterator[Reply]:
         entry, arguments, kept, rounds = self._compile_keeping(statement)
@@ -218,7 +283,7 @@ class Workspace:
 
     def _call_on_module(self, statement: Tree) -> list[Reply] | None:
         """The replies to a call of a method that Python's modules have, `m.eval()`; None for anything else."""
-        found = called(statement, self.variables)
+        found = called(statement, self._seen())
         if found is None:
             return None
         self.bind(found.target or LAST, found.answer.value, found.answer.type)
@@ -262,16 +327,20 @@ class Workspace:
         trees = parse_statements(Source(text, filename), extended=True)
         if len(trees) != 1 or trees[0].kind != ExprStmt.kind:
             raise UsageError(f"'{text}' is not an expression")
-        return trees
+        return [self._with_made(trees[0])]
 
     def _compile(self, statements: Sequence[Tree]) -> Compiled:
-        trees, found = plain(statements, self.variables)
+        trees, found = plain(statements, self._seen())
         kept, rounds = dict[str, Any](), [0]
         known = {KEPT: (kept, KEPT_TYPE), ROUNDS: (rounds, ROUNDS_TYPE), **found}
-        known |= {name: (variable.value, variable.type) for name, variable in self.variables.items()}
+        known |= {name: (variable.value, variable.type) for name, variable in self._seen().items()}
         types = {name: type for name, (_, type) in known.items()}
         entry = compile_entry(trees, types, lambda annotations: self.resolver(annotations, types), LAST)
         return Compiled(entry, [known[name][0] for name in entry.parameters], kept, rounds)
+
+    def _seen(self) -> Mapping[str, SessionVariable]:
+        """The variables that a statement sees."""
+        return {**self.variables, **self._made} if self._made else self.variables
 
     def resolver(self, annotations: Mapping[str, Type], variables: Iterable[str]) -> PromptResolver:
         """The resolver of names at the prompt where these variables are seen."""
@@ -344,7 +413,8 @@ class Workspace:
         """Forget every name."""
         self.variables.clear()
         self.definitions = Definitions()
-        self.failed = None
+        self.failed = self._own_python = None
+        self._made.clear()
 
     def bindings(self) -> tuple[Binding, ...]:
         """Every name, oldest first."""
@@ -358,11 +428,16 @@ class Workspace:
     def type_of_path(self, path: str) -> Type | None:
         """The static type of `x` or `m.layer.weight`; None if the session has no such name."""
         name, *rest = self.dotted(path).split(".")
-        type = self.variables[name].type if name in self.variables else self.definitions.unit.find_type(name)
+        type = self.variables[name].type if name in self.variables else self._type_of_class(name)
         for part in rest:
             attribute = type.attribute(part) if isinstance(type, ClassType) else None
             type = attribute.type if attribute else None
         return type
+
+    def _type_of_class(self, name: str) -> Type | None:
+        """The class that is defined here; of a class of modules, the type of the newest module."""
+        found = self.definitions.outside.get(name)
+        return self.definitions.unit.find_type(name) or (None if found is None else outside.newest_type(found))
 
     # -- functions by name
 
@@ -420,6 +495,8 @@ class Workspace:
         return _method(owner, text.rpartition(".")[2]) if isinstance(owner, ClassType) else None
 
     def _unknown(self, name: str) -> SessionError:
+        if self.definitions.module_class(name) is not None:
+            return UsageError(f"no {name} has been made so far", hints=(f"make one: m = {name}(...)",))
         known = [binding.name for binding in self.bindings()]
         return UsageError(
             f"nothing is called '{name}'", hints=did_you_mean(name, known) or ("%who lists what is defined",)

@@ -6,7 +6,7 @@ for it but who was interrupted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import TracebackType
 
 from engine.executor.bytecode.traceback import CallSite, frames_of_node
@@ -30,7 +30,20 @@ def interrupted_calls(error: KeyboardInterrupt) -> list[CallFrame]:
     node = sites[-1].node if sites else None
     callee = RECENT.plan if not sites else callee_of(node) if node is not None else None
     sites += [] if callee is None else list(_in_machine_code(callee.name, callee.graph))
+    return _frames(sites)
+
+
+def calls_under_way(state: InterpreterState) -> list[CallFrame]:
+    """The calls of a run that stands between two instructions, or in the middle of one, outermost first."""
+    return _frames(_sites(state))
+
+
+def _frames(sites: Iterable[CallSite]) -> list[CallFrame]:
     return [frame for site in sites if site.node is not None for frame in frames_of_node(site.node, site.function)]
+
+
+def _sites(state: InterpreterState) -> Iterator[CallSite]:
+    return (CallSite(frame.code.name, frame.instruction.node) for frame in state.frames)
 
 
 def _traces(trace: TracebackType | None) -> Iterator[TracebackType]:
@@ -48,8 +61,7 @@ def _interpreted(traces: list[TracebackType]) -> Iterator[CallSite]:
     states = (trace.tb_frame.f_locals.get("self") for trace in traces if trace.tb_frame.f_code.co_name == "_advance")
     for state in states:
         if isinstance(state, InterpreterState):
-            for frame in state.frames:
-                yield CallSite(frame.code.name, frame.instruction.node)
+            yield from _sites(state)
 
 
 def _in_machine_code(name: str, graph: Graph) -> Iterator[CallSite]:

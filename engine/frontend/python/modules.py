@@ -33,6 +33,7 @@ from engine.lang.errors import CompileError
 from engine.lang.source import Source, SourceRange
 from engine.lang.types import ClassType, InterfaceType
 
+_OF_ALL_MODULES: Final = ("engine.torch.nn.modules.module", "engine.torch.nn.modules.state")
 _LENGTH: Final = "def __len__(self) -> int:\n    return {}\n"
 _CONTAINS: Final = "def __contains__(self, key: str) -> bool:\n    return {}\n"
 
@@ -43,7 +44,7 @@ class PythonModules:
     def __init__(self, python: PythonUnit) -> None:
         self.python = python
         self._known: dict[type, list[tuple[Description, ConcreteModule]]] = {}
-        self._classes: dict[ClassType, type] = {}
+        self._made: dict[ClassType, tuple[type, ConcreteModule]] = {}
 
     def concrete(self, module: Any) -> ConcreteModule:
         """The module's type, made if there is none like it yet.  Raises CompileError."""
@@ -63,17 +64,37 @@ class PythonModules:
 
     def of_type(self, type: ClassType) -> ConcreteModule:
         """The concrete module of a type: one that was made here, or any other, as archives have them."""
-        cls = self._classes.get(type)
-        made = (concrete for _, concrete in self._known.get(cls, ()) if concrete.type is type) if cls else iter(())
-        return next(made, None) or ConcreteModule(type)
+        return self._made[type][1] if type in self._made else ConcreteModule(type)
 
     def python_class(self, type: ClassType) -> type | None:
         """The Python class that the type was made of."""
-        return self._classes.get(type)
+        return self._made[type][0] if type in self._made else None
+
+    def newest(self, cls: type) -> ClassType | None:
+        """The type of the module of the class whose type was made last."""
+        return next((type for type, (made_of, _) in reversed(self._made.items()) if made_of is cls), None)
+
+    def forget(self, cls: type) -> None:
+        """Compile later modules of the class anew: what their methods use has changed."""
+        self._known.pop(cls, None)
+
+    def method(self, type: ClassType, name: str) -> Function | None:
+        """The method, compiled now if only the Python class has it; None if no program can call one of that name.
+
+        Raises CompileError.
+        """
+        cls = self.python_class(type)
+        member = None if cls is None else inspect.getattr_static(cls, name, None)
+        if name not in type.methods and inspect.isfunction(member) and not _stays_in_python(member):
+            with self.python.attempt():
+                self._declare(self.of_type(type), name, member)
+                self.compile(self.of_type(type))
+        found = type.methods.get(name)
+        return found if isinstance(found, Function) else None
 
     def compile(self, concrete: ConcreteModule, interface: InterfaceType | None = None) -> None:
         """Compile every method that is declared, and those that the interface wants.  Raises CompileError."""
-        cls = self._classes.get(concrete.type)
+        cls = self.python_class(concrete.type)
         for name in interface.methods if interface is not None and cls is not None else ():
             if name not in concrete.type.methods and inspect.isfunction(getattr(cls, name, None)):
                 self._declare(concrete, name, getattr(cls, name))
@@ -86,7 +107,7 @@ class PythonModules:
 
     def define(self, concrete: ConcreteModule, text: str) -> None:
         """Add methods given as text.  Raises CompileError."""
-        cls, unit = self._classes.get(concrete.type), self.python.unit
+        cls, unit = self.python_class(concrete.type), self.python.unit
         names = PythonResolver(self.python, {} if cls is None else names_of(cls))
         resolver = ChainedResolver(TextResolver(unit), names)
         declare(
@@ -124,7 +145,7 @@ class PythonModules:
         concrete = ConcreteModule(type, getattr(cls, "_container_kind", ""), concretes)
         functions = dict(description.functions)
         concrete.lookup = partial(self._lookup, cls, functions, dict(description.own_methods))
-        self._classes[type] = cls
+        self._made[type] = cls, concrete
         self._declare_methods(concrete, cls, description)
         return concrete
 
@@ -214,7 +235,7 @@ class PythonModules:
             return None
         if modifier_of(member) in IGNORED:
             return PythonFunction(member, PythonResolver(self.python, names_of(member)).annotation, owner.value)
-        if member.__module__.startswith("engine.torch.nn.modules.module"):
+        if _stays_in_python(member):
             raise CompileError(f"'{name}' of a module is for Python alone; TorchScript cannot compile it", range)
         self._declare(owner.concrete, name, member)
         if name in owner.concrete.overloads:
@@ -236,6 +257,11 @@ class PythonModules:
                 range,
             ) from None
         return found
+
+
+def _stays_in_python(member: Callable[..., Any]) -> bool:
+    """True for methods that are marked so, and for those that all modules have."""
+    return modifier_of(member) in IGNORED or member.__module__ in _OF_ALL_MODULES
 
 
 class _Child:

@@ -32,7 +32,7 @@ from engine.frontend.python.ignored_functions import IGNORED, PythonFunction, mo
 from engine.frontend.python.namespaces import COMPILED_MODULES, HOMES, PythonModule, PythonTorchNamespace, in_library
 from engine.frontend.python.overloads import overloads_of, with_signature
 from engine.frontend.python.trees import methods_by_name, tree_from_class, tree_from_function
-from engine.frontend.sugared.classes import ConstantValue, ExceptionClass, FunctionValue
+from engine.frontend.sugared.classes import ClassValue, ConstantValue, ExceptionClass, FunctionValue
 from engine.frontend.sugared.python_values import SCALARS, PythonValue
 from engine.frontend.sugared.sugared_value import Builder, SugaredValue
 from engine.frontend.sugared.values import BuiltinFunction, SugaredTuple
@@ -99,6 +99,10 @@ class PythonUnit:
     def forget(self, fn: Callable[..., Any]) -> None:
         """Compile the function anew when it is next needed: what it calls has changed."""
         self._functions.pop(fn, None)
+
+    def adopt(self, cls: type, type: Type) -> None:
+        """Let the Python class, which was made of the type, mean that type."""
+        self._types[cls] = type
 
     def type_of(self, cls: type) -> Type:
         """The class, named tuple or enum.  Raises CompileError."""
@@ -310,6 +314,8 @@ class PythonResolver:
             return None
         if known is not None:
             return known
+        if isinstance(own := getattr(hint, "_type", None), ClassType):
+            return own
         origin, args = typing.get_origin(hint), typing.get_args(hint)
         if hint in _BARE:
             name = _BARE[hint]
@@ -346,6 +352,8 @@ class PythonResolver:
             return FunctionValue(own)
         if isinstance(value, Function):
             return FunctionValue(value)
+        if isinstance(compiled := getattr(value, "_type", None), ClassType):
+            return ClassValue(compiled)
         path: str | None = getattr(value, "torch_path", None)
         if path is not None:
             return TorchNamespace(path.rpartition(".")[0]).attr(b, path.rpartition(".")[2], range)

@@ -12,7 +12,8 @@ import inspect
 import linecache
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 from engine.frontend.python.definitions import class_def, definition, function
 from engine.frontend.python.expressions import PythonSource, refused
@@ -24,12 +25,22 @@ from engine.lang.interpreter_settings import deep_recursion
 from engine.lang.python_syntax import parse_python
 from engine.lang.source import Source, SourceRange
 
+_TREES: Final[WeakKeyDictionary[Callable[..., Any], Tree]] = WeakKeyDictionary()
+"""The trees of the functions read so far: a function stays what it is when its file changes."""
+
 
 def tree_from_function(fn: Callable[..., Any]) -> Tree:
     """The `(def ...)` of a Python function or method.
 
     Raises NotSupportedError for what TorchScript does not have, CompileError when the source cannot be read.
     """
+    known = _TREES.get(fn)
+    if known is None:
+        known = _TREES[fn] = _read(fn)
+    return known
+
+
+def _read(fn: Callable[..., Any]) -> Tree:
     if getattr(fn, "__name__", "") == "<lambda>":
         raise _refused_lambda(fn)
     place, node = _only_statement(fn)

@@ -46,7 +46,7 @@ class _Derivable(type):
         if not any(isinstance(base, _Derivable) for base in bases):
             return super().__new__(mcls, name, bases, namespace)
         replaced = tuple(UncompiledModule if base is ScriptModule else base for base in bases)
-        return _CompiledAtOnce(name, replaced, namespace)
+        return CompiledAtOnce(name, replaced, namespace)
 
 
 class _Overridable:
@@ -357,13 +357,12 @@ def _refuse_python_calls(type: ClassType) -> None:
 
 
 def _python_attribute(module: ScriptModule, name: str) -> Any:
-    """A method that stays in Python, or any method of a class derived from ScriptModule; None without one."""
+    """A method that stays in Python, or that which a class whose modules are compiled at once has; else None."""
     cls = MODULES.python_class(module._ivalue.type)
     member = None if cls is None else inspect.getattr_static(cls, name, None)
-    derived = getattr(cls, "_script_methods_only", False)
-    if inspect.isfunction(member) and (derived or modifier_of(member) in IGNORED):
+    if inspect.isfunction(member) and modifier_of(member) in IGNORED:
         return MethodType(member, module)
-    return None
+    return cls.attribute(module, name) if isinstance(cls, CompiledAtOnce) else None
 
 
 _wrappers: WeakValueDictionary[int, ScriptObject] = WeakValueDictionary()
@@ -373,13 +372,18 @@ PYTHON_CLASSES.wrap_object = wrap
 # -- classes derived from ScriptModule
 
 
-class _CompiledAtOnce(type):
+class CompiledAtOnce(type):
     """Metaclass whose instances' calls return a module compiled after its `__init__`."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         module = super().__call__(*args, **kwargs)
         with PYTHON.attempt():
             return wrap(module_object(module))
+
+    def attribute(cls, module: ScriptModule, name: str) -> Any:
+        """A method of the class that was not compiled with the module, for Python; None without one."""
+        member = inspect.getattr_static(cls, name, None)
+        return MethodType(member, module) if inspect.isfunction(member) else None
 
     def __instancecheck__(cls, instance: Any) -> bool:
         if not isinstance(instance, ScriptModule):
@@ -388,7 +392,7 @@ class _CompiledAtOnce(type):
         return made_of is not None and issubclass(made_of, cls)
 
 
-class UncompiledModule(Module, metaclass=_CompiledAtOnce):
+class UncompiledModule(Module, metaclass=CompiledAtOnce):
     """The Python module that is `self` in the `__init__` of a class derived from ScriptModule."""
 
     _script_methods_only = True

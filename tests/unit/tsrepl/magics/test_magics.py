@@ -119,6 +119,17 @@ def test_what_is_no_command_keeps_its_sign() -> None:
     assert as_magics(TextReply("%save, %load")) == TextReply("%tsjit_save, %tsjit_load")
 
 
+def test_a_magic_s_reply_is_shown_once_and_again_where_it_is_a_result(
+    shell: InteractiveShell, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(shell, DOUBLE)
+    for cell, times in (("%tsjit_code double", 1), ("g = %tsjit_code double", 1), ("g", 1), ("g;", 0),
+                        ("%tsjit_code double\n%tsjit_code double\nx = 1", 2)):  # fmt: skip
+        capsys.readouterr()
+        shell.run_cell(cell, store_history=True)
+        assert capsys.readouterr().out.count("return torch.add(x, x)") == times, cell
+
+
 def test_redefinition_reaches_callers(shell: InteractiveShell) -> None:
     run(shell, DOUBLE)
     run(shell, "%%torchscript\ndef four(x: Tensor):\n    return double(double(x))\n")

@@ -34,7 +34,8 @@ def test_a_failing_program_shows_its_own_lines_and_the_caller_s(
     shell.user_ns["x"] = np.ones((2, 3))
     said = shown(shell, "def through(x):\n    return boom(x)\nthrough(x)", capsys)
     assert said.count("shape '[7]' is invalid for input of size 6") == 1
-    assert "return y.view(7)" in said and "<--- HERE" in said and "line 2, in through" in said
+    assert "return y.view(7)" in said and "<--- HERE" in said
+    assert "cell 2, line 3" in said and "cell 2, line 2, in through" in said and "cell 1, line 3, in boom" in said
     assert "engine/" not in said and "Traceback" not in said
 
 
@@ -45,6 +46,18 @@ def test_wrong_arguments_are_told_without_frames_of_the_engine(
     said = shown(shell, "boom(1, 2, 3)", capsys)
     assert "expected at most 1 argument(s) but received 3" in said and "boom(1, 2, 3)" in said
     assert "engine/" not in said
+
+
+def test_cells_of_python_are_named_in_every_error(
+    shell: InteractiveShell, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run("import engine.torch as torch\nfrom engine.torch import nn")
+    run("class P(nn.Module):\n    def __init__(self, n):\n        super().__init__()\n        self.x = 1 / n")
+    assert "cell 2, line 4, in __init__" in shown(shell, "%%torchscript\np = P(0)", capsys)
+    assert "cell 4, line 3" in shown(shell, "@torch.jit.script\ndef g(x):\n    return x + unknown", capsys)
+    run("%%torchscript\nclass Q(nn.Module):\n    def forward(self, x):\n        return x.view(7)")
+    said = shown(shell, "Q()(torch.ones(2))", capsys)
+    assert "cell 6, line 1" in said and "cell 5, line 3, in forward" in said
 
 
 def test_other_errors_are_shown_as_ever(shell: InteractiveShell, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,6 +9,7 @@ from typing import TypeVar
 import numpy as np
 import pytest
 
+from engine.executor.interpreter.interpreter import InterpreterState
 from engine.executor.plans.explanation import explain
 from engine.ir.graph import Graph
 from tsrepl.render.terminal import to_text
@@ -248,6 +249,31 @@ def test_trace_ends_where_nan_appears(run: Run[TraceReply], session: Session) ->
     reply = run("%trace --first-nan g(torch.zeros(2))", TraceReply)
     assert " log " in reply.rows[-1].instruction
     assert reply.result == "the trace ends where NaN appeared first"
+
+
+def test_an_interrupted_trace_is_shown_up_to_its_line(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    session.execute("def loop(n: int):\n    t = 0\n    for i in range(n):\n        t = t * 3 + i\n    return t\n")
+    step, left = InterpreterState.step, 100
+
+    def interrupted(state: InterpreterState) -> bool:
+        nonlocal left
+        left -= 1
+        if left < 0 and state.frame.instruction.name == "mul":
+            raise KeyboardInterrupt
+        return step(state)
+
+    monkeypatch.setattr(InterpreterState, "step", interrupted)
+    trace, error = session.execute("%trace loop(1000000)")
+    assert isinstance(trace, TraceReply) and isinstance(error, ErrorReply)
+    assert len(trace.rows) > 50 and trace.result == "none: the run stopped at entry 4:4"
+    assert (error.kind, error.places[-1].location) == ("Interrupted", "entry 4, line 4, in loop")
+
+
+def test_a_trace_that_fails_is_shown_up_to_its_error(session: Session) -> None:
+    session.execute("def boom(x):\n    y = x + 1\n    return y.view(7)\n")
+    trace, error = session.execute("%trace boom(x)")
+    assert isinstance(trace, TraceReply) and [row.function for row in trace.rows][-1] == "boom"
+    assert isinstance(error, ErrorReply) and error.places[-1].location == "entry 4, line 3, in boom"
 
 
 def test_trace_leaves_out_what_only_moves_values(run: Run[TraceReply], session: Session) -> None:

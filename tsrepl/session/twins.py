@@ -64,10 +64,9 @@ class Pair:
 
 
 class Twins:
-    """All the pairs; `types` are the types of the Python classes that programs defined."""
+    """All the pairs."""
 
     def __init__(self) -> None:
-        self.types: dict[Any, Type] = {}
         self._of_python: dict[int, Pair] = {}
         self._of_program: dict[int, Pair] = {}
         self._round = 0
@@ -128,7 +127,7 @@ class Twins:
 
     def _class_type(self, cls: type) -> Type:
         try:
-            return self.types.get(cls) or PYTHON.type_of(cls)
+            return PYTHON.type_of(cls)
         except EngineError as error:
             raise Unshareable(error.message) from None
 

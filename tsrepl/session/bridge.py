@@ -1,15 +1,16 @@
 """Names that Python and the session share.
 
-In: the notebook's namespace, and the text of a cell.  Out: before the cell runs, the session knows what Python has
-bound, changed or deleted since; after it, Python knows what the cell has.  A name is compared with the very object that
-it meant when both sides last agreed, so that the side that bound it last is the one that counts.
+In: Python's namespace (the notebook's; the session's own elsewhere), and the text of an entry.  Out: before the entry
+runs, the session knows what Python has bound, changed or deleted since; after it, Python knows what the entry has.  A
+name is compared with the very object that it meant when both sides last agreed, so that the side that bound it last is
+the one that counts.
 """
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterable, Iterator, MutableMapping
+from collections.abc import Iterable, Iterator
 from dataclasses import field
 from types import ModuleType
 from typing import Any, Final
@@ -25,14 +26,13 @@ from engine.lang.source import Source
 from engine.lang.types import ClassType, EnumType, TupleType
 from engine.torch.compiled.objects import ScriptClass, ScriptFunction
 from engine.torch.jit.scripting.python_program import PYTHON
-from tsrepl.magics.twins import Twins, Unshareable
 from tsrepl.session.definitions import Definitions
 from tsrepl.session.entries import split_entries
-from tsrepl.session.outside import Refusal
-from tsrepl.session.session import Session
-from tsrepl.session.workspace import SessionVariable
+from tsrepl.session.outside import Refusal, forget, used_names
+from tsrepl.session.twins import Twins, Unshareable
+from tsrepl.session.workspace import SessionVariable, Workspace
 
-Namespace = MutableMapping[str, Any]
+Namespace = dict[str, Any]
 _NAME: Final = re.compile(r"[A-Za-z_]\w*")
 _PRIVATE: Final = re.compile(r"__\w*|_i+|_i?\d+|_(?:ih|oh|dh|exit_code)|In|Out")
 """Names that IPython keeps for itself; only the last value is shared, by its name `_`."""
@@ -48,21 +48,21 @@ class Mentioned:
 
 
 class Bridge:
-    """The shared names of one notebook and one session.
+    """The shared names of one namespace of Python and one session.
 
     `_linked` has, for each variable, Python's object and the session's variable when both sides last agreed; `_given`
     has, for each definition of the session, what it was and what Python got for it; `_callees` has the objects that
     functions of Python used when they were compiled.
     """
 
-    def __init__(self, session: Session, namespace: Namespace, hidden: Iterable[str] = ()) -> None:
-        self.session, self.namespace = session, namespace
+    def __init__(self, workspace: Workspace, namespace: Namespace, hidden: Iterable[str] = ()) -> None:
+        self.workspace, self.namespace = workspace, namespace
         self._hidden = {name: namespace.get(name) for name in hidden}
         self._twins = Twins()
         self._linked: dict[str, tuple[Any, SessionVariable]] = {}
         self._given: dict[str, tuple[Any, Any]] = {}
         self._callees: dict[str, Any] = {}
-        self._of: Definitions = session.workspace.definitions
+        self._of: Definitions = workspace.definitions
 
     # -- from Python
 
@@ -84,11 +84,11 @@ class Bridge:
     def _relink(self, changed: list[str]) -> None:
         """Compile again what uses the names, in Python and in the session."""
         every = dict.fromkeys([*changed, *self._compile_again(changed)])
-        self._of.relink(list(every), self.session.workspace.variables)
+        self._of.relink(list(every), self.workspace.variables)
 
     def _forget_after_reset(self) -> None:
-        if self._of is not self.session.workspace.definitions:
-            self._of = self.session.workspace.definitions
+        if self._of is not self.workspace.definitions:
+            self._of = self.workspace.definitions
             self._linked.clear()
             self._given.clear()
 
@@ -118,11 +118,10 @@ class Bridge:
 
     def _called_in_python(self) -> dict[str, Any]:
         """The objects that Python's functions in programs mean by the names that they use, directly or not."""
-        waiting = [name for name, each in self._of.outside.items() if inspect.isfunction(each)]
+        waiting = list(self._of.outside)
         found: dict[str, Any] = {}
         while waiting:
-            function = self.namespace.get(waiting.pop())
-            for name in function.__code__.co_names if inspect.isfunction(function) else ():
+            for name in used_names(self.namespace.get(waiting.pop())):
                 if name in self.namespace and name not in found:
                     found[name] = self.namespace[name]
                     waiting.append(name)
@@ -134,16 +133,15 @@ class Bridge:
         return known if isinstance(known, _Refused) and known.value is value else value
 
     def _compile_again(self, changed: Iterable[str]) -> list[str]:
-        """Let Python's functions that call the changed names, directly or not, be compiled anew; their names."""
+        """Let what uses the changed names in Python, directly or not, be compiled anew; the names of that."""
         waiting, found = list(changed), dict[str, None]()
-        functions = {name: each for name, each in self.namespace.items() if waiting and inspect.isfunction(each)}
+        uses = {name: used_names(each) for name, each in self.namespace.items()} if waiting else {}
         while waiting:
             used = waiting.pop()
-            for name, function in functions.items():
-                if used in function.__code__.co_names and name not in found:
-                    PYTHON.forget(function)
-                    found[name] = None
-                    waiting.append(name)
+            for name in [name for name, names in uses.items() if used in names and name not in found]:
+                forget(self.namespace[name])
+                found[name] = None
+                waiting.append(name)
         return list(found)
 
     def _take_again(self, name: str) -> None:
@@ -160,7 +158,7 @@ class Bridge:
 
     def _drop(self, name: str) -> None:
         del self._linked[name]
-        self.session.workspace.variables.pop(name, None)
+        self.workspace.variables.pop(name, None)
 
     def _is_new(self, name: str) -> bool:
         """True for a name of Python that is not shared yet."""
@@ -174,7 +172,7 @@ class Bridge:
             if _is_package(value):
                 value = _refused(name, value, f"{value.__name__} is a package of Python")
             known, self._of.outside[name] = self._of.outside.get(name), value
-            self.session.workspace.variables.pop(name, None)
+            self.workspace.variables.pop(name, None)
             return [name] if known is not value else []
         if is_read:
             self._of.outside.pop(name, None)
@@ -185,7 +183,7 @@ class Bridge:
 
     def _bind(self, name: str, value: Any, variable: SessionVariable | None = None) -> None:
         """Bind the name in the session to Python's value; what cannot be shared is refused where a program uses it."""
-        variables = self.session.workspace.variables
+        variables = self.workspace.variables
         try:
             type = self._type_for(value, variable)
             inner = self._twins.take(value, type)
@@ -218,15 +216,15 @@ class Bridge:
         """Let Python know what the session bound, changed or deleted."""
         self._forget_after_reset()
         self._twins.begin()
-        for name in [name for name in self._linked if name not in self.session.workspace.variables]:
+        for name in [name for name in self._linked if name not in self.workspace.variables]:
             self._delete(name)
-        for name in [name for name in self._of.trees if name in self.session.workspace.variables]:
+        for name in [name for name in self._of.trees if name in self.workspace.variables]:
             self._of.remove(name)
             self._given.pop(name, None)
         while new := [name for name in self._of.trees if self._give_definition(name)]:
-            self._of.relink(self._compile_again(new), self.session.workspace.variables)
+            self._of.relink(self._compile_again(new), self.workspace.variables)
         self._callees = self._called_in_python()
-        for name, variable in list(self.session.workspace.variables.items()):
+        for name, variable in list(self.workspace.variables.items()):
             self._give_variable(name, variable)
         self._twins.end()
 
@@ -245,7 +243,7 @@ class Bridge:
         self._linked.pop(name, None)
         self._given[name], self.namespace[name] = (found, given), given
         if isinstance(found, (TupleType, EnumType)):
-            self._twins.types[given] = found
+            PYTHON.adopt(given, found)
         return True
 
     def _give_variable(self, name: str, variable: SessionVariable) -> None:
