@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from engine.torch import names
+from engine.torch.version import __version__ as __version__
 
 
 def __getattr__(name: str) -> Any:

@@ -39,6 +39,7 @@ HOMES: Final[dict[str, str]] = {
         "HalfTensor BFloat16Tensor LongTensor IntTensor ShortTensor CharTensor ByteTensor BoolTensor".split(),
         "engine.torch.namespace.python_functions",
     ),
+    "as_torch": "engine.torch.import_hook",
     "load_weights": "engine.serialize.inspect.weights",
     "set_printoptions": "engine.aten.formatting.printing", "vmap": "engine.torch.func",
     **dict.fromkeys(
@@ -55,7 +56,7 @@ MODULES: Final[dict[str, str]] = {
     **{
         name: f"engine.torch.{name}"
         for name in (
-            "accelerator amp autograd backends cuda distributions fft func linalg ops optim profiler random "
+            "_C accelerator amp autograd backends cuda distributions fft func linalg ops optim profiler random "
             "serialization special testing utils version"
         ).split()
     },
@@ -80,10 +81,12 @@ def find(name: str, module: str = "engine") -> Any:
     if name.startswith("__"):
         raise UnknownNameError(name, module, tuple)
     import_module("engine.torch.namespace.tensor_methods")
-    function = import_module("engine.torch.namespace.functions").find(name)
-    if function is None:
+    found = import_module("engine.torch.namespace.functions").find(name)
+    if found is None:
+        found = import_module("engine.torch.other_modules").find(f"engine.torch.{name}")
+    if found is None:
         raise UnknownNameError(name, module, known)
-    return function
+    return found
 
 
 def known() -> list[str]:

@@ -86,6 +86,14 @@ class OpNamespace:
 _OpNamespace = OpNamespace
 
 
+def get_operation(name: str) -> tuple[OpOverloadPacket, list[str]]:
+    """The operator as a function, and the names of its overloads.  Raises ArgumentError for an unknown one."""
+    found = table.overloads(name)
+    if not found:
+        raise ArgumentError(f"No such operator {name}", hints=did_you_mean(name, table.names()))
+    return OpOverloadPacket(name), [entry.overload for entry in found]
+
+
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(f"module 'torch.ops' has no attribute '{name}'")

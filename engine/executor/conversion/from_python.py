@@ -56,6 +56,15 @@ class Mismatch(Exception):
     """The value is not of the type; the message says why if the type's name alone does not."""
 
 
+class Shared:
+    """The base of containers that Python and programs share: they go into programs as they are, without a copy."""
+
+    __slots__ = ("shared", "shared_type")
+
+    def __init__(self, shared: Any, shared_type: Any) -> None:
+        self.shared, self.shared_type = shared, shared_type
+
+
 def from_python(type: Type) -> Converter:
     """The function that converts Python values to the type; it raises Mismatch."""
     simple = _FROM_SIMPLE.get(type) if type.__class__ is INT.__class__ else None
@@ -153,6 +162,8 @@ def _to_any(value: Any) -> Any:
     """The value, converted by its own Python type; elements of a container must have one common type."""
     if value is None or isinstance(value, (bool, int, float, complex, str, Tensor, device, Future)):
         return value
+    if isinstance(value, Shared):
+        return value.shared
     if isinstance(value, (np.ndarray, np.generic)):
         return _to_tensor(value)
     if isinstance(value, NUMBERED):
@@ -203,6 +214,9 @@ def _from_list(type: Any) -> Converter:
     convert = from_python(type.element)
 
     def to_list(value: Any) -> list[Any]:
+        if isinstance(value, Shared) and value.shared_type == type:
+            shared: list[Any] = value.shared
+            return shared
         if isinstance(value, (str, bytes, Tensor, Mapping)) or not isinstance(value, (Sequence, np.ndarray)):
             raise Mismatch
         return [convert(element) for element in value]
@@ -214,6 +228,9 @@ def _from_dict(type: Any) -> Converter:
     key, item = from_python(type.key), from_python(type.value)
 
     def to_dict(value: Any) -> dict[Any, Any]:
+        if isinstance(value, Shared) and value.shared_type == type:
+            shared: dict[Any, Any] = value.shared
+            return shared
         if not isinstance(value, Mapping):
             raise Mismatch
         return {key(k): item(v) for k, v in value.items()}

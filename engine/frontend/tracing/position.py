@@ -89,6 +89,10 @@ DATAFLOW: Final = (
 class TracerWarning(Warning):
     """The trace may not hold for other inputs than the example."""
 
+    @staticmethod
+    def ignore_lib_warnings() -> None:
+        """No effect: the engine's own code causes no such warnings."""
+
 
 def warn(message: str, category: type[Warning] = TracerWarning) -> None:
     """Warn at the program's current line."""

@@ -26,7 +26,6 @@ from engine.executor.plans.switches import SWITCHES
 from engine.ir.clone import copy_graph
 from engine.ir.unit import Function
 from engine.lang.errors import ArchiveError, ArgumentError, MissingOperatorError, did_you_mean
-from engine.lang.schema import FunctionSchema
 from engine.lang.types import ClassType
 from engine.passes.pipeline import run_pass
 from engine.serialize.archive import PathOrFile, save_archive
@@ -34,6 +33,7 @@ from engine.serialize.code.python_text import ConstantTable
 from engine.serialize.code.source_export import SourcePrinter, function_code
 from engine.torch.compiled.debug_state import GraphExecutorState
 from engine.torch.compiled.graphs import Graph
+from engine.torch.compiled.schemas import FunctionSchema
 
 
 class _Signature:
@@ -86,7 +86,7 @@ class _Compiled:
 
     @property
     def schema(self) -> FunctionSchema:
-        return self._function.signature
+        return FunctionSchema(self._function.signature)
 
     @property
     def graph(self) -> Graph:

@@ -17,10 +17,11 @@ from engine.executor.concurrency.futures import launch
 from engine.executor.interpreter.budget import Budget, BudgetedRunner
 from engine.executor.plans import executor
 from engine.frontend.compilation.compile import compile_source
+from engine.frontend.names.resolve import ChainedResolver, TextResolver
 from engine.frontend.python.ignored_functions import MODIFIER as MODIFIER
 from engine.frontend.python.module_description import AnnotatedValue as Attribute  # noqa: F401
 from engine.frontend.python.overloads import declare_overload
-from engine.frontend.python.resolver import INTERFACE
+from engine.frontend.python.resolver import INTERFACE, PythonResolver
 from engine.ir import unit as ir_unit
 from engine.lang import scalars
 from engine.lang.errors import CompileError, did_you_mean
@@ -42,6 +43,8 @@ from engine.torch.jit import logging as logging
 from engine.torch.jit import passes as passes
 from engine.torch.jit import tensorexpr as tensorexpr
 from engine.torch.jit import upgraders as upgraders
+from engine.torch.jit.python_types import names_seen
+from engine.torch.jit.scripting.emit_hooks import emitted_function
 from engine.torch.jit.scripting.freezing import freeze as freeze
 from engine.torch.jit.scripting.freezing import optimize_for_inference as optimize_for_inference
 from engine.torch.jit.scripting.freezing import run_frozen_optimizations as run_frozen_optimizations
@@ -61,12 +64,10 @@ from engine.torch.jit.scripting.script_module import ScriptModule as ScriptModul
 from engine.torch.jit.scripting.script_module import UncompiledModule as UncompiledModule
 from engine.torch.jit.scripting.script_module import wrap
 from engine.torch.jit.settings import export_opnames as export_opnames
-from engine.torch.jit.settings import frontend as frontend
 from engine.torch.jit.settings import fuser as fuser
 from engine.torch.jit.settings import isinstance as isinstance
 from engine.torch.jit.settings import optimized_execution as optimized_execution
 from engine.torch.jit.settings import set_fusion_strategy as set_fusion_strategy
-from engine.torch.jit.settings import signature_types as annotations  # type: ignore[assignment]  # noqa: F401
 from engine.torch.jit.settings import strict_fusion as strict_fusion
 from engine.torch.jit.tracing.trace import TracerWarning as TracerWarning
 from engine.torch.jit.tracing.trace import TracingCheckError as TracingCheckError
@@ -82,16 +83,25 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class CompilationUnit:
-    """Functions compiled from text, each an attribute.  Raises CompileError."""
+    """Functions compiled from text, each an attribute.  Raises CompileError.
 
-    def __init__(self, source: str | None = None, filename: str = "<string>") -> None:
+    With `_frames_up`, the text may use the names of Python that are seen where the unit is made, or as many calls
+    further out.
+    """
+
+    def __init__(self, source: str | None = None, filename: str = "<string>", *, _frames_up: int | None = None) -> None:
         self._unit = ir_unit.CompilationUnit()
+        self._names = {} if _frames_up is None else names_seen(_frames_up + 1)
         if source is not None:
             self.define(source, filename)
 
-    def define(self, source: str, filename: str = "<string>") -> None:
+    def define(self, source: str, filename: str = "<string>", rcb: Any = None) -> None:
         """Compile the functions of the text and add them; after a CompileError none are added."""
-        compile_source(source, unit=self._unit, filename=filename, classes=False)
+        resolver = ChainedResolver(TextResolver(self._unit), PythonResolver(PYTHON, self._names))
+        known = set(self._unit.functions)
+        compile_source(source, resolver, self._unit, filename, classes=False)
+        for name in self._unit.functions.keys() - known:
+            emitted_function(ScriptFunction(self._unit.functions[name]))
 
     def find_function(self, name: str) -> ScriptFunction | None:
         function = self._unit.find_function(name)
@@ -237,4 +247,8 @@ _unwrap_optional, _Await, _IgnoreContextManager = unwrap_optional, Await, Ignore
 _awaitable, _awaitable_wait, _awaitable_nowait = awaitable, awaitable_wait, awaitable_nowait
 _ScriptProfile, _get_trace_graph = ScriptProfile, get_trace_graph
 
+_isinstance, _drop, _set_fusion_strategy = isinstance, unused, set_fusion_strategy
+RecursiveScriptModule, TracedModule, TopLevelTracedModule = ScriptModule, ScriptModule, ScriptModule
+
+del annotations  # the name is PyTorch's for a module, and not the feature's that is imported above
 refuse_unknown_names(__name__)

@@ -30,6 +30,11 @@ _VALUES: Final[dict[str, Any]] = {
     "texpr_parallel_cpu_enabled": False,
     "te_generate_block_code": False,
     "nvfuser_enabled": False,
+    "can_fuse_on_cpu_legacy": False,
+    "texpr_dynamic_shape_enabled": True,
+    "autocast_mode": True,
+    "llga_enabled": False,
+    "inline_everything_mode": False,
 }
 """Name of the setting -> its value."""
 _PROFILING: Final = frozenset(("profiling_executor", "profiling_mode", "num_profiled_runs"))

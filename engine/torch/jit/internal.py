@@ -6,24 +6,18 @@ In: settings, values, graphs.  Out: the settings, warnings, and errors for missi
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 from engine.lang.errors import NotSupportedError
 from engine.torch.jit import flags
+from engine.torch.jit.scripting.emit_hooks import disable_emit_hooks as _disable_emit_hooks  # noqa: F401
 
 
 def symbolic_shapes_test_mode_enabled() -> bool:
     """The value of the flag `symbolic_shapes_test_mode`."""
     enabled: bool = flags.get_symbolic_shapes_test_mode()
     return enabled
-
-
-@contextmanager
-def _disable_emit_hooks() -> Iterator[None]:
-    """A `with` block without effect: the engine has no emit hooks."""
-    yield
 
 
 def check_empty_containers(obj: Any) -> None:

@@ -7,10 +7,13 @@ it was changed, unless said otherwise.  Names of passes are looked up at their f
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final, TypeVar
 
+from engine.aten.values.tensor import Tensor
 from engine.ir.clone import copy_graph
+from engine.ir.constants import tensor_type_of
 from engine.ir.graph import Graph
 from engine.ir.rewriting import subgraph_rewriter
 from engine.lang.errors import did_you_mean
@@ -66,6 +69,14 @@ def propagate_shapes(graph: G, inputs: Sequence[Any], with_grad: bool = False) -
     return made
 
 
+def apply_input_props_using_example(graph: Any, example_input: Sequence[Any]) -> None:
+    """Give the graph's inputs the types of these values, behind `self` if it is a method's graph."""
+    inputs = unwrap(graph).inputs
+    for value, example in zip(inputs[len(inputs) - len(example_input) :], example_input, strict=True):
+        if isinstance(example, Tensor):
+            value.set_type(replace(tensor_type_of(example), strides=None, requires_grad=None))
+
+
 def custom_pattern_based_rewrite_graph(pattern: str, replacement: str, graph: Any) -> bool:
     """Replace every match of the pattern graph by the replacement graph."""
     return subgraph_rewriter.custom_pattern_based_rewrite_graph(pattern, replacement, unwrap(graph))
@@ -76,6 +87,13 @@ def freeze_module(
 ) -> Any:
     """A copy of the module whose attributes, unless preserved, are constants in its code."""
     return freezing.freeze_module(module, preservedAttrs, freezeInterfaces, preserveParameters)
+
+
+def freeze_handle(
+    module: Any, preservedAttrs: Sequence[str] = (), freezeInterfaces: bool = True, preserveParameters: bool = False
+) -> Any:
+    """`freeze_module` of a module as `torch._C.ScriptModule`; the result is one, too."""
+    return freeze_module(module._module, preservedAttrs, freezeInterfaces, preserveParameters)._c
 
 
 def _like(given: Any, made: Graph) -> Any:

@@ -11,17 +11,18 @@ import types
 import typing
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import SimpleNamespace
 from typing import Any, Final, get_args
 
 from engine.executor.plans.switches import optimized_execution as optimized_execution
 from engine.executor.profiling.settings import PROFILING, FusionStrategy, Specialisation
+from engine.frontend.python.resolver import PythonResolver
 from engine.frontend.python.trees import tree_from_function
 from engine.frontend.syntax.tree import Tree
 from engine.ir.graph import Block
 from engine.ir.ops import op_of
-from engine.lang.errors import CompileError, NotSupportedError
+from engine.torch.compiled.types import wrap
 from engine.torch.jit import flags
+from engine.torch.jit.scripting.python_program import PYTHON
 
 
 def isinstance(obj: Any, target_type: Any) -> bool:
@@ -115,13 +116,13 @@ def argument_names(fn: Callable[..., Any]) -> list[str]:
     return [each.name for each in parameters if each.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
 
 
-frontend: Final = SimpleNamespace(
-    NotSupportedError=NotSupportedError, FrontendError=CompileError, get_jit_def=get_jit_def,
-    argument_names=argument_names, get_callable_argument_names=argument_names, _IS_ASTUNPARSE_INSTALLED=True,
-)  # fmt: skip
-"""`torch.jit.frontend`, as far as programs use it: compile errors, syntax trees, argument names."""
-signature_types: Final = SimpleNamespace(
-    Any=Any, **{f"BroadcastingList{length}": list for length in (1, 2, 3)}, **{name: getattr(typing, name) for name in
-    ("List", "Dict", "Tuple", "Optional", "Union")}
-)  # fmt: skip
-"""`torch.jit.annotations`, as far as programs use it: the types of signatures."""
+get_callable_argument_names: Final = argument_names
+_IS_ASTUNPARSE_INSTALLED: Final = True
+"""Python's own `ast.unparse` is there."""
+_IS_MONKEYTYPE_INSTALLED: Final = False
+"""Types are not inferred from observed calls."""
+
+
+def annotation_type(ann: Any, loc: Any = None, rcb: Any = None) -> Any:
+    """The type that a Python annotation means.  Raises CompileError."""
+    return wrap(PythonResolver(PYTHON, {}).annotation(ann))

@@ -29,27 +29,43 @@ class UnknownNameError(AttributeError):
 _NOWHERE: Final[Mapping[str, str]] = {}
 
 
-def refuse_unknown_names(module: str, homes: Mapping[str, str] = _NOWHERE) -> None:
+def refuse_unknown_names(
+    module: str, homes: Mapping[str, str] = _NOWHERE, refused: Mapping[str, str] = _NOWHERE
+) -> None:
     """Give a module a `__getattr__` that raises UnknownNameError, and that imports names on first use.
 
-    `homes` maps names to the modules that define them; the last part of a module's own name stands for the module.
+    `homes` maps names to the modules that define them; the last part of a module's own name stands for the module, and
+    `module:other` for a name that is `other` there.  `refused` maps names to the words with which their use is refused.
     The functions are added at run time instead of being defined in the module, since type checkers would then accept
     any name.
     """
     namespace = vars(sys.modules[module])
 
     def public() -> list[str]:
-        return sorted({*(name for name in namespace if not name.startswith("_")), *homes})
+        own = (name for name in namespace if not name.startswith("_"))
+        return sorted({*own, *(name for name in (*homes, *refused) if not name.startswith("__"))})
 
     def find(name: str) -> Any:
-        home = homes.get(name)
-        if home is None:
+        value = _found(name, module, homes, refused)
+        if value is None:
             raise UnknownNameError(name, module, tuple if name.startswith("__") else public)
-        found = import_module(home)
-        value = found if home.endswith(f".{name}") else getattr(found, name)
         namespace[name] = value
         return value
 
     namespace["__getattr__"] = find
-    if homes:
+    if homes or refused:
         namespace["__dir__"] = public
+
+
+def _found(name: str, module: str, homes: Mapping[str, str], refused: Mapping[str, str]) -> Any:
+    """The object that the name stands for, in the tables or as a module of its own; None for an unknown name."""
+    if name in homes:
+        home, _, other = homes[name].partition(":")
+        found = import_module(home)
+        return found if not other and home.endswith(f".{name}") else getattr(found, other or name)
+    if name in refused:
+        public = module.removeprefix("engine.")
+        return import_module("engine.torch.namespace.refused_names").refused(f"{public}.{name}", refused[name])
+    if name.startswith("__"):
+        return None
+    return import_module("engine.torch.other_modules").find(f"{module}.{name}")

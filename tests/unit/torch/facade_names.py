@@ -44,12 +44,9 @@ GROUPS = {
     ),
 }
 """Where names are found in the façade -> the names, most used first."""
-QUANTIZED = "quantized layers come from archives: nothing here makes them of others"
 SPARSE = "tensors are dense"
 MISSING = {
-    "jit.quantized.quantize_linear_modules": QUANTIZED,
     "Tensor.values": SPARSE,
-    "jit.mobile": "archives of the lite interpreter are another format",
     "jit.annotations.get_signature": "signatures are read by engine.frontend.compilation.function_schema",
 }  # fmt: skip
 """Name -> why it is not there."""

@@ -10,21 +10,43 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import is_dataclass
-from typing import Any
+from typing import Any, Final
 
+from engine.executor.conversion.from_python import Shared
 from engine.frontend.compilation.compile import library_value
+from engine.frontend.python.attribute_types import NoType, type_of_value
 from engine.frontend.python.overloads import overloads_of
+from engine.frontend.python.resolver import PythonResolver
 from engine.frontend.sugared.classes import FunctionValue
 from engine.lang.errors import CompileError, NotSupportedError
+from engine.lang.types import STR, TENSOR, DictType, ListType, Type
 from engine.torch.compiled.objects import ScriptFunction, ScriptObject
+from engine.torch.compiled.script_containers import script_container
+from engine.torch.jit.scripting.emit_hooks import emitted_function, emitted_module
 from engine.torch.jit.scripting.python_program import PYTHON, module_object
 from engine.torch.jit.scripting.script_module import wrap
 
+_EMPTY: Final[dict[type, Type]] = {list: ListType(TENSOR), dict: DictType(STR, TENSOR)}
+"""The types of empty containers, where nothing else tells them."""
 
-def script(obj: Any, example_inputs: Any = None) -> Any:
-    """Compile a Python function, class or module.  Raises CompileError, and then leaves no partial definitions."""
-    if isinstance(obj, (ScriptFunction, ScriptObject)):
+
+def script(
+    obj: Any,
+    optimize: Any = None,
+    _frames_up: int = 0,
+    _rcb: Any = None,
+    example_inputs: Any = None,
+    type_hint: Any = None,
+) -> Any:
+    """Compile a Python function, class or module; a list or dict comes back as one that programs share.
+
+    Raises CompileError, and then leaves no partial definitions.  `optimize`, `_frames_up` and `_rcb` are accepted and
+    change nothing: names are those that the function's own code sees.
+    """
+    if isinstance(obj, (ScriptFunction, ScriptObject, Shared)):
         return obj
+    if isinstance(obj, (list, dict)):
+        return _script_container(obj, optimize if type_hint is None else type_hint)
     with PYTHON.attempt():
         if isinstance(obj, type):
             _compile_class(obj)
@@ -32,13 +54,24 @@ def script(obj: Any, example_inputs: Any = None) -> Any:
         if hasattr(obj, "torch_path"):
             return _library_function(obj)
         if getattr(type(obj), "_torchscript_module", False):
-            return wrap(module_object(obj))
+            return emitted_module(wrap(module_object(obj)))
         if inspect.isfunction(obj):
-            return _script_function(obj)
+            return emitted_function(_script_function(obj))
     hint = "functions, classes and modules written in Python can be compiled"
     if inspect.ismethod(obj):
         hint = "compile the object whose method it is"
     raise NotSupportedError(f"cannot compile a {type(obj).__name__}", hints=(hint,))
+
+
+def _script_container(value: Any, hint: Any) -> Any:
+    """The list or dict, shared with programs; `hint` is its type where the elements do not tell it."""
+    if hint is not None:
+        with PYTHON.attempt():
+            return script_container(value, PythonResolver(PYTHON, {}).annotation(hint))
+    try:
+        return script_container(value, type_of_value(value, PYTHON.type_of) if value else _EMPTY[type(value)])
+    except NoType as error:
+        raise NotSupportedError(str(error), hints=("torch.jit.script(value, type_hint=List[int]) names it",)) from None
 
 
 def _library_function(obj: Any) -> ScriptFunction:

@@ -35,6 +35,7 @@ from engine.torch.compiled.graphs import Graph
 from engine.torch.compiled.objects import CompiledModule, ScriptObject, python_class_of, refuse_python_calls
 from engine.torch.jit.probing.cutting import cut
 from engine.torch.jit.probing.taps import Taps, stopped_at
+from engine.torch.jit.scripting.module_handle import ModuleHandle
 from engine.torch.jit.scripting.python_program import MODULES, PYTHON, module_object
 from engine.torch.nn.modules.module import Module, replace_each
 
@@ -115,6 +116,11 @@ class ScriptModule(ScriptObject, CompiledModule, metaclass=_Derivable):
     @property
     def original_name(self) -> str:
         return self._ivalue.type.name
+
+    @property
+    def _c(self) -> ModuleHandle:
+        """The module as `torch._C.ScriptModule`."""
+        return ModuleHandle(self)
 
     @property
     def graph(self) -> Graph:

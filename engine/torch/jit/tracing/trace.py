@@ -20,10 +20,12 @@ from engine.frontend.tracing.state import Scope, TracingState, current
 from engine.frontend.tracing.tracer import recording
 from engine.frontend.tracing.values import add_input, add_output, input_type
 from engine.ir.graph import Graph
-from engine.ir.unit import CompilationUnit
+from engine.ir.unit import CompilationUnit, Function
 from engine.lang.errors import ArgumentError, ArgumentTypeError
+from engine.passes.pipeline import run_pass
 from engine.torch.compiled.graphs import Graph as GraphOf
 from engine.torch.compiled.objects import ScriptFunction, ScriptMethod
+from engine.torch.jit.scripting.emit_hooks import emitted_function, emitted_module
 from engine.torch.jit.scripting.graph_functions import defined
 from engine.torch.jit.scripting.python_program import PYTHON
 from engine.torch.jit.scripting.script import script
@@ -44,8 +46,15 @@ def trace(
     strict: bool = True,
     *,
     example_kwarg_inputs: Mapping[str, Any] | None = None,
+    _force_outplace: bool = False,
+    _module_class: Any = None,
+    _compilation_unit: Any = None,
+    _store_inputs: bool = True,
 ) -> Any:
     """Compile the function or module as it runs on the example inputs: a tensor, or a tuple of arguments.
+
+    Operators are recorded as they are called, in place or not (with `_force_outplace`, the pass `remove_inplace_ops`
+    runs on the recorded graph); the other arguments with an underscore are accepted and change nothing.
 
     With `check_trace` the program is traced again and the results are compared, on `check_inputs` if given.  Without
     `strict` the program may return lists and dicts.  Raises CompileError, TracingCheckError.
@@ -68,13 +77,23 @@ def trace(
     checks = examples if check_inputs is None else [_Example.of(each, None) for each in check_inputs]
     if isinstance(func, Module):
         wanted = {"forward": checks} if check_trace else {}
-        return _trace_methods(func, {"forward": examples}, wanted, check_tolerance, strict)
+        module = _trace_methods(func, {"forward": examples}, wanted, check_tolerance, strict)
+        return emitted_module(_out_of_place(module) if _force_outplace else module)
     if not callable(func):
         raise ArgumentError(f"cannot trace a {type(func).__name__}", hints=("functions and modules can be traced",))
     traced = _trace_function(func, examples[0], strict, PYTHON.unit)
     for example in checks if check_trace else ():
         again = partial(_trace_function, func, example.copy(), strict, CompilationUnit())
         check(traced, again, func, example.run_copy, check_tolerance)
+    return emitted_function(_out_of_place(traced) if _force_outplace else traced)
+
+
+def _out_of_place(traced: Any) -> Any:
+    """The traced program, whose methods work on copies where they wrote to tensors."""
+    methods = traced._ivalue.type.methods.values() if isinstance(traced, ScriptModule) else [traced._function]
+    for method in methods:
+        assert isinstance(method, Function), f"{method!r} has no body"
+        run_pass("remove_inplace_ops", method.graph)
     return traced
 
 
@@ -116,8 +135,19 @@ def script_if_tracing(fn: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
-def get_trace_graph(f: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None, strict: bool = True) -> Any:
-    """The graph of one run, and its result; a module's parameters and buffers are inputs of the graph."""
+def get_trace_graph(
+    f: Any,
+    args: Any = (),
+    kwargs: Mapping[str, Any] | None = None,
+    strict: bool = True,
+    _force_outplace: bool = False,
+    return_inputs: bool = False,
+    _return_inputs_states: bool = False,
+) -> Any:
+    """The graph of one run, and its result; a module's parameters and buffers are inputs of the graph.
+
+    With `return_inputs`, the arguments come third.
+    """
     example = _Example.of(args, None)
     example.kwargs.update(kwargs or {})
     state = TracingState(Scope(Graph()), strict)
@@ -130,7 +160,9 @@ def get_trace_graph(f: Any, args: Any = (), kwargs: Mapping[str, Any] | None = N
         result = example.run(f)
     add_output(state, result)
     finish(state)
-    return GraphOf(state.graph), result
+    if _force_outplace:
+        run_pass("remove_inplace_ops", state.graph)
+    return (GraphOf(state.graph), result, tuple(example.args)) if return_inputs else (GraphOf(state.graph), result)
 
 
 # ------------------------------------------------------------------ examples
@@ -215,6 +247,12 @@ def _trace_function(func: Callable[..., Any], example: _Example, strict: bool, u
     add_output(state, result)
     finish(state)
     return ScriptFunction(defined(unit, unit.mangle(_name_of(func)), state.graph))
+
+
+def trace_as(qualname: str, func: Callable[..., Any], inputs: Any, strict: bool = True) -> ScriptFunction:
+    """The function as it runs on the inputs, under that name.  Raises CompileError."""
+    traced = _trace_function(func, _Example.of(inputs, None), strict, CompilationUnit())
+    return ScriptFunction(defined(PYTHON.unit, PYTHON.unit.mangle(qualname), traced._function.graph))
 
 
 def _name_of(func: Any) -> str:

@@ -1,0 +1,47 @@
+"""Marks that programs leave for compilers of PyTorch, and questions whether one is at work.
+
+In: functions, settings.  Out: the functions as they are, since `torch.compile` gives back what it is given; the answer
+to every question is no.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from engine.aten.values.tensor import Tensor
+
+T = TypeVar("T")
+
+
+def _unchanged(fn: Any = None, *_: Any, **__: Any) -> Any:
+    """The function itself, or, called without one, a decorator that leaves functions as they are."""
+    return (lambda each: each) if fn is None else fn
+
+
+allow_in_graph = disable = assume_constant_result = wrap = _unchanged
+
+
+def compatibility(is_backward_compatible: bool = False) -> Callable[[T], T]:
+    """A decorator that leaves functions as they are."""
+    return lambda each: each
+
+
+def _no(*_: Any, **__: Any) -> bool:
+    """False: nothing is compiled, exported or taken over behind a program's back."""
+    return False
+
+
+is_compiling = is_dynamo_compiling = is_exporting = is_in_onnx_export = _no
+has_torch_function = has_torch_function_unary = has_torch_function_variadic = _no
+
+
+def is_tensor_like(value: Any) -> bool:
+    return isinstance(value, Tensor)
+
+
+def _nothing(*_: Any, **__: Any) -> None:
+    """No effect: there is no compiler whose state could be reset or told of steps."""
+
+
+reset = cudagraph_mark_step_begin = set_stance = _nothing

@@ -1,0 +1,82 @@
+"""`torch.jit._state`, `torch.jit._recursive`: what is compiled in this process, and modules on their way there.
+
+In: Python functions and modules.  Out: the compiled things that they became, if they did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from engine.executor.plans.switches import set_optimizing
+from engine.frontend.python.module_description import methods_to_compile
+from engine.torch.compiled.objects import ScriptFunction
+from engine.torch.compiled.types import ClassType
+from engine.torch.jit.scripting.module_handle import ModuleHandle
+from engine.torch.jit.scripting.python_program import MODULES, PYTHON, module_object
+from engine.torch.jit.scripting.script_module import wrap
+
+
+class _PythonUnit:
+    """The functions and classes that were compiled of Python."""
+
+    def find_function(self, name: str) -> ScriptFunction | None:
+        found = PYTHON.unit.find_function(name)
+        return ScriptFunction(found) if found else None
+
+    def get_class(self, name: str) -> Any:
+        found = PYTHON.unit.find_type(name)
+        return ClassType(found) if found else None
+
+    def get_functions(self) -> list[ScriptFunction]:
+        return [ScriptFunction(function) for function in PYTHON.unit.functions.values()]
+
+
+_python_cu: Final = _PythonUnit()
+
+
+def _try_get_jit_cached_function(key: Callable[..., Any]) -> ScriptFunction | None:
+    """The function as it was compiled; None if it was not yet."""
+    known = PYTHON._functions.get(key)
+    return ScriptFunction(known) if known is not None and known.is_defined else None
+
+
+def _clear_class_state() -> None:
+    """No effect: classes are kept with the programs that use them."""
+
+
+def enable() -> None:
+    """Let calls of this thread run optimized plans."""
+    set_optimizing(True)
+
+
+def disable() -> None:
+    """Have calls of this thread interpreted."""
+    set_optimizing(False)
+
+
+class ConcreteTypeStore:
+    """The types of modules: those that are alike share one."""
+
+    def get_or_create_concrete_type(self, nn_module: Any) -> Any:
+        """The type of the module, made if there is none like it yet.  Raises CompileError."""
+        return MODULES.concrete(nn_module)
+
+
+concrete_type_store: Final = ConcreteTypeStore()
+
+
+def create_script_module(nn_module: Any, stubs_fn: Any = None, share_types: bool = True, **_: Any) -> Any:
+    """The module, compiled.  Raises CompileError."""
+    with PYTHON.attempt():
+        return wrap(module_object(nn_module))
+
+
+def infer_methods_to_compile(nn_module: Any) -> list[str]:
+    """The names of the methods from which compiling the module starts."""
+    return list(methods_to_compile(type(nn_module)))
+
+
+def wrap_cpp_module(cpp_module: ModuleHandle) -> Any:
+    """The Python wrapper of a module as `torch._C.ScriptModule`."""
+    return cpp_module._module
