@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -182,10 +183,10 @@ class Shell:
                 yield reply
 
     def _say(self, text: str, role: str) -> None:
-        styled = FormattedText([(f"class:{role}", text)])
-        print_formatted_text(
-            styled, style=self._prompt.style, output=self._prompt.output, include_default_pygments_style=False
-        )
+        output, style = self._prompt.output, self._prompt.style
+        for line in textwrap.wrap(text, output.get_size().columns):
+            styled = FormattedText([(f"class:{role}", line)])
+            print_formatted_text(styled, style=style, output=output, include_default_pygments_style=False)
 
     def _show(self, every: Iterable[Reply]) -> None:
         """Show the replies as they come, in the pager that the reader wants."""

@@ -14,10 +14,10 @@ from prompt_toolkit.output import DummyOutput
 from rich.console import Console
 
 from tsrepl.render.palette import rich_theme
+from tsrepl.render.settings import Settings
 from tsrepl.session import Session
 from tsrepl.shell import Shell
 from tsrepl.shell.app import banner, saved_history
-from tsrepl.render.settings import Settings
 
 ENTER, CTRL_C, CTRL_D = "\r", "\x03", "\x04"
 Talk = Callable[..., str]
