@@ -31,3 +31,9 @@ class _Deferred:
 def deferred(name: str) -> Any:
     """The attributes of that module, which is imported with the first of them."""
     return _Deferred(name)
+
+
+def load(*modules: Any) -> None:
+    """Import deferred modules in an idle moment, before something of them is asked for."""
+    for module in modules:
+        import_module(module._name)

@@ -1,6 +1,6 @@
 """Settings of Python's interpreter that compiling changes for a while.
 
-In: nothing.  Out: three contexts.  Inside `deep_recursion()` functions that call themselves once a level of a program's
+In: nothing.  Out: four contexts.  Inside `deep_recursion()` functions that call themselves once a level of a program's
 nesting do not run out of Python's stack.  How deep a program may nest is `MAX_NESTING` (brackets and blocks) and
 `MAX_HEIGHT` (levels of a tree, chains such as `a + b + c` included); deeper ones are refused before anything recurses
 over them.
@@ -8,6 +8,8 @@ over them.
 Inside `collecting_rarely()` (a decorator, too) the garbage collector runs after tens of thousands of new objects, not
 after hundreds.  Trees, graphs and plans are objects that stay: traversing all of them again and again took a sixth of
 the time of a first call.  Garbage is found all the same, only later.
+
+Inside `loading()` it does not run, and never looks through what was made there: modules stay as long as the process.
 
 A thread inside `yielding()` gives the interpreter lock to others as soon as they have waited for `PATIENCE`, not for
 Python's five milliseconds: a program that leaves the lock for each of its kernels waited as long after each of them.
@@ -80,6 +82,20 @@ def collecting_rarely() -> Iterator[None]:
         yield
     finally:
         _HOLDERS.leave()
+
+
+@contextmanager
+def loading() -> Iterator[None]:
+    """Import modules here, where the process begins: all that there is then is taken for what stays."""
+    was_on, known = gc.isenabled(), len(sys.modules)
+    gc.disable()
+    try:
+        yield
+    finally:
+        if len(sys.modules) > known:
+            gc.freeze()
+        if was_on:
+            gc.enable()
 
 
 PATIENCE: Final = 0.0005

@@ -19,7 +19,7 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
-from engine.lang.interpreter_settings import collecting_rarely
+from engine.lang.interpreter_settings import loading
 from tsrepl.cli import files
 from tsrepl.cli.typed_ahead import unseen
 from tsrepl.cli.words import CommandParser, parsed
@@ -136,7 +136,7 @@ def _talk(first: str) -> int:
     """Run the first entry, then the shell, or what comes in where standard input is no terminal."""
     if not sys.stdin.isatty():
         return _run_text(sys.stdin.buffer.read().decode("utf-8", "replace"), "stdin", stop=False, first=first)
-    with unseen():
+    with unseen(), loading():
         from tsrepl.shell import new_shell  # only the shell needs prompt_toolkit
 
         shell = new_shell()
@@ -163,10 +163,10 @@ def _no_dash() -> Reply:
 
 def _run_text(text: str, name: str, *, stop: bool, first: str = "") -> int:
     """Run the first entry, then those of the text; with `stop`, none after one that failed."""
-    with collecting_rarely():  # what is loaded stays
+    with loading():
         from tsrepl.session.session import Session
 
-    session = Session()
+        session = Session()
     return _print_all(chain(session.run_text(first), session.run_text(text, name, stop=stop)))
 
 

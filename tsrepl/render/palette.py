@@ -15,10 +15,16 @@ from __future__ import annotations
 
 import os
 from functools import cache
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pygments.token import Token
-from rich.theme import Theme
+
+from engine.lang.deferred import deferred
+
+if TYPE_CHECKING:
+    from rich import theme as rich_themes
+else:
+    rich_themes = deferred("rich.theme")
 
 AUTO: Final = "auto"
 CHOICES: Final = ("dark", "light", AUTO)
@@ -133,9 +139,9 @@ def _background() -> str:
 
 
 @cache
-def rich_theme(theme: str) -> Theme:
+def rich_theme(theme: str) -> rich_themes.Theme:
     """Styles for rich, by role."""
-    return Theme({role: _style(each, theme, each.terminal) for role, each in PALETTE.items()})
+    return rich_themes.Theme({role: _style(each, theme, each.terminal) for role, each in PALETTE.items()})
 
 
 def prompt_styles(theme: str) -> dict[str, str]:

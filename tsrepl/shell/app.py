@@ -1,17 +1,19 @@
 """The shell's loop: read an entry, run it, show the replies.
 
-In: keys.  Out: text on the terminal.  The prompt stands before the engine is loaded: a thread loads it while the
-first entry is typed.
+In: keys.  Out: text on the terminal.  The prompt stands before the engine and what draws answers are loaded: a thread
+loads both while the first entry is typed.
 """
 
 from __future__ import annotations
 
-import platform
 import subprocess
+import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, Final
 
 import platformdirs
 from prompt_toolkit import PromptSession
@@ -19,34 +21,43 @@ from prompt_toolkit.application import get_app
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
-from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.enums import EditingMode
+from prompt_toolkit.formatted_text import FormattedText, StyleAndTextTuples
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.input import Input
-from prompt_toolkit.lexers import PygmentsLexer
+from prompt_toolkit.lexers import Lexer, PygmentsLexer
 from prompt_toolkit.output import Output
+from prompt_toolkit.shortcuts import print_formatted_text
 from prompt_toolkit.styles import Style
-from rich.console import Console
 
-from engine.lang.interpreter_settings import collecting_rarely
-from tsrepl.render.blocks import Line, Span
-from tsrepl.render.lexers import EntryLexer
+from engine.lang.deferred import deferred, load
+from engine.lang.interpreter_settings import loading
 from tsrepl.render.palette import MENUS, chosen_theme, prompt_styles
-from tsrepl.render.terminal import new_console, print_blocks
+from tsrepl.render.settings import Settings, read_settings
 from tsrepl.session.entries import SYSTEM
-from tsrepl.session.replies import Candidate, EditReply, Reply
 from tsrepl.session.version import __version__
 from tsrepl.shell.keys import key_bindings
-from tsrepl.shell.pager import Pager
-from tsrepl.shell.paging import in_program, show
-from tsrepl.shell.settings import Settings, read_settings
 from tsrepl.shell.toolbar import signature_text, toolbar_text
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
+    from tsrepl.render import lexers, progress, terminal
+    from tsrepl.session import replies, session
+    from tsrepl.session.replies import Candidate, Reply
     from tsrepl.session.session import Session
+    from tsrepl.shell import pager, paging
+    from tsrepl.shell.pager import Pager
+else:
+    session, replies = deferred("tsrepl.session.session"), deferred("tsrepl.session.replies")
+    lexers, terminal = deferred("tsrepl.render.lexers"), deferred("tsrepl.render.terminal")
+    progress = deferred("tsrepl.render.progress")
+    pager, paging = deferred("tsrepl.shell.pager"), deferred("tsrepl.shell.paging")
 
 PROMPT = "ts> "
 CONTINUATION = "... "
 LEAVE = frozenset({"exit", "quit", "exit()", "quit()", "%exit", "%quit"})
+_EDITING_MODES: Final = {"emacs": EditingMode.EMACS, "vi": EditingMode.VI}
 
 
 class EntryCompleter(Completer):
@@ -58,6 +69,18 @@ class EntryCompleter(Completer):
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
         for candidate in self._candidates(document.text_before_cursor):
             yield Completion(candidate.text, -candidate.replaces, display=candidate.shown, display_meta=candidate.kind)
+
+
+class EntryColours(Lexer):
+    """The colours of an entry; the lexer behind them is made when there is something to colour."""
+
+    def lex_document(self, document: Document) -> Callable[[int], StyleAndTextTuples]:
+        return _entry_lexer().lex_document(document) if document.text else lambda line: []
+
+
+@cache
+def _entry_lexer() -> Lexer:
+    return PygmentsLexer(lexers.EntryLexer)
 
 
 class Shell:
@@ -74,15 +97,15 @@ class Shell:
         settings: Settings | None = None,
     ) -> None:
         self._settings = settings or Settings(pager=False)
-        theme = chosen_theme(self._settings.theme)
-        self.console = console or new_console(theme)
+        self._theme = chosen_theme(self._settings.theme)
+        self._console = console
         self._to_edit: str | None = None
         self._begun: Future[Session] | None = _ready(session) if session else None
         self._prompt: PromptSession[str] = PromptSession(
             PROMPT,
             multiline=True,
             prompt_continuation=_continuation,
-            lexer=PygmentsLexer(EntryLexer),
+            lexer=EntryColours(),
             completer=EntryCompleter(self._candidates),
             complete_in_thread=True,
             complete_while_typing=False,
@@ -90,9 +113,9 @@ class Shell:
             history=history or saved_history(),
             key_bindings=key_bindings(),
             bottom_toolbar=self._toolbar,
-            style=shell_style(theme),
+            style=shell_style(self._theme),
             include_default_pygments_style=False,
-            editing_mode=self._settings.editing_mode,
+            editing_mode=_EDITING_MODES[self._settings.editing_mode],
             enable_open_in_editor=True,
             tempfile_suffix=".py",
             enable_suspend=True,
@@ -100,6 +123,12 @@ class Shell:
             output=output,
         )
         self._prompt.app.after_render += self._load
+
+    @property
+    def console(self) -> Console:
+        """The terminal, for answers."""
+        self._console = self._console or terminal.new_console(self._theme)
+        return self._console
 
     @property
     def _loading(self) -> Future[Session]:
@@ -133,42 +162,42 @@ class Shell:
 
     def run_entry(self, text: str) -> None:
         """Run one entry and show what it answers."""
-        session = self.session
-        if not text.strip() and not session.prompt:
+        if not text.strip() and not self.session.prompt:
             return
-        if text.lstrip().startswith(SYSTEM) and not session.prompt:
+        if text.lstrip().startswith(SYSTEM) and not self.session.prompt:
             run_in_system(text.lstrip().removeprefix(SYSTEM))
             return
-        from tsrepl.render.progress import progress_bars  # needs the engine, for which the prompt does not wait
-
         try:
-            with progress_bars(self.console):
-                self._show(self._without_edits(session.run_text(text)))
+            with progress.progress_bars(self.console):
+                self._show(self._without_edits(self.session.run_text(text)))
         except KeyboardInterrupt:
             # Only showing can be interrupted here: the session itself answers an interrupt with a reply.
             self._say("(output stopped)", "muted")
 
-    def _without_edits(self, replies: Iterable[Reply]) -> Iterator[Reply]:
+    def _without_edits(self, every: Iterable[Reply]) -> Iterator[Reply]:
         """The replies but for texts to be edited: the next prompt opens the editor on those."""
-        for reply in replies:
-            if isinstance(reply, EditReply):
+        for reply in every:
+            if isinstance(reply, replies.EditReply):
                 self._to_edit = reply.text
             else:
                 yield reply
 
     def _say(self, text: str, role: str) -> None:
-        print_blocks([Line((Span(text, role),))], self.console)
+        output, style = self._prompt.output, self._prompt.style
+        for line in textwrap.wrap(text, output.get_size().columns):
+            styled = FormattedText([(f"class:{role}", line)])
+            print_formatted_text(styled, style=style, output=output, include_default_pygments_style=False)
 
-    def _show(self, replies: Iterable[Reply]) -> None:
+    def _show(self, every: Iterable[Reply]) -> None:
         """Show the replies as they come, in the pager that the reader wants."""
         if isinstance(self._settings.pager, str):
-            in_program(replies, self.console, self._settings.pager)
+            paging.in_program(every, self.console, self._settings.pager)
         else:
-            show(replies, self.console, self._pager if self._settings.pager else None)
+            paging.show(every, self.console, self._pager if self._settings.pager else None)
 
     def _pager(self, interrupt: Callable[[], None]) -> Pager:
         prompt = self._prompt
-        return Pager(input=prompt.input, output=prompt.output, style=prompt.style, interrupt=interrupt)
+        return pager.Pager(input=prompt.input, output=prompt.output, style=prompt.style, interrupt=interrupt)
 
     def _read(self) -> str | None:
         """The next entry, "" when it was given up, None at the end."""
@@ -237,7 +266,7 @@ def run_in_system(command: str) -> None:
 def banner() -> tuple[str, ...]:
     """The shell's first lines."""
     return (
-        f"tsrepl {__version__}: TorchScript, without PyTorch (Python {platform.python_version()})",
+        f"tsrepl {__version__}: TorchScript, without PyTorch (Python {sys.version.partition(' ')[0]})",
         "Type TorchScript. %help shows the commands, Tab completes, Ctrl-D leaves.",
     )
 
@@ -277,7 +306,9 @@ def _ready(session: Session) -> Future[Session]:
 
 
 def _new_session() -> Session:
-    with collecting_rarely():  # what is loaded stays
-        from tsrepl.session.session import Session  # the engine behind it takes longer to load than a prompt may
-
-    return Session()
+    """A session, with all that shows what it answers."""
+    with loading():
+        _entry_lexer()
+        made = session.Session()
+        load(terminal, progress, paging)
+    return made

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 
-from tsrepl.session.replies import Binding, SignatureHint
+if TYPE_CHECKING:
+    from tsrepl.session.replies import Binding, SignatureHint
 
 _ROOM = 24
 """Columns from which on further overloads are counted."""

@@ -1,6 +1,9 @@
 """Records are data classes: each case is made by both decorators, and both answer alike."""
 
+import copy
 import dataclasses
+import inspect
+import pickle
 from typing import Any
 
 import pytest
@@ -76,3 +79,66 @@ def test_a_record_within_itself_prints() -> None:
     loop = point(1)
     loop.y = loop
     assert "..." in repr(loop)
+
+
+def _written(decorator: Any, **options: Any) -> Any:
+    @decorator(**options)
+    class Written:
+        x: int
+        made: list[int] = dataclasses.field(default_factory=list)
+        kept: dict[str, int] = dataclasses.field(init=False, default_factory=dict)
+        late: int = dataclasses.field(init=False, default=4)
+        sum: int = dataclasses.field(init=False)
+        named: str = dataclasses.field(default="n", kw_only=True)
+
+        def __post_init__(self) -> None:
+            object.__setattr__(self, "sum", self.x + len(self.made))
+
+    return Written
+
+
+@pytest.mark.parametrize("options", [{}, {"frozen": True}, {"kw_only": True}, {"frozen": True, "slots": True}], ids=str)
+def test_fields_are_filled_as_the_standard_library_fills_them(options: dict[str, bool]) -> None:
+    answers = []
+    for decorator in (dataclass, dataclasses.dataclass):
+        made = _written(decorator, **options)
+        objects = made(x=1), made(x=1, made=[2, 3], named="m"), made(x=2)
+        assert objects[0].made is not objects[2].made
+        signature = [(each.name, each.kind) for each in inspect.signature(made).parameters.values()]
+        answers.append(([dataclasses.astuple(each) for each in objects], signature, made.__match_args__))
+        with pytest.raises(TypeError):
+            made()
+    assert answers[0] == answers[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    x: int
+    y: list[int]
+
+
+def test_copies_and_pickles_of_frozen_records() -> None:
+    kept = Kept(1, [2])
+    for copied in (copy.copy(kept), copy.deepcopy(kept), pickle.loads(pickle.dumps(kept))):
+        assert copied == kept
+    assert copy.deepcopy(kept).y is not kept.y
+
+
+def test_methods_are_written_with_their_first_call() -> None:
+    point = _point(dataclass)
+    before = dict(vars(point))
+    first, second = point(1), point(1)
+    after = dict(vars(point))
+    assert {name for name in after if after[name] is not before.get(name)} == {"__init__"}
+    assert first == second
+    assert inspect.isfunction(vars(point)["__eq__"])
+    assert after["__init__"] is vars(point)["__init__"]
+
+
+def test_subclasses_share_what_was_written() -> None:
+    class Near(_point(dataclass)):  # type: ignore[misc]
+        def __init__(self, x: int) -> None:
+            super().__init__(x, y=7)
+
+    assert (Near(3).x, Near(3).y) == (3, 7)
+    assert repr(Near(3)).endswith("Near(x=3, y=7, note='')")

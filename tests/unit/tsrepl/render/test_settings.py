@@ -4,9 +4,8 @@ from pathlib import Path
 
 import platformdirs
 import pytest
-from prompt_toolkit.enums import EditingMode
 
-from tsrepl.shell.settings import Settings, read_settings
+from tsrepl.render.settings import Settings, read_settings
 
 
 @pytest.fixture
@@ -17,12 +16,12 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_without_a_file(path: Path) -> None:
     assert not path.exists()
-    assert read_settings() == Settings(EditingMode.EMACS)
+    assert read_settings() == Settings("emacs")
 
 
 def test_vi(path: Path) -> None:
     path.write_text('editing_mode = "vi"')
-    assert read_settings() == Settings(EditingMode.VI)
+    assert read_settings() == Settings("vi")
 
 
 @pytest.mark.parametrize(
@@ -37,7 +36,7 @@ def test_vi(path: Path) -> None:
 def test_what_is_wrong_is_told(path: Path, text: str, told: str) -> None:
     path.write_text(text)
     assert told in read_settings().warning
-    assert read_settings().editing_mode is EditingMode.EMACS
+    assert read_settings().editing_mode == "emacs"
 
 
 def test_themes(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The reader's settings for the shell.
+"""The reader's settings for terminals.
 
 In: `config.toml` in the folder that the system has for settings.  Out: `Settings`, and a warning for what is wrong.
 
@@ -11,18 +11,22 @@ In: `config.toml` in the folder that the system has for settings.  Out: `Setting
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import platformdirs
-from prompt_toolkit.enums import EditingMode
 
+from engine.lang.deferred import deferred
 from engine.lang.records import dataclass
 from tsrepl.render.palette import AUTO, CHOICES, VARIABLE
 
-EDITING_MODES: Final = {"emacs": EditingMode.EMACS, "vi": EditingMode.VI}
+if TYPE_CHECKING:
+    import tomllib
+else:
+    tomllib = deferred("tomllib")  # most readers have no such file
+
+EDITING_MODES: Final = ("emacs", "vi")
 _MODE: Final = "editing_mode"
 _PAGER: Final = "pager"
 _THEME: Final = "theme"
@@ -34,7 +38,7 @@ class Settings:
     """The way in which keys are read, whether long output is paged, and the colours; `warning` names a mistake in the
     file, "" for none."""
 
-    editing_mode: EditingMode = EditingMode.EMACS
+    editing_mode: str = EDITING_MODES[0]
     warning: str = ""
     pager: bool | str = True
     theme: str = AUTO
@@ -49,7 +53,8 @@ def read_settings() -> Settings:
     """The settings; where there is no file, and where it is wrong, those that there are without it."""
     path = settings_path()
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        values = tomllib.loads(text)
     except FileNotFoundError:
         values = {}
     except (OSError, ValueError) as error:
@@ -57,8 +62,8 @@ def read_settings() -> Settings:
     wrong = _mistake(values)
     if wrong:
         return Settings(warning=f"{path}: {wrong}")
-    mode, pager = values.get(_MODE, "emacs"), values.get(_PAGER, True)
-    return Settings(EDITING_MODES[mode], _mistaken_variable(), pager, values.get(_THEME, AUTO))
+    mode, pager = values.get(_MODE, EDITING_MODES[0]), values.get(_PAGER, True)
+    return Settings(mode, _mistaken_variable(), pager, values.get(_THEME, AUTO))
 
 
 def _mistake(values: Mapping[str, Any]) -> str:
@@ -66,7 +71,7 @@ def _mistake(values: Mapping[str, Any]) -> str:
     unknown = next((name for name in values if name not in _NAMES), None)
     if unknown is not None:
         return f"there is no setting '{unknown}', only {', '.join(_NAMES)}"
-    mode, pager, theme = values.get(_MODE, "emacs"), values.get(_PAGER, True), values.get(_THEME, AUTO)
+    mode, pager, theme = values.get(_MODE, EDITING_MODES[0]), values.get(_PAGER, True), values.get(_THEME, AUTO)
     if mode not in EDITING_MODES:
         return f"{_MODE} is {' or '.join(EDITING_MODES)}, not {mode!r}"
     if not isinstance(pager, (bool, str)):
