@@ -212,7 +212,7 @@ def test_profiles_and_guards_by_line(session: Session) -> None:
 
 def test_kernels_side_by_side_are_linked(session: Session) -> None:
     of = view(session, "%kernels g(x, x)")
-    columns = {each["title"]: each["rows"] for each in ask(of, "kernel", number=0)["columns"]}
+    columns = {title: ask(of, "kernel", number=0, text=at)["rows"] for at, title in enumerate(of.data["texts"])}
     places = [place for _, place, _ in columns["TorchScript"]]
     loops = {place for _, place, _ in columns["loop IR"] if place}
     assert len(places) == 3 and loops and loops <= set(places)
