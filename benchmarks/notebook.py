@@ -38,7 +38,7 @@ COMMANDS: Final = (
     "%graph m", "%passes {}", "%modules m", "%profile {}", "%profile --types {}", "%guards {}", "%kernels {}",
     "%trace {}", "%debug {}",
 )  # fmt: skip
-SAVED: Final = ["data", "state", "_esm", "_css"]
+SAVED: Final = ["data", "shown", "state", "_esm", "_css"]
 LINES: Final = 1000
 LONG: Final = "".join(
     (

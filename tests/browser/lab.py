@@ -70,10 +70,28 @@ class Notebook:
                 return window.jupyterapp.shell.currentWidget.content.activeCellIndex;
             }"""
         )
-        return self.cell(at).locator(".jp-OutputArea")
+        return self.page.locator(".jp-Notebook .jp-Cell").nth(at).locator(".jp-OutputArea")
 
     def cell(self, at: int) -> Any:
-        return self.page.locator(".jp-Notebook .jp-Cell").nth(at)
+        """The element of a cell, brought into sight: those out of it may not be drawn."""
+        return self.page.evaluate_handle(
+            """(at) => {
+                const content = window.jupyterapp.shell.currentWidget.content;
+                content.scrollToItem(at);
+                return content.widgets[at].node;
+            }""",
+            at,
+        ).as_element()
+
+    def views(self) -> list[int]:
+        """The cells whose outputs have widgets, by their numbers."""
+        return list(self.page.evaluate(_VIEWS))
+
+    def seen(self, at: int) -> tuple[str, int]:
+        """The label of a cell's first view, and the boxes of the picture in it."""
+        view = self.cell(at).wait_for_selector("section.tsw")
+        canvas = view.query_selector("canvas.tsw-canvas[data-boxes]")
+        return view.get_attribute("aria-label"), int(canvas.get_attribute("data-boxes")) if canvas else 0
 
     def view(self, source: str) -> Any:
         """Run a cell that shows a widget; the widget."""
@@ -89,7 +107,7 @@ class Notebook:
         return float(self.page.evaluate(_UNTIL, [selector, TIMEOUT])) / 1000
 
     def seconds_to_stop(self, source: str) -> float:
-        """Run a cell for a second, and interrupt it; the seconds until it has stopped, as the page measures them."""
+        """Run a cell for a while, and interrupt it; the seconds until it has stopped, as the page measures them."""
         self.page.evaluate(_ADD, source)
         return float(self.page.evaluate(_STOP)) / 1000
 
@@ -99,8 +117,16 @@ class Notebook:
         self.page.wait_for_selector(f"body[data-jp-theme-light={flag}]", state="attached")
         self.page.wait_for_timeout(700)
 
-    def save(self) -> None:
-        self.page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
+    def save_and_leave(self) -> None:
+        """Save the notebook, end its kernel, and leave the page."""
+        self.page.evaluate(
+            """async () => {
+                const { sessionContext, context } = window.jupyterapp.shell.currentWidget;
+                await context.save();
+                await sessionContext.shutdown();
+            }"""
+        )
+        self.page.goto("about:blank")
 
 
 _ADD: Final = """async (source) => {
@@ -109,6 +135,11 @@ _ADD: Final = """async (source) => {
     panel.content.activeCellIndex = panel.content.widgets.length - 1;
     await app.commands.execute('notebook:insert-cell-below');
     panel.content.activeCell.model.sharedModel.setSource(source);
+}"""
+_VIEWS: Final = """() => {
+    const isView = (output) => 'application/vnd.jupyter.widget-view+json' in (output.data ?? {});
+    return [...window.jupyterapp.shell.currentWidget.content.model.cells]
+        .map((cell, at) => (cell.toJSON().outputs ?? []).some(isView) ? at : -1).filter((at) => at >= 0);
 }"""
 _UNTIL: Final = """([selector, most]) => new Promise((resolve, reject) => {
     const cell = window.jupyterapp.shell.currentWidget.content.activeCell.node, began = performance.now();
@@ -125,7 +156,7 @@ _UNTIL: Final = """([selector, most]) => new Promise((resolve, reject) => {
 _STOP: Final = """async () => {
     const kernel = window.jupyterapp.shell.currentWidget.sessionContext.session.kernel;
     const stopped = window.jupyterapp.commands.execute('notebook:run-cell').catch(() => null);
-    await new Promise((resolve) => setTimeout(resolve, 1000));
+    await new Promise((resolve) => setTimeout(resolve, 400));
     if (kernel.status !== 'busy') throw new Error('it is over already');
     const began = performance.now();
     await kernel.interrupt();

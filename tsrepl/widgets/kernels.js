@@ -2,8 +2,8 @@
 
 function render({ model, el }) {
   const data = model.get("data");
-  const ask = asker(model);
-  const parts = root(el, data.title, "kernels of " + data.title);
+  const parts = root(model, el, data.title, "kernels of " + data.title);
+  const { ask } = parts;
   for (const why of data.why) parts.host.append(h("p", { class: "r-muted" }, why));
   if (data.kernels.length) {
     const choose = h("select", { "aria-label": "kernel" }, ...data.kernels.map((each, at) => h("option", { value: at }, each.name)));
@@ -32,6 +32,7 @@ function render({ model, el }) {
       const text = h("div", { class: "tsw-text", tabindex: 0, role: "region", "aria-label": title });
       return { title, at, text, element: h("div", { style: "min-width:0" }, h("h4", {}, title), text) };
     });
+    const apart = (error) => [[[[error.message, "muted"]], "", ""]];
     /** Fetches the text of each column that shows and has none yet, one after the other. */
     const fill = async () => {
       for (const each of columns) {
@@ -39,10 +40,11 @@ function render({ model, el }) {
         const number = Number(choose.value);
         if (each.element.hidden || each.number === number) continue;
         parts.say("writing " + each.title);
-        const answer = await ask("kernel", { number, text: each.at });
-        if (answer.number !== Number(choose.value)) return;
+        const kept = model.get("shown")[each.at];
+        const rows = kept?.number === number ? kept.rows : await ask("kernel", { number, text: each.at }).then((answer) => answer.rows).catch(apart);
+        if (number !== Number(choose.value)) return;
         lines = lines.filter((one) => one.column !== each.text);
-        each.text.replaceChildren(...answer.rows.map((one) => row(each.text, one, each.at === 0)));
+        each.text.replaceChildren(...rows.map((one) => row(each.text, one, each.at === 0)));
         each.number = number;
       }
       parts.say("");

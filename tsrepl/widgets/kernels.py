@@ -68,7 +68,9 @@ class KernelView(View):
         group, kernel = self.kernels[number]
         assert kernel is not None
         rows = _rows(kernel, *_TEXTS[at - 1][1:]) if at else _program(group)
-        return {"number": number, "text": at, "rows": rows}
+        answer = {"number": number, "text": at, "rows": rows}
+        self.keep(**{str(at): answer})
+        return answer
 
 
 def _program(group: GroupRow) -> list[list[Any]]:
