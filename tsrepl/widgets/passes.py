@@ -51,7 +51,7 @@ class PassExplorer(PaneView):
             self.show(first, False)
 
     def show(self, at: int, before: bool) -> Answer:
-        """What there is to see before or after a pass, which is saved with the view."""
+        """The graph before or after a pass, and its changes, which are saved with the view."""
         answer = self._seen(at, before)
         self.keep(**answer, before=before)
         return answer
