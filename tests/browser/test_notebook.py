@@ -6,9 +6,10 @@ The tests are steps of one session, as a reader takes them, and run in this orde
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 from typing import Any
+
+from tests.browser.lab import Front, opened
 
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
@@ -49,8 +50,27 @@ class Net(torch.nn.Module):
 
 m = torch.jit.script(Net().eval())
 x, image = torch.randn(8, 64), torch.randn(1, 3, 16, 16)"""
-LONG = """import random
-lines = "".join(f"    a{i} = torch.relu(x + a{max(0, i - 1)}) * a{max(0, i - 7)}\\n" for i in range(1, 1000))
+SPIN = """%%torchscript
+def spin(n: int):
+    a = 0
+    for i in range(n):
+        a = (a * 3 + i) % 1000003
+    return a
+%tsjit_profile spin(1000)"""
+STOP = """import os, signal, threading, time
+
+def interrupt():
+    global begin
+    begin = time.process_time()  # the time in which the machine does other things is not ours
+    os.kill(os.getpid(), signal.SIGINT)
+
+threading.Timer(0.3, interrupt).start()
+try:
+    spin(10**15)
+except KeyboardInterrupt:
+    print(time.process_time() - begin)"""
+DRAWN = "canvas.tsw-canvas[data-drawn]:not([data-drawn='0'])"
+LONG = """lines = "".join(f"    a{i} = torch.relu(x + a{max(0, i - 1)}) * a{max(0, i - 7)}\\n" for i in range(1, 1000))
 get_ipython().run_cell_magic("torchscript", "", f"def long(x):\\n    a0 = x\\n{lines}    return a999\\n")"""
 
 
@@ -209,21 +229,60 @@ def test_an_archive_is_saved_and_loaded(notebook: Any, tmp_path: Path) -> None:
     assert drawn(notebook.view("%tsjit_graph again")) >= 5
 
 
+def test_an_interrupt_stops_machine_code_within_200_ms(notebook: Any) -> None:
+    output = notebook.run(SPIN)
+    output.get_by_text("one native kernel").first.wait_for()
+    whole = notebook.seconds_to_stop("%%torchscript\nspin(1000000000000000)")
+    text = notebook.page.locator(".jp-OutputArea").last.inner_text()
+    assert "Interrupt" in text and "for i in range(n)" in text and "Traceback" not in text
+    taken = float(notebook.run(STOP).inner_text())
+    print(
+        f"an interrupt: {taken:.3f} s until machine code stops, {whole:.3f} s from the command until the cell is over"
+    )
+    assert taken < 0.2
+
+
 def test_3000_nodes_draw_and_pan(notebook: Any) -> None:
     notebook.run(LONG)
-    view = notebook.view("%tsjit_graph long")
-    begin = time.perf_counter()
-    assert drawn(view) > 0
-    seconds = time.perf_counter() - begin
-    canvas = view.locator("canvas")
+    work = "print(sum(each * each for each in range(10_000_000)))"
+    rounds = [(notebook.seconds_until(work, ".jp-OutputArea-output"), graph_seconds(notebook)) for _ in range(2)]
+    pace, seconds = map(min, zip(*rounds, strict=True))
+    canvas = notebook.page.locator("canvas.tsw-canvas").last
     canvas.press("0")
     notebook.page.wait_for_function("each => Number(each.dataset.drawn) > 2900", arg=canvas.element_handle())
-    canvas.press("Shift+ArrowDown")
-    notebook.page.wait_for_timeout(100)
-    frame = float(canvas.get_attribute("data-milliseconds"))
-    print(f"3,000 nodes: placed and drawn in {seconds:.2f} s, a frame with all in sight {frame} ms")
-    assert seconds < 4  # half of that where nothing else runs
-    assert frame < 100
+    frames = []
+    for key in ("ArrowDown", "ArrowUp", "ArrowDown"):
+        canvas.press(f"Shift+{key}")
+        notebook.page.wait_for_timeout(50)
+        assert int(canvas.get_attribute("data-drawn")) > 2000
+        frames.append(float(canvas.get_attribute("data-milliseconds")))
+    print(f"3,000 nodes: {seconds:.2f} s from the cell to the picture, a frame {min(frames)} ms; pace {pace:.2f} s")
+    # Two seconds where nothing else runs: there the loop takes 0.8 s, and the longer the busier the machine is.
+    assert seconds < 2.5 * pace
+    assert min(frames) < 100
+
+
+def graph_seconds(notebook: Any) -> float:
+    """The seconds from running a cell to the picture of 3,000 nodes."""
+    return float(notebook.seconds_until("%tsjit_graph long", DRAWN))
+
+
+def test_a_saved_notebook_shows_its_views_when_their_kernel_is_gone(
+    notebook: Any, front: Front, server: tuple[str, Path]
+) -> None:
+    before = {at: notebook.seen(at) for at in notebook.views()}
+    notebook.save_and_leave()
+    assert (server[1] / "views.ipynb").stat().st_size < 2_000_000
+    again = opened(notebook.page, front, server[0], "views.ipynb")
+    assert again.views() == [*before]
+    for at, (label, boxes) in before.items():
+        label_again, boxes_again = again.seen(at)
+        assert label_again == label
+        assert boxes_again == boxes or boxes > 400, label  # a large picture is fetched
+    at = next(at for at, (label, _) in before.items() if label == "graph of m")
+    canvas = again.cell(at).wait_for_selector("canvas.tsw-canvas")
+    canvas.press("ArrowRight")
+    again.page.get_by_text("the kernel that made this view is gone").first.wait_for()
 
 
 def test_no_script_failed(notebook: Any) -> None:

@@ -28,6 +28,11 @@ _DEEPEST: Final = 12
 _MOST_TEXT: Final = 28
 
 
+def fewest(graph: Graph) -> int:
+    """The boxes of operators and parts that show where all are folded, counted without making any."""
+    return len({node.inlined_from[:1] or node for node in graph.nodes() if node.kind not in _SILENT})
+
+
 @dataclass(eq=False, slots=True)
 class Item:
     """One box: `kind` is input, output, op, control, block, part, call or group; `fills` adds what is inside."""

@@ -12,7 +12,7 @@ from html import escape
 from typing import Final
 
 from engine.ir.graph import Graph
-from tsrepl.render.drawing import Drawing
+from tsrepl.render.drawing import Drawing, fewest
 from tsrepl.render.palette import PALETTE, SURFACES
 from tsrepl.render.placing import Box, Picture, Way, label_of, picture_of
 from tsrepl.session.replies import GraphReply, PipelineReply, Reply
@@ -43,7 +43,7 @@ def graph_in(reply: Reply) -> Graph | None:
 def picture_html(reply: Reply) -> str:
     """The picture of the reply's graph as an image; "" where there is none, or one too large."""
     graph = graph_in(reply)
-    if graph is None:
+    if graph is None or fewest(graph) > MOST:
         return ""
     drawing = Drawing(graph)
     opened = drawing.first_open()

@@ -74,12 +74,12 @@ class Level(NamedTuple):
 
 def picture_of(drawing: Drawing, opened: Collection[str]) -> Picture:
     """The places of all that shows."""
-    wires = drawing.wires(opened)
-    placing = _Placing(opened, _by_level(wires))
+    wires = [(wire, _lifted(wire)) for wire in drawing.wires(opened)]
+    placing = _Placing(opened, _by_level(ends for _, ends in wires))
     whole = placing.level(drawing.root)
     placing.put(drawing.root, 0.0, 0.0)
     boxes = {box.item: box for box in placing.boxes}
-    ways = tuple(placing.way(wire, boxes) for wire in wires)
+    ways = tuple(placing.way(wire, ends, boxes) for wire, ends in wires)
     return Picture(whole.width, whole.height, tuple(placing.boxes), ways)
 
 
@@ -93,6 +93,8 @@ Lifted = tuple[Item, Item]
 
 def _lifted(wire: Wire) -> Lifted:
     """The two boxes of one level that hold the ends of the wire."""
+    if wire.source.parent is wire.target.parent:
+        return wire.source, wire.target
     sources = [wire.source, *wire.source.ancestors]
     targets = [wire.target, *wire.target.ancestors]
     while len(sources) > 1 and len(targets) > 1 and sources[-2] is targets[-2]:
@@ -101,10 +103,9 @@ def _lifted(wire: Wire) -> Lifted:
     return sources[-2], targets[-2]
 
 
-def _by_level(wires: Iterable[Wire]) -> dict[Item, dict[Lifted, None]]:
+def _by_level(lifted: Iterable[Lifted]) -> dict[Item, dict[Lifted, None]]:
     found: dict[Item, dict[Lifted, None]] = {}
-    for wire in wires:
-        ends = _lifted(wire)
+    for ends in lifted:
         assert ends[0].parent is not None
         found.setdefault(ends[0].parent, {})[ends] = None
     return found
@@ -154,8 +155,8 @@ class _Placing:
                 inside = self.levels[child]
                 self.put(child, x + left + (width - inside.width) / 2, y + top + _HEADER)
 
-    def way(self, wire: Wire, boxes: dict[Item, Box]) -> Way:
-        first, last = _lifted(wire)
+    def way(self, wire: Wire, ends: Lifted, boxes: dict[Item, Box]) -> Way:
+        first, last = ends
         assert first.parent is not None
         level, (x, y) = self.levels[first.parent], self.origins[first.parent]
         between = level.ways.get((self.places[first], self.places[last]), ())

@@ -1,6 +1,8 @@
 // What all views share: talking to the kernel, elements, highlighted text, keys.
 
 const WAIT = 8000;
+const VIEW_TYPE = "application/vnd.jupyter.widget-view+json";
+const STATE_TYPE = "application/vnd.jupyter.widget-state+json";
 
 /** Asks the kernel; a promise of its answer, refused with the kernel's reason, or when no kernel answers. */
 function asker(model) {
@@ -14,8 +16,9 @@ function asker(model) {
     if ("answer" in content) one.resolve(content.answer);
     else one.reject(new Error(content.refused));
   });
-  return (kind, fields) =>
-    new Promise((resolve, reject) => {
+  return async (kind, fields) => {
+    if (!(await isLive(model))) throw new Error("the kernel that made this view is gone: run the cell again");
+    return new Promise((resolve, reject) => {
       const id = ++last;
       const gone = () => {
         open.delete(id);
@@ -24,6 +27,36 @@ function asker(model) {
       open.set(id, { resolve, reject, timer: setTimeout(gone, WAIT) });
       model.send({ kind, id, ...fields });
     });
+  };
+}
+
+/** False if the page knows that the view was restored from a file, or has lost its kernel. */
+async function isLive(model) {
+  const own = await model.widget_manager?.get_model?.(model.get("key"))?.catch(() => null);
+  return own?.comm_live !== false;
+}
+
+/** Lets notebooks be saved with the state of their views, where the page tells when that happens: JupyterLab and
+    Notebook do not do it by themselves, unless a setting says so, and then show an error in the view's place. */
+function saved(manager) {
+  const mark = Symbol.for("tsrepl");
+  if (!manager?.context?.saveState || manager[mark]) return;
+  manager[mark] = true;
+  manager.context.saveState.connect((_, what) => { if (what === "started") store(manager, manager.context.model); });
+}
+
+/** Writes the state of our views that show into the notebook, beside that of other widgets. */
+function store(manager, notebook) {
+  const shown = new Set();
+  for (const cell of notebook.cells)
+    for (let at = 0; at < (cell.outputs?.length ?? 0); at++) shown.add(cell.outputs.get(at).data?.[VIEW_TYPE]?.model_id);
+  const isOurs = (one) => Boolean(one.state?._anywidget_id?.startsWith("tsrepl."));
+  const before = Object.entries(notebook.getMetadata("widgets")?.[STATE_TYPE]?.state ?? {});
+  const now = Object.entries(manager.get_state_sync({ drop_defaults: true }).state).filter(([, one]) => isOurs(one));
+  const kept = [...before, ...now].filter(([id, one]) => !isOurs(one) || shown.has(id));
+  for (const [, one] of kept) if (isOurs(one)) delete one.state.layout; // a widget of its own, which is not kept
+  if (before.length || kept.length)
+    notebook.setMetadata("widgets", { [STATE_TYPE]: { version_major: 2, version_minor: 0, state: Object.fromEntries(kept) } });
 }
 
 /** An element: h("button", {class: "x", onclick}, ...children). */
@@ -47,8 +80,9 @@ function line(pieces, onValue) {
   });
 }
 
-/** The root of a view, with a place where it says what happens. */
-function root(el, title, label) {
+/** The root of a view, with a place where it says what happens, and a way to ask the kernel. */
+function root(model, el, title, label) {
+  saved(model.widget_manager);
   const status = h("span", { class: "tsw-status", role: "status", "aria-live": "polite" });
   const bar = h("div", { class: "tsw-bar" }, h("span", { class: "tsw-title" }, title));
   const host = h("section", { class: "tsw", "aria-label": label }, bar, status);
@@ -57,7 +91,7 @@ function root(el, title, label) {
     status.textContent = text;
     status.classList.toggle("tsw-error", Boolean(isError));
   };
-  return { host, bar, say, fail: (error) => say(error.message, true) };
+  return { host, bar, say, fail: (error) => say(error.message, true), ask: asker(model) };
 }
 
 function button(text, label, onclick, more) {

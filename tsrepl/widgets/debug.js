@@ -7,8 +7,8 @@ const MOVES = [
 ];
 
 function render({ model, el }) {
-  const ask = asker(model);
-  const parts = root(el, "debugger", "debugger");
+  const parts = root(model, el, "debugger", "debugger");
+  const { ask } = parts;
   const title = h("h4", { "aria-live": "polite" });
   const source = h("div", { class: "tsw-text", role: "list", "aria-label": "source" });
   const variables = h("div", { class: "tsw-scroll", tabindex: 0, role: "region", "aria-label": "variables" });

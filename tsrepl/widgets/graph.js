@@ -2,11 +2,12 @@
 
 function render({ model, el }) {
   const data = model.get("data");
-  const ask = asker(model);
-  const parts = root(el, data.title, "graph of " + data.title);
-  const one = pane(parts, ask, { folded: () => keep(model, {}) });
+  const parts = root(model, el, data.title, "graph of " + data.title);
+  const { ask } = parts;
+  const one = pane(parts, ask);
+  const { picture } = model.get("shown");
   parts.host.append(one.element);
-  if (data.picture) one.picture.show(data.picture);
+  if (picture) one.picture.show(picture);
   else ask("fold", { key: "root", open: true }).then((answer) => one.picture.show(answer.picture)).catch(parts.fail);
 }
 

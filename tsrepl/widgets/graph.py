@@ -22,17 +22,27 @@ class PaneView(View):
     pane: Pane
 
     HANDLERS: ClassVar[dict[type[Any], Handler]] = {
-        Fold: lambda view, message: {"picture": view.pane.fold(message.key, message.open)},
+        Fold: lambda view, message: view.folded(message.key, message.open),
         Find: lambda view, message: {"hits": view.pane.find(message.text)},
         Reveal: lambda view, message: view.revealed(message.key),
         Inspect: lambda view, message: view.pane.facts(view.pane.item(message.key)),
         Value: lambda view, message: view.pane.value(message.name),
     }
 
+    def folded(self, key: str, is_open: bool) -> Answer:
+        """The picture with a box opened or folded."""
+        self.pane.fold(key, is_open)
+        return self._drawn()
+
     def revealed(self, key: str) -> Answer:
         """The picture with the boxes around one opened."""
         self.pane.reveal(self.pane.item(key))
-        return {"picture": self.pane.picture(), "key": key}
+        return {**self._drawn(), "key": key}
+
+    def _drawn(self) -> Answer:
+        picture = self.pane.picture()
+        self.keep(picture=picture)
+        return {"picture": picture}
 
 
 class GraphView(PaneView):
@@ -42,13 +52,10 @@ class GraphView(PaneView):
 
     def __init__(self, reply: GraphReply) -> None:
         self.pane = Pane(reply.graph if reply.graph is not None else parse_ir(reply.text))
-        super().__init__({"title": reply.title, **first_picture(self.pane)})
+        super().__init__({"title": reply.title})
+        if self.pane.drawing.count(self.pane.opened) <= MOST_SAVED:
+            self.keep(picture=self.pane.picture())
 
 
 MOST_SAVED: Final = 400
 """Boxes of a picture that is saved with the notebook; a larger one is fetched."""
-
-
-def first_picture(pane: Pane) -> Answer:
-    """The picture, for what is shown at first, if it is small enough to be saved."""
-    return {"picture": pane.picture()} if pane.drawing.count(pane.opened) <= MOST_SAVED else {}

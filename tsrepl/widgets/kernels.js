@@ -2,15 +2,13 @@
 
 function render({ model, el }) {
   const data = model.get("data");
-  const ask = asker(model);
-  const parts = root(el, data.title, "kernels of " + data.title);
+  const parts = root(model, el, data.title, "kernels of " + data.title);
+  const { ask } = parts;
   for (const why of data.why) parts.host.append(h("p", { class: "r-muted" }, why));
   if (data.kernels.length) {
     const choose = h("select", { "aria-label": "kernel" }, ...data.kernels.map((each, at) => h("option", { value: at }, each.name)));
-    const host = h("div", { class: "tsw-columns" });
     const facts = h("p", { class: "r-muted" });
     const shown = new Set(model.get("state").shown ?? ["TorchScript", "loop IR", "LLVM", "assembly"]);
-    const forms = h("span", { class: "tsw-tools", role: "group", "aria-label": "texts" });
     let lines = [];
 
     const mark = (place, name) => {
@@ -25,33 +23,51 @@ function render({ model, el }) {
     const row = (column, [pieces, place, name], isProgram) => {
       const isLinked = Boolean(place || name);
       const element = h("span", { class: "tsw-row" + (isLinked ? " tsw-linked" : ""), tabindex: isLinked && (place || isProgram) ? 0 : null,
-        onclick: () => mark(place, name), onkeydown: (event) => event.key === "Enter" && mark(place, name) },
+        role: isLinked ? "button" : null, onclick: () => mark(place, name), onkeydown: (event) => event.key === "Enter" && mark(place, name) },
         ...(isProgram ? [h("span", { class: "r-muted" }, place + "  ")] : []), ...line(pieces));
       lines.push({ element, place, name, column });
       return element;
     };
-    const show = (answer) => {
-      lines = [];
-      forms.replaceChildren(...answer.columns.map((each) => button(each.title, "show or hide " + each.title, () => {
-        if (shown.has(each.title)) shown.delete(each.title);
-        else shown.add(each.title);
-        keep(model, { shown: [...shown] });
-        show(answer);
-      }, { "aria-pressed": shown.has(each.title) })));
-      host.replaceChildren(...answer.columns.filter((each) => shown.has(each.title)).map((each) => {
-        const text = h("pre", { class: "tsw-text", tabindex: 0, "aria-label": each.title });
-        text.append(...each.rows.map((one) => row(text, one, each.title === "TorchScript")));
-        return h("div", { style: "min-width:0" }, h("h4", {}, each.title), text);
-      }));
-      arrows(host, "[tabindex='0'].tsw-row");
+    const columns = data.texts.map((title, at) => {
+      const text = h("div", { class: "tsw-text", tabindex: 0, role: "region", "aria-label": title });
+      return { title, at, text, element: h("div", { style: "min-width:0" }, h("h4", {}, title), text) };
+    });
+    const apart = (error) => [[[[error.message, "muted"]], "", ""]];
+    /** Fetches the text of each column that shows and has none yet, one after the other. */
+    const fill = async () => {
+      for (const each of columns) {
+        each.element.hidden = !shown.has(each.title);
+        const number = Number(choose.value);
+        if (each.element.hidden || each.number === number) continue;
+        parts.say("writing " + each.title);
+        const kept = model.get("shown")[each.at];
+        const rows = kept?.number === number ? kept.rows : await ask("kernel", { number, text: each.at }).then((answer) => answer.rows).catch(apart);
+        if (number !== Number(choose.value)) return;
+        lines = lines.filter((one) => one.column !== each.text);
+        each.text.replaceChildren(...rows.map((one) => row(each.text, one, each.at === 0)));
+        each.number = number;
+      }
       parts.say("");
     };
+    const forms = h("span", { class: "tsw-tools", role: "group", "aria-label": "texts" }, ...columns.map(({ title }) => {
+      const one = button(title, "show or hide " + title, () => {
+        if (shown.has(title)) shown.delete(title);
+        else shown.add(title);
+        one.setAttribute("aria-pressed", shown.has(title));
+        keep(model, { shown: [...shown] });
+        fill().catch(parts.fail);
+      }, { "aria-pressed": shown.has(title) });
+      return one;
+    }));
     const go = (number) => {
       keep(model, { number });
       facts.textContent = data.kernels[number].facts;
-      parts.say("compiling");
-      ask("kernel", { number }).then(show).catch(parts.fail);
+      for (const each of columns) { each.text.replaceChildren(); each.number = null; }
+      lines = [];
+      fill().catch(parts.fail);
     };
+    const host = h("div", { class: "tsw-columns" }, ...columns.map((each) => each.element));
+    arrows(host, "[tabindex='0'].tsw-row");
     choose.onchange = () => go(Number(choose.value));
     choose.value = model.get("state").number ?? 0;
     parts.bar.append(choose, forms);

@@ -1,6 +1,6 @@
 """The kernel view: a group's lines, loop IR, LLVM and machine code side by side, linked by what they compute.
 
-In: a `KernelsReply`.  Out: its widget.  Texts are made when a kernel is chosen.  Lines of the program and of loop IR
+In: a `KernelsReply`.  Out: its widget.  A text is made when it is looked at.  Lines of the program and of loop IR
 are linked by the values that they name, functions of loop IR with those of LLVM and assembly by theirs.
 """
 
@@ -20,6 +20,7 @@ from tsrepl.widgets.view import Answer, Handler, View, front_end, spans
 
 _MOST_LINES: Final = 4000
 _TARGET: Final = "sm_90"
+_PROGRAM: Final = "TorchScript"
 _FUNCTIONS: Final[dict[str, re.Pattern[str]]] = {
     "loops": re.compile(r"def (\w+)\("),
     "llvm": re.compile(r'define .*@"?([\w.]+)"?\('),
@@ -38,11 +39,13 @@ _TEXTS: Final[tuple[tuple[str, str, str, Made], ...]] = (
 
 
 class KernelView(View):
-    """The kernels of plans; the texts of one show at a time."""
+    """The kernels of plans; the texts of one kernel show at a time."""
 
     _esm = traitlets.Unicode(front_end("kernels")).tag(sync=True)
 
-    HANDLERS: ClassVar[dict[type[Any], Handler]] = {Kernel: lambda view, message: view.texts(message.number)}
+    HANDLERS: ClassVar[dict[type[Any], Handler]] = {
+        Kernel: lambda view, message: view.text(message.number, message.text)
+    }
 
     def __init__(self, reply: KernelsReply) -> None:
         found = [(p, g, k) for p in reply.plans for g in p.groups for k in g.kernels if k.explanation is not None]
@@ -53,33 +56,38 @@ class KernelView(View):
         ]
         unfused = [[*each] for plan in reply.plans for each in plan.unfused]
         why = [f"{plan.function}{plan.arguments}: {plan.why}" for plan in reply.plans if plan.why]
-        super().__init__({"title": reply.title, "kernels": rows, "unfused": unfused, "why": why}, number=0)
+        texts = [_PROGRAM, *(title for title, *_ in _TEXTS)]
+        super().__init__(
+            {"title": reply.title, "kernels": rows, "texts": texts, "unfused": unfused, "why": why}, number=0
+        )
 
-    def texts(self, number: int) -> Answer:
-        """The texts of a kernel, as columns of lines with the keys that link them."""
-        if not 0 <= number < len(self.kernels):
-            raise Refused(f"there is no kernel {number}")
+    def text(self, number: int, at: int) -> Answer:
+        """A text of a kernel, as lines with the keys that link them to those of other texts."""
+        if not (0 <= number < len(self.kernels) and 0 <= at <= len(_TEXTS)):
+            raise Refused(f"there is no text {at} of a kernel {number}")
         group, kernel = self.kernels[number]
         assert kernel is not None
-        return {"number": number, "columns": [_program(group), *(_column(kernel, *row) for row in _TEXTS)]}
+        rows = _rows(kernel, *_TEXTS[at - 1][1:]) if at else _program(group)
+        answer = {"number": number, "text": at, "rows": rows}
+        self.keep(**{str(at): answer})
+        return answer
 
 
-def _program(group: GroupRow) -> Answer:
-    rows = [[spans(text, "python")[0], place, place] for place, text in group.lines]
-    return {"title": "TorchScript", "rows": rows}
+def _program(group: GroupRow) -> list[list[Any]]:
+    return [[spans(text, "python")[0], place, place] for place, text in group.lines]
 
 
-def _column(kernel: KernelExplanation, title: str, form: str, language: str, made: Made) -> Answer:
-    """One text; where it cannot be made, the reason in its place."""
+def _rows(kernel: KernelExplanation, form: str, language: str, made: Made) -> list[list[Any]]:
+    """The lines; where there can be none, the reason in their place."""
     try:
         text = made(kernel)
     except Exception as error:
-        return {"title": title, "rows": [[[[str(error).split("\n")[0], "muted"]], "", ""]]}
+        return [[[[str(error).split("\n")[0], "muted"]], "", ""]]
     lines = text.rstrip().split("\n")
     keys = _places(kernel, lines) if form == "loops" else [""] * len(lines)
     functions = _functions(lines, _FUNCTIONS[form])
     pieces = spans("\n".join(lines[:_MOST_LINES]), language)
-    return {"title": title, "rows": [[*each] for each in zip(pieces, keys, functions, strict=False)]}
+    return [[*each] for each in zip(pieces, keys, functions, strict=False)]
 
 
 def _places(kernel: KernelExplanation, lines: list[str]) -> list[str]:

@@ -78,9 +78,10 @@ class Children:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """The texts of a kernel, by its number."""
+    """A text of a kernel, by the numbers of both."""
 
     number: int
+    text: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
 function render({ model, el }) {
   const data = model.get("data");
-  const ask = asker(model);
-  const parts = root(el, data.title, "modules of " + data.title);
+  const parts = root(model, el, data.title, "modules of " + data.title);
+  const { ask } = parts;
   const tree = h("ul", { class: "tsw-tree", role: "tree", "aria-label": "modules" });
   const branches = new Map();
 
@@ -18,7 +18,7 @@ function render({ model, el }) {
       row, item, inside,
       async open(isOpen) {
         if (!row.opens) return;
-        if (isOpen && !inside.childNodes.length) fill(inside, (await ask("children", { path: row.path })).rows);
+        if (isOpen && !inside.childNodes.length) fill(inside, model.get("shown")[row.path] ?? (await ask("children", { path: row.path })).rows);
         inside.hidden = !isOpen;
         item.setAttribute("aria-expanded", isOpen);
         sign.textContent = isOpen ? "▾ " : "▸ ";
@@ -72,10 +72,10 @@ function render({ model, el }) {
   fill(tree, [data.root]);
   const top = branches.get("");
   fill(top.inside, data.rows);
-  const saved = model.get("state").open;
-  top.open(true);
+  const wanted = model.get("state").open ?? [];
+  const reopen = async () => { for (const path of ["", ...wanted]) await branches.get(path)?.open(true); };
+  reopen().catch(parts.fail);
   top.item.tabIndex = 0;
-  for (const path of saved ?? []) branches.get(path)?.open(true).catch(parts.fail);
   parts.host.append(h("div", { class: "tsw-scroll" }, tree));
 }
 

@@ -24,7 +24,7 @@ class ModuleTree(View):
     _esm = traitlets.Unicode(front_end("modules")).tag(sync=True)
 
     HANDLERS: ClassVar[dict[type[Any], Handler]] = {
-        Children: lambda view, message: {"rows": view.rows(message.path)},
+        Children: lambda view, message: view.children_of(message.path),
         Find: lambda view, message: {"hits": view.find(message.text)},
     }
 
@@ -33,6 +33,12 @@ class ModuleTree(View):
         super().__init__(
             {"title": reply.title, "root": _module("", reply.root, reply.root.bytes), "rows": self.rows("")}
         )
+
+    def children_of(self, path: str) -> Answer:
+        """The answer to the question for a module's rows, which is saved with the view."""
+        rows = self.rows(path)
+        self.keep(**{path: rows})
+        return {"rows": rows}
 
     def rows(self, path: str) -> list[Answer]:
         """The parameters, attributes and modules of the module at a path.  Raises Refused."""

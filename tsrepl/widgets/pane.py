@@ -45,11 +45,10 @@ class Pane:
             "wires": [_wire(way, numbers) for way in picture.ways],
         }  # fmt: skip
 
-    def fold(self, key: str, is_open: bool) -> Answer:
-        """The picture with a box opened or folded."""
+    def fold(self, key: str, is_open: bool) -> None:
+        """Open or fold a box.  Raises Refused."""
         item = self.item(key)
         (self.opened.add if is_open and item.is_box else self.opened.discard)(key)
-        return self.picture()
 
     def reveal(self, item: Item) -> None:
         """Open the boxes around one."""

@@ -2,12 +2,12 @@
 
 function render({ model, el }) {
   const data = model.get("data");
-  const ask = asker(model);
-  const parts = root(el, data.title, "passes of " + data.title);
+  const parts = root(model, el, data.title, "passes of " + data.title);
+  const { ask } = parts;
   const steps = data.steps;
   if (!steps.length) return void parts.say("no pass ran");
   let at = model.get("state").step ?? 0;
-  let before = false;
+  let before = model.get("shown").before ?? false;
   let changedOnly = true;
   const name = h("output", { class: "tsw-pass", "aria-live": "polite" });
   const slider = h("input", { type: "range", class: "tsw-slider", min: 0, max: steps.length - 1, value: at, "aria-label": "pass" });
@@ -60,7 +60,8 @@ function render({ model, el }) {
     h("div", { class: "tsw-bar" }, button("◀", "pass before", () => move(-1)), button("▶", "next pass", () => move(1)), name, skip, side),
     slider, one.element, text);
   tell();
-  if (data.first && data.first.step === at) show(data.first);
+  const kept = model.get("shown");
+  if (kept.step === at) show(kept);
   else go(at);
 }
 

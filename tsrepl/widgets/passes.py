@@ -16,7 +16,7 @@ from engine.lang.counts import duration
 from tsrepl.render.diff import diff_lines
 from tsrepl.render.drawing import Item
 from tsrepl.session.replies import PassReply, PipelineReply
-from tsrepl.widgets.graph import MOST_SAVED, PaneView
+from tsrepl.widgets.graph import PaneView
 from tsrepl.widgets.messages import Refused, Show, Value
 from tsrepl.widgets.pane import Pane
 from tsrepl.widgets.view import Answer, Handler, front_end, spans
@@ -37,7 +37,7 @@ class PassExplorer(PaneView):
 
     HANDLERS: ClassVar[dict[type[Any], Handler]] = {
         **PaneView.HANDLERS,
-        Show: lambda view, message: view.shown(message.step, message.before),
+        Show: lambda view, message: view.show(message.step, message.before),
         Value: lambda view, message: view.value(message.name),
     }
 
@@ -46,11 +46,17 @@ class PassExplorer(PaneView):
         self.pane, self.other = Pane(Graph()), Graph()
         first = next((at for at, step in enumerate(self.steps) if step.changed), 0)
         rows = [[", ".join(each.names), each.changed, duration(each.seconds)] for each in self.steps]
-        shown = self.shown(first, False) if self.steps else {}
-        small = len((shown.get("picture") or {}).get("boxes", ())) <= MOST_SAVED
-        super().__init__({"title": reply.start.title, "steps": rows, "first": shown if small else {}}, step=first)
+        super().__init__({"title": reply.start.title, "steps": rows}, step=first)
+        if self.steps:
+            self.show(first, False)
 
-    def shown(self, at: int, before: bool) -> Answer:
+    def show(self, at: int, before: bool) -> Answer:
+        """The graph before or after a pass, and its changes, which are saved with the view."""
+        answer = self._seen(at, before)
+        self.keep(**answer, before=before)
+        return answer
+
+    def _seen(self, at: int, before: bool) -> Answer:
         """The picture before or after a pass, the boxes that it touched, and the changes of the text."""
         at = min(max(at, 0), len(self.steps) - 1)
         step = self.steps[at]

@@ -36,6 +36,7 @@ class Picture {
   show(picture, anchor) {
     const before = anchor && this.box(anchor);
     this.picture = picture;
+    this.canvas.dataset.boxes = picture.boxes.length;
     this.at = new Map(picture.boxes.map((box) => [box[KEY], box]));
     this.bounds = picture.wires.map((wire) => boundsOf(wire));
     const after = anchor && this.at.get(anchor);
@@ -307,7 +308,7 @@ function trace(path, wire, isStraight) {
 }
 
 /** A picture with its tools, search, and facts beside it; `ask` and `say` are those of the view. */
-function pane(parts, ask, more) {
+function pane(parts, ask) {
   const told = h("div", { class: "tsw-told" },
     h("p", { class: "r-muted" }, "Choose a box, or a value in a text, to see its definition, uses, type and line."));
   const facts = h("div", { class: "tsw-facts", tabindex: 0, role: "region", "aria-label": "facts about what is chosen" }, told);
@@ -317,7 +318,7 @@ function pane(parts, ask, more) {
   const guarded = (promise, then) => promise.then(then).catch(parts.fail);
   const picture = new Picture(canvasHost, {
     say: parts.say,
-    fold: (key, open) => guarded(ask("fold", { key, open }), (answer) => { picture.show(answer.picture ?? answer, key); if (more?.folded) more.folded(); }),
+    fold: (key, open) => guarded(ask("fold", { key, open }), (answer) => picture.show(answer.picture, key)),
     choose: (key) => guarded(ask("inspect", { key }), showFacts),
   });
 

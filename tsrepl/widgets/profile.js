@@ -2,7 +2,7 @@
 
 function render({ model, el }) {
   const data = model.get("data");
-  const parts = root(el, data.title, "profiles and guards of " + data.title);
+  const parts = root(model, el, data.title, "profiles and guards of " + data.title);
   const filter = h("input", { type: "search", class: "tsw-search", placeholder: "filter", "aria-label": "filter values" });
   filter.value = model.get("state").filter ?? "";
   parts.bar.append(filter);

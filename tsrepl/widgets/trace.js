@@ -4,8 +4,8 @@ const PACE = 700;
 
 function render({ model, el }) {
   const data = model.get("data");
-  const ask = asker(model);
-  const parts = root(el, data.title, "trace of " + data.title);
+  const parts = root(model, el, data.title, "trace of " + data.title);
+  const { ask } = parts;
   const rows = data.rows;
   if (!rows.length) return void parts.say("nothing ran");
   let at = model.get("state").step ?? 0;
@@ -35,7 +35,10 @@ function render({ model, el }) {
 
   function look(slot) {
     const step = at;
-    ask("look", { step, slot }).then((answer) => { if (step === at) closer.replaceChildren(...heat(answer)); }).catch(parts.fail);
+    const tell = (answer) => { if (step === at) closer.replaceChildren(...heat(answer)); };
+    const [lookedStep, lookedSlot, looked] = model.get("shown").look ?? [];
+    if (lookedStep === step && lookedSlot === slot) tell(looked);
+    else ask("look", { step, slot }).then(tell).catch(parts.fail);
   }
 
   function go(to) {
@@ -52,7 +55,9 @@ function render({ model, el }) {
     keep(model, { step: at });
     const count = row.reads.length + row.writes.length;
     if (count) look(row.writes.length ? row.reads.length : 0);
-    ask("show", { step: at, before: false }).then(show).catch(parts.fail);
+    const kept = model.get("shown");
+    if (kept.step === at && kept.picture) show(kept);
+    else ask("show", { step: at, before: false }).then(show).catch(parts.fail);
   }
 
   function show(answer) {

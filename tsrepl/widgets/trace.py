@@ -31,7 +31,7 @@ class TracePlayer(PaneView):
 
     HANDLERS: ClassVar[dict[type[Any], Handler]] = {
         **PaneView.HANDLERS,
-        Show: lambda view, message: view.shown(message.step),
+        Show: lambda view, message: view.show(message.step),
         Look: lambda view, message: view.looked(message.step, message.slot),
     }
 
@@ -48,17 +48,19 @@ class TracePlayer(PaneView):
             self._panes[graph] = Pane(graph)
         return self._panes[graph]
 
-    def shown(self, step: int) -> Answer:
+    def show(self, step: int) -> Answer:
         """The picture of the graph that the instruction is of, and its box there."""
         moment = self._moment(step)
         self.pane = self._pane(moment.graph)
         item = next((area[moment.node] for area in self.pane.drawing.nodes() if moment.node in area), None)
         if item is not None:
             self.pane.reveal(item)
-        return {
+        seen = {
             "step": step, "graph": [*self._panes].index(moment.graph), "key": item.key if item is not None else "",
             "picture": self.pane.picture(), "source": _source(moment.node),
         }  # fmt: skip
+        self.keep(**seen)
+        return seen
 
     def looked(self, step: int, slot: int) -> Answer:
         """A value of the instruction, as a picture."""
@@ -68,7 +70,9 @@ class TracePlayer(PaneView):
         value, writes = values[slot]
         since = value._version - writes if isinstance(value, Tensor) else 0
         note = f"written to {since} time{'s' * (since > 1)} since: this is what it holds now" if since > 0 else ""
-        return {**looked_at(value), "since": note}
+        seen = {**looked_at(value), "since": note}
+        self.keep(look=[step, slot, seen])
+        return seen
 
     def _moment(self, step: int) -> Moment:
         if not 0 <= step < len(self.moments):

@@ -1,12 +1,14 @@
 """The base of all views: a front end, its styles, and the way in which both sides talk.
 
 In: the names of front-end files.  Out: widgets.  The front end asks with a message that has a number; the answer
-carries the same number.  What is shown at first is in `data`, what the reader chose in `state`: both are saved with the
-notebook, all else is fetched when it is looked at.
+carries the same number.  `data` is what a view is about, `shown` what shows of it now, as the kernel answered last, and
+`state` what the reader chose: all are saved with the notebook, so that a view looks the same when its kernel is gone.
+All else is fetched when it is looked at.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -22,6 +24,8 @@ from tsrepl.widgets.theme import styles
 
 Answer = dict[str, Any]
 Handler = Callable[[Any, Any], Answer]
+MOST_KEPT: Final = 150_000
+"""Characters of what shows that are saved with the notebook."""
 _HERE: Final = Path(__file__).parent
 
 
@@ -35,12 +39,22 @@ class View(anywidget.AnyWidget):
 
     _css = traitlets.Unicode(styles()).tag(sync=True)
     data = traitlets.Dict().tag(sync=True)
+    shown = traitlets.Dict().tag(sync=True)
     state = traitlets.Dict().tag(sync=True)
+    key = traitlets.Unicode().tag(sync=True)
     HANDLERS: ClassVar[dict[type[Any], Handler]] = {}
 
     def __init__(self, data: Answer, **state: Any) -> None:
         super().__init__(data=data, state=state)
+        self.key = self.model_id  # by which the front end knows itself
         self.on_msg(lambda _, content, buffers: self.receive(content))
+
+    def keep(self, **changes: Any) -> None:
+        """Save what shows now with the view; what would make that large is left out."""
+        kept = {**self.shown, **changes}
+        if len(json.dumps(kept)) > MOST_KEPT:
+            kept = {name: value for name, value in self.shown.items() if name not in changes}
+        self.shown = kept
 
     def receive(self, content: object) -> None:
         """Answer a message of the front end."""

@@ -108,7 +108,7 @@ def test_highlighted_lines_are_the_text() -> None:
 
 
 def test_control_flow_is_boxes_in_boxes(session: Session) -> None:
-    boxes = view(session, "%graph f").data["picture"]["boxes"]
+    boxes = view(session, "%graph f").shown["picture"]["boxes"]
     found = {box[2]: box for box in boxes}
     outer, inner = found["prim::Loop"], found["prim::If"]
     assert {"body", "then", "else", "tanh", "add", "mul"} <= set(found)
@@ -118,7 +118,7 @@ def test_control_flow_is_boxes_in_boxes(session: Session) -> None:
 
 def test_boxes_fold_and_open(session: Session) -> None:
     of = view(session, "%graph f")
-    loop = next(box for box in of.data["picture"]["boxes"] if box[2] == "prim::Loop")
+    loop = next(box for box in of.shown["picture"]["boxes"] if box[2] == "prim::Loop")
     folded = ask(of, "fold", key=loop[0], open=False)["picture"]
     assert "prim::If" not in titles(folded) and "prim::Loop" in titles(folded)
     assert "prim::If" in titles(ask(of, "fold", key=loop[0], open=True)["picture"])
@@ -134,7 +134,7 @@ def test_a_value_tells_its_definition_uses_type_and_line(session: Session) -> No
 
 def test_what_is_found_can_be_revealed(session: Session) -> None:
     of = view(session, "%graph f")
-    loop = next(box for box in of.data["picture"]["boxes"] if box[2] == "prim::Loop")
+    loop = next(box for box in of.shown["picture"]["boxes"] if box[2] == "prim::Loop")
     ask(of, "fold", key=loop[0], open=False)
     (hit,) = [hit for hit in ask(of, "find", text="mul")["hits"] if hit[1] == "mul"]
     assert "mul" in titles(ask(of, "reveal", key=hit[0])["picture"])
@@ -212,7 +212,7 @@ def test_profiles_and_guards_by_line(session: Session) -> None:
 
 def test_kernels_side_by_side_are_linked(session: Session) -> None:
     of = view(session, "%kernels g(x, x)")
-    columns = {each["title"]: each["rows"] for each in ask(of, "kernel", number=0)["columns"]}
+    columns = {title: ask(of, "kernel", number=0, text=at)["rows"] for at, title in enumerate(of.data["texts"])}
     places = [place for _, place, _ in columns["TorchScript"]]
     loops = {place for _, place, _ in columns["loop IR"] if place}
     assert len(places) == 3 and loops and loops <= set(places)
@@ -268,7 +268,7 @@ def test_a_graph_of_3000_nodes_is_fetched_and_not_saved(session: Session) -> Non
     lines = (f"    a{i} = torch.relu(x + a{max(0, i - 1)}) * a{max(0, i - 7)}\n" for i in range(1, 1000))
     [*session.run_text(f"def long(x):\n    a0 = x\n{''.join(lines)}    return a999\n")]
     of = view(session, "%graph long")
-    assert len(json.dumps(of.get_state(["data", "state", "_esm", "_css"]))) < SAVED / 10
+    assert len(json.dumps(of.get_state(["data", "shown", "state", "_esm", "_css"]))) < SAVED / 10
     assert len(ask(of, "fold", key="root", open=True)["picture"]["boxes"]) > 2990
 
 
