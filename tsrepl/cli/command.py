@@ -205,9 +205,10 @@ def _errors_as_data(replies: Iterable[Reply]) -> Iterator[Reply]:
 
 def _print_all(replies: Iterable[Reply], trouble: int = FAILED) -> int:
     """Show each reply as it comes: results on standard output, errors on standard error."""
-    from tsrepl.render.progress import progress_bars
-    from tsrepl.render.terminal import print_reply
-    from tsrepl.session.replies import DataReply, ErrorReply, ReportReply
+    with loading():
+        from tsrepl.render.progress import progress_bars
+        from tsrepl.render.terminal import print_reply
+        from tsrepl.session.replies import DataReply, ErrorReply, ReportReply
 
     out, err = _console(), _console(stderr=True)
     status = OK
@@ -228,11 +229,20 @@ def _print_all(replies: Iterable[Reply], trouble: int = FAILED) -> int:
 
 
 def _console(*, stderr: bool = False) -> Console:
-    """The terminal; git's pager is one too, though it is read through a pipe."""
+    """The terminal, in the reader's theme; git's pager is one too, though it is read through a pipe."""
     from tsrepl.render.terminal import new_console
 
     paged = os.environ.get("GIT_PAGER_IN_USE") == "true" and not stderr
-    return new_console(stderr=stderr, force_terminal=True if paged else None)
+    is_terminal = paged or (sys.stderr if stderr else sys.stdout).isatty()
+    return new_console(_theme() if is_terminal else "", stderr=stderr, force_terminal=True if paged else None)
+
+
+def _theme() -> str:
+    """The theme of the settings, for terminals; the shell says so if there is a mistake in them."""
+    from tsrepl.render.palette import chosen_theme
+    from tsrepl.render.settings import read_settings
+
+    return chosen_theme(read_settings().theme)
 
 
 def _status(reply: ErrorReply, trouble: int) -> int:

@@ -7,23 +7,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from typing import TYPE_CHECKING, Final
 
-from pygments.lexer import Lexer
-from pygments.lexers.python import PythonLexer
-
+from engine.lang.deferred import deferred
 from tsrepl.render.blocks import Span
-from tsrepl.render.lexers import EntryLexer, InstructionsLexer, IRLexer, TreeLexer
 from tsrepl.render.palette import role_of
+
+if TYPE_CHECKING:
+    from pygments.lexer import Lexer
+
+    from tsrepl.render import lexers
+else:
+    lexers = deferred("tsrepl.render.lexers")  # many answers have no such text
 
 LONGEST = 400_000
 """Longer texts are shown without colours: a lexer at a few microseconds a character would hold up the prompt."""
 
-_LEXERS: dict[str, type[Lexer]] = {
-    "ir": IRLexer,
-    "instructions": InstructionsLexer,
-    "tree": TreeLexer,
-    "python": PythonLexer,
-    "entry": EntryLexer,
+_LEXERS: Final = {
+    "ir": "IRLexer",
+    "instructions": "InstructionsLexer",
+    "tree": "TreeLexer",
+    "python": "PythonLexer",
+    "entry": "EntryLexer",
 }
 
 
@@ -39,4 +44,5 @@ def highlight(text: str, language: str) -> Iterator[Span]:
 
 @cache
 def _lexer(language: str) -> Lexer:
-    return _LEXERS[language]()
+    made: Lexer = getattr(lexers, _LEXERS[language])()
+    return made

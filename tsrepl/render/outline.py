@@ -128,17 +128,19 @@ def _changed(mark: str, text: str, language: str) -> Item:
 def _nested(lines: list[Item]) -> list[Item]:
     """The lines, each with those that are indented deeper behind it inside it."""
     top: list[Item] = []
-    above: list[tuple[int, Item, list[Item]]] = []
+    above: list[tuple[int, list[Item]]] = []
+    parts: list[list[Item]] = []
     for line in lines:
-        depth = len(line.text) - len(line.text.lstrip())
-        while line.text.strip() and above and above[-1][0] >= depth:
+        rest = line.text.lstrip()
+        depth = len(line.text) - len(rest)
+        while rest and above and above[-1][0] >= depth:
             above.pop()
-        (above[-1][2] if above else top).append(line)
-        above.append((depth, line, []))
-        line.views, line.is_open = (("", _given(above[-1][2])),), True
-    for line in lines:
-        if not line.inside:
-            line.views = ()
+        (above[-1][1] if above else top).append(line)
+        parts.append([])
+        above.append((depth, parts[-1]))
+    for line, inside in zip(lines, parts, strict=True):
+        if inside:
+            line.views, line.is_open = (("", _given(inside)),), True
     return top
 
 

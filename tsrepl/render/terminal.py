@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, Group, JustifyMethod, RenderableType
 from rich.padding import Padding
 from rich.segment import Segment
-from rich.table import Table as RichTable
 from rich.text import Text
-from rich.tree import Tree
 
+from engine.lang.deferred import deferred
 from tsrepl.render.blocks import (
     Block,
     Choice,
@@ -37,6 +36,12 @@ from tsrepl.render.highlight import highlight
 from tsrepl.render.layout import blocks_of
 from tsrepl.render.palette import chosen_theme, rich_theme
 from tsrepl.session.replies import Reply
+
+if TYPE_CHECKING:
+    from rich import table as tables
+    from rich import tree as trees
+else:
+    tables, trees = deferred("rich.table"), deferred("rich.tree")
 
 UNLIMITED = 10_000
 """The width of a page that ends nowhere, as of a file."""
@@ -166,7 +171,7 @@ def _excerpt(block: Excerpt, width: int) -> RenderableType:
 def _table(block: TableBlock, width: int) -> RenderableType:
     if width < block.stack_below:
         return Group(*_stacked(block))
-    table = RichTable(box=None, show_header=block.header, header_style="", pad_edge=False, padding=(0, 2, 0, 0))
+    table = tables.Table(box=None, show_header=block.header, header_style="", pad_edge=False, padding=(0, 2, 0, 0))
     has_room = sum(column.width + 2 for column in block.columns) <= width - _LAST
     for column in block.columns:
         justify: JustifyMethod = "right" if column.right else "left"
@@ -203,12 +208,12 @@ def _diff(block: Diff, width: int) -> RenderableType:
 
 
 def _tree(block: TreeView, width: int) -> RenderableType:
-    tree = Tree(_text(block.label), guide_style="muted")
+    tree = trees.Tree(_text(block.label), guide_style="muted")
     _grow(tree, block.children)
     return tree
 
 
-def _grow(tree: Tree, children: Iterable[TreeView]) -> None:
+def _grow(tree: trees.Tree, children: Iterable[TreeView]) -> None:
     for child in children:
         _grow(tree.add(_text(child.label)), child.children)
 

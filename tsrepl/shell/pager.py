@@ -27,6 +27,7 @@ from prompt_toolkit.mouse_events import MouseEvent, MouseEventType
 from prompt_toolkit.output import Output
 from prompt_toolkit.styles import BaseStyle
 
+from engine.lang.interpreter_settings import collecting_rarely
 from tsrepl.render.blocks import Span
 from tsrepl.render.outline import Item, wrapped
 
@@ -65,6 +66,7 @@ class Pager:
 
     # -- what comes in
 
+    @collecting_rarely()  # a line is some objects, and none of them is garbage
     def add(self, items: Iterable[Item]) -> None:
         """Append items; from any thread."""
         self.items += items

@@ -144,20 +144,16 @@ class Op:
     """Makes the functions of the operator; the table gives it."""
     _schema: FunctionSchema | None = None
     _compiled: Compiled | None = None
+    qualified_name: str = field(init=False)
+    """`aten::add.Tensor`, read off the text without parsing it."""
+    name: str = field(init=False)
+    """`aten::add`."""
 
     def __post_init__(self) -> None:
+        self.qualified_name = self.text[: self.text.index("(")]
+        self.name = self.qualified_name.partition(".")[0]
         self.impl, self.body = partial(_first_call, self), partial(_first_body, self)
         self.recorded = partial(_first_recorded, self)
-
-    @property
-    def qualified_name(self) -> str:
-        """`aten::add.Tensor`, read off the text without parsing it."""
-        return self.text[: self.text.index("(")]
-
-    @property
-    def name(self) -> str:
-        """`aten::add`."""
-        return self.qualified_name.partition(".")[0]
 
     @property
     def overload(self) -> str:

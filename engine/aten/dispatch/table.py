@@ -108,9 +108,9 @@ def op(text: str, *, variants: str = "", **facts: Any) -> Op:
     if "functional" in facts:
         facts = _inherited(facts["functional"]) | facts
     entry = Op(text, compiler=compile_op, variants=frozenset(variants.split()), **facts)
-    bodies = [b for b in (entry.scalar, entry.kernel, entry.python, entry.composite, entry.functional) if b is not None]
-    if len(bodies) != 1:
-        raise SchemaError(f"{entry.qualified_name} has {len(bodies)} bodies, and needs one")
+    bodies = (entry.scalar, entry.kernel, entry.python, entry.composite, entry.functional)
+    if bodies.count(None) != len(bodies) - 1:
+        raise SchemaError(f"{entry.qualified_name} has {len(bodies) - bodies.count(None)} bodies, and needs one")
     _add(entry)
     for variant, derived_text in derived_texts(entry):
         kinds = entry.variants & {"method", variant}
@@ -142,8 +142,14 @@ def describe(names: str, *, refuses: Refusal | None = None, **facts: Any) -> Non
                 setattr(entry, fact, value)
 
 
+_OWN: Final = frozenset({"method", "function"})
+"""Variants that are ways to call the entry itself."""
+
+
 def derived_texts(entry: Op) -> Iterator[tuple[str, str]]:
     """Schema texts of the in-place and out forms that an entry asks for."""
+    if not entry.variants or entry.variants <= _OWN:
+        return
     head, _, rest = entry.text.partition("(")
     arguments, _, _ = rest.rpartition(") -> ")
     name, _, overload = head.partition(".")

@@ -59,7 +59,8 @@ def _copy_entry(entry: Op, text: str, variants: str, autocast: str = "") -> Op:
 
 def _renamed_gradient(entry: Op, text: str) -> dict[str, str]:
     """The gradient formulas, if the alias has the same argument names; else autograd never sees this name."""
-    return dict(entry.gradient) if all(f" {a.name}" in text for a in entry.schema.arguments) else {}
+    same = entry.gradient and all(f" {argument.name}" in text for argument in entry.schema.arguments)
+    return dict(entry.gradient) if same else {}
 
 
 def _variants(alias: str, entry: Op) -> str:

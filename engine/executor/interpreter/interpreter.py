@@ -25,7 +25,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import repeat
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from engine.aten.dispatch.grad_mode import MODE
 from engine.aten.values.hooks import HOOKS
@@ -52,11 +52,13 @@ from engine.executor.concurrency.futures import Future, launch
 from engine.executor.plans.executor import RECENT, GraphExecutor, code_of, executor_of
 from engine.executor.plans.plan import RUNTIME, ExecutionPlan, failure
 from engine.executor.plans.switches import SWITCHES, hooks_of_thread, is_optimizing
-from engine.executor.profiling.bailouts import BailoutSite
 from engine.ir.graph import Value
 from engine.ir.unit import Function
 from engine.lang.errors import ExecutionError
 from engine.lang.records import dataclass
+
+if TYPE_CHECKING:
+    from engine.executor.profiling.bailouts import BailoutSite
 
 MAX_DEPTH: Final = 10_000
 """The greatest depth of calls; deeper recursion is taken to be endless."""

@@ -12,19 +12,15 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial, reduce
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from engine.aten.values.hooks import HOOKS
 from engine.executor.bytecode.code import Code
-from engine.executor.codegen.fusion_groups import FUSION_GROUP, TENSOREXPR_GROUP
 from engine.executor.plans.first_call import runs_before_plan
-from engine.executor.plans.fusion import Run
 from engine.executor.plans.pipelines import BEFORE_EXECUTION
-from engine.executor.plans.plan import ExecutionPlan, make_plan
+from engine.executor.plans.plan import ExecutionPlan
 from engine.executor.plans.plan_cache import CacheStatistics, PlanCache, PlanCounts
-from engine.executor.plans.plan_events import PlanCompiled, PlanEvicted, PlanLookup
 from engine.executor.plans.profiled import ProfiledPlans, Recorded
-from engine.executor.plans.shown_graph import shown_graph
 from engine.executor.plans.spec import Key, SpecReader
 from engine.executor.plans.switches import SWITCHES, tell
 from engine.executor.profiling.settings import PROFILING
@@ -33,9 +29,19 @@ from engine.ir.clone import copy_graph
 from engine.ir.graph import Graph
 from engine.ir.unit import Function
 from engine.lang import scalars
+from engine.lang.deferred import deferred
 from engine.lang.interpreter_settings import collecting_rarely
 from engine.lang.records import dataclass
 from engine.passes.pipeline import run_pipeline
+
+if TYPE_CHECKING:
+    from engine.executor.codegen import fusion_groups
+    from engine.executor.plans import making, plan_events, shown_graph
+    from engine.executor.plans.fusion import Run
+else:
+    fusion_groups = deferred("engine.executor.codegen.fusion_groups")
+    making, plan_events = deferred("engine.executor.plans.making"), deferred("engine.executor.plans.plan_events")
+    shown_graph = deferred("engine.executor.plans.shown_graph")
 
 MAX_PLANS: Final = 20
 """The number of plans that a function keeps at most."""
@@ -134,7 +140,7 @@ class GraphExecutor:
     def recent_graph(self) -> Graph:
         """The graph of what ran last, else the generic one; do not change it."""
         plan = next((plan for each in reversed(self.executors) if (plan := each._recent[1] or each._passing)), None)
-        return shown_graph(plan) if plan else self.graph
+        return shown_graph.shown_graph(plan) if plan else self.graph
 
     @property
     def recent_plan(self) -> ExecutionPlan | None:
@@ -184,7 +190,7 @@ class GraphExecutor:
         known, plan = self._recent
         if key == known and plan is not None:
             if SWITCHES.listeners:
-                tell(PlanLookup(self.function.name, plan.spec, True))
+                tell(plan_events.PlanLookup(self.function.name, plan.spec, True))
             return plan
         return self._look_up(key)
 
@@ -210,7 +216,7 @@ class GraphExecutor:
         if not plan.occasion:
             plan.occasion = self._occasion(key, plan, before)
         if SWITCHES.listeners:
-            tell(PlanLookup(self.function.name, plan.spec, hit, "" if hit else plan.occasion))
+            tell(plan_events.PlanLookup(self.function.name, plan.spec, hit, "" if hit else plan.occasion))
         return plan
 
     def _occasion(self, key: Key, plan: ExecutionPlan, before: ExecutionPlan | None) -> str:
@@ -271,16 +277,16 @@ class GraphExecutor:
         if SWITCHES.listeners:
             seconds, nodes = plan.history.seconds, sum(1 for _ in plan.graph.all_nodes())
             tier = "generated" if plan.entry else "interpreted"
-            tell(PlanCompiled(self.function.name, plan.spec, tier, seconds, nodes, plan.reason))
+            tell(plan_events.PlanCompiled(self.function.name, plan.spec, tier, seconds, nodes, plan.reason))
             if len(self.cache) >= self.cache.bound:
-                tell(PlanEvicted(self.function.name, len(self.cache)))
+                tell(plan_events.PlanEvicted(self.function.name, len(self.cache)))
         return plan
 
     def _plain_plan(self, key: Key) -> ExecutionPlan:
         """A plan without guards."""
-        kind = TENSOREXPR_GROUP if PROFILING.is_enabled else FUSION_GROUP
+        kind = fusion_groups.TENSOREXPR_GROUP if PROFILING.is_enabled else fusion_groups.FUSION_GROUP
         inlines = self.function.inlines
-        return make_plan(self.function.name, self.graph, self.reader, key, inlines=inlines, kind=kind)
+        return making.make_plan(self.function.name, self.graph, self.reader, key, inlines=inlines, kind=kind)
 
     def _forget(self, key: Key) -> None:
         """Drop the plan of a key, which will be made anew."""
@@ -343,4 +349,4 @@ RECENT: Final = _Recent()
 def last_executed_optimized_graph() -> Graph | None:
     """The graph of the plan that ran last; None before any has."""
     plan = executor_of(RECENT.plan).direct if isinstance(RECENT.plan, Function) else RECENT.plan
-    return shown_graph(plan) if plan else None
+    return shown_graph.shown_graph(plan) if plan else None

@@ -16,24 +16,31 @@ import time
 from collections.abc import Callable
 from dataclasses import field, replace
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from engine.executor.bytecode.code import Code
-from engine.executor.codegen.fusion_groups import TENSOREXPR_GROUP
 from engine.executor.plans.history import PlanHistory
 from engine.executor.plans.pipelines import AFTER_GUARDS
-from engine.executor.plans.plan import ExecutionPlan, finish_plan, specialise
-from engine.executor.plans.plan_events import GuardFailed, ValuesProfiled
+from engine.executor.plans.plan import ExecutionPlan
 from engine.executor.plans.spec import Key, SpecReader
 from engine.executor.plans.switches import SWITCHES, tell
-from engine.executor.profiling.bailouts import MAX_FAILURES, BailoutSite, GuardFailure, insert_bailouts
-from engine.executor.profiling.guards import place_guards
-from engine.executor.profiling.profiles import type_text
-from engine.executor.profiling.record import ProfilingRecord
 from engine.executor.profiling.settings import PROFILING
 from engine.ir.clone import copy_graph
 from engine.ir.graph import Graph
+from engine.lang.deferred import deferred
 from engine.lang.records import dataclass
+
+if TYPE_CHECKING:
+    from engine.executor.codegen import fusion_groups
+    from engine.executor.plans import making, plan_events
+    from engine.executor.profiling import bailouts, guards, profiles, record
+    from engine.executor.profiling.bailouts import BailoutSite, GuardFailure
+    from engine.executor.profiling.record import ProfilingRecord
+else:
+    fusion_groups = deferred("engine.executor.codegen.fusion_groups")
+    making, plan_events = deferred("engine.executor.plans.making"), deferred("engine.executor.plans.plan_events")
+    bailouts, guards = deferred("engine.executor.profiling.bailouts"), deferred("engine.executor.profiling.guards")
+    profiles, record = deferred("engine.executor.profiling.profiles"), deferred("engine.executor.profiling.record")
 
 MAX_BAILOUTS: Final = 64
 """Bailouts of a plan; a program with more places to guard has none, as each place holds the rest of the program."""
@@ -74,27 +81,27 @@ class ProfiledPlans:
             return None
         if found is None:
             found = self.recorded[key] = self._record(key)
-        record = found.record
+        profile = found.record
         if self.is_wanted:
             self.is_wanted = False
-            record.wanted = max(record.wanted, record.runs + 1)
+            profile.wanted = max(profile.wanted, profile.runs + 1)
             self.forget(key)
-        if record.is_ready:
+        if profile.is_ready:
             return None
-        record.begin_run()
+        profile.begin_run()
         if SWITCHES.listeners:
-            tell(ValuesProfiled(self.name, found.plan.spec, record.runs, record.wanted))
+            tell(plan_events.ValuesProfiled(self.name, found.plan.spec, profile.runs, profile.wanted))
         return found.plan
 
     def _record(self, key: Key) -> Recorded:
         history = PlanHistory()
-        graph = specialise(self.graph, self.reader, key, history)
+        graph = making.specialise(self.graph, self.reader, key, history)
         start = time.perf_counter()
-        record = ProfilingRecord.of(graph, PROFILING.runs)
-        history.note("insert_profiles", record.graph, True, time.perf_counter() - start)
-        code, spec = Code(record.graph, self.name), self.reader.spec(key)
-        plan = ExecutionPlan(self.name, spec, record.graph, reason="it is profiled", _code=code, record=record)
-        return Recorded(record, history, plan)
+        profile = record.ProfilingRecord.of(graph, PROFILING.runs)
+        history.note("insert_profiles", profile.graph, True, time.perf_counter() - start)
+        code, spec = Code(profile.graph, self.name), self.reader.spec(key)
+        plan = ExecutionPlan(self.name, spec, profile.graph, reason="it is profiled", _code=code, record=profile)
+        return Recorded(profile, history, plan)
 
     def make(self, key: Key) -> ExecutionPlan | None:
         """A plan with the guards that the profile asks for; None where there can be none, or they failed too often."""
@@ -106,31 +113,32 @@ class ProfiledPlans:
             found.refusal = "guards failed too often" if found.rounds else "the fusion strategy has no plans"
             return None
         start = time.perf_counter()
-        graph, record = copy_graph(found.record.graph), found.record
+        graph = copy_graph(found.record.graph)
         if any(node.kind in _LEFT_BY_HAND for node in graph.all_nodes()):
             found.refusal = "it enters contexts, which have to be left in order"
             return None
         history = replace(found.history, passes=[*found.history.passes])
-        notes = place_guards(graph, sizes, self.reader.device)
+        notes = guards.place_guards(graph, sizes, self.reader.device)
         history.note("place_guards", graph, True, time.perf_counter() - start)
         if sum(note.fate in ("kept", "moved") for note in notes) > MAX_BAILOUTS:
             found.refusal = f"it has more than {MAX_BAILOUTS} values to guard"
             return None
         middle = time.perf_counter()
-        sites = insert_bailouts(graph, self.name, partial(self._fail, key), self.reader.device)
+        sites = bailouts.insert_bailouts(graph, self.name, partial(self._fail, key), self.reader.device)
         history.note("insert_bailouts", graph, bool(sites), time.perf_counter() - middle)
         history.run(AFTER_GUARDS, graph)
-        plan = finish_plan(self.name, graph, self.reader, key, history, TENSOREXPR_GROUP)
-        plan.record, plan.guards, plan.bailouts = record, tuple(notes), tuple(sites)
+        plan = making.finish_plan(self.name, graph, self.reader, key, history, fusion_groups.TENSOREXPR_GROUP)
+        plan.record, plan.guards, plan.bailouts = found.record, tuple(notes), tuple(sites)
         found.guarded = plan
         history.seconds = time.perf_counter() - start
         return plan
 
     def _fail(self, key: Key, site: BailoutSite, failure: GuardFailure) -> None:
         found = self.recorded[key]
-        if site.count <= MAX_FAILURES or SWITCHES.listeners:
-            expected, actual = type_text(failure.expected), type_text(replace(failure.actual, requires_grad=None))
-            found.history.tell(GuardFailed(self.name, site.value, site.range, expected, actual, site.name))
+        if site.count <= bailouts.MAX_FAILURES or SWITCHES.listeners:
+            expected = profiles.type_text(failure.expected)
+            actual = profiles.type_text(replace(failure.actual, requires_grad=None))
+            found.history.tell(plan_events.GuardFailed(self.name, site.value, site.range, expected, actual, site.name))
         if failure.requested and found.guarded is not None:
             found.guarded.enter_again()
         if failure.requested or site.count < PROFILING.failures:

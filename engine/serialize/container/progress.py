@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from engine.lang.records import dataclass
-from engine.serialize.container.write import Contents
+
+if TYPE_CHECKING:
+    from engine.serialize.container.write import Contents
 
 CHUNK: Final = 4 << 20
 """Bytes between two events of writing."""

@@ -15,6 +15,7 @@ from engine.lang.interpreter_settings import (
     PATIENCE,
     collecting_rarely,
     deep_recursion,
+    loading,
     yielding,
 )
 
@@ -101,3 +102,23 @@ def test_the_interpreter_lock_changes_hands_soon_inside_and_as_before_afterwards
     with yielding():
         assert sys.getswitchinterval() == pytest.approx(min(before, PATIENCE))
     assert sys.getswitchinterval() == before
+
+
+def test_nothing_is_collected_while_modules_load() -> None:
+    gc.enable()
+    with loading():
+        assert not gc.isenabled()
+    assert gc.isenabled()
+
+
+def test_what_was_loaded_is_not_looked_through_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    gc.unfreeze()
+    try:
+        with loading():
+            pass
+        assert gc.get_freeze_count() == 0
+        with loading():
+            monkeypatch.setitem(sys.modules, "loaded_here", sys)
+        assert gc.get_freeze_count() > 0
+    finally:
+        gc.unfreeze()

@@ -14,7 +14,7 @@ import pytest
 from engine.aten.values.tensor import Tensor, tensor
 from engine.executor.bytecode.code import Code
 from engine.executor.calls.call import call_function
-from engine.executor.plans.plan import refine_inputs
+from engine.executor.plans.making import refine_inputs
 from engine.executor.plans.spec import SpecReader
 from engine.frontend.compilation.compile import compile_source
 from engine.ir import type_verbosity

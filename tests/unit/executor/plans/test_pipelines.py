@@ -12,7 +12,7 @@ from engine.passes.pipeline import PASSES, PIPELINES
 
 STAGES = {
     "compile": ["engine.frontend.lowering.lower"],
-    "plans": ["engine.executor.plans.pipelines", "engine.executor.plans.plan"],
+    "plans": ["engine.executor.plans.pipelines", "engine.executor.plans.making"],
     "freeze": ["engine.torch.jit.scripting.freezing"],
 }
 

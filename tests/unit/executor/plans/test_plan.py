@@ -15,7 +15,8 @@ from engine.executor.bytecode import operations
 from engine.executor.calls.call import call_function
 from engine.executor.interpreter.interpreter import MAX_DEPTH, MAX_GENERATED_DEPTH, InterpreterState, run, run_function
 from engine.executor.plans.executor import GraphExecutor, executor_of
-from engine.executor.plans.plan import ExecutionPlan, is_gradient_free
+from engine.executor.plans.making import is_gradient_free
+from engine.executor.plans.plan import ExecutionPlan
 from engine.executor.plans.switches import optimized_execution
 from engine.frontend.compilation.compile import compile_source
 from engine.ir.graph import Graph
