@@ -103,6 +103,11 @@ def module_class(path: str, names: Names) -> type | None:
     return found if isinstance(found, type) and is_module_class(found) else None
 
 
+def layer_names() -> list[str]:
+    """The classes of modules that `nn` has."""
+    return [name for name, each in vars(nn).items() if isinstance(each, type) and is_module_class(each)]
+
+
 def define_module_class(entry: Entry, filename: str, names: Names) -> ModuleClass:
     """Run the statement, which binds its name among Python's.  Raises CompileError, PythonError."""
     node = module_statement(entry, names)
