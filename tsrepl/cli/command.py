@@ -53,6 +53,7 @@ _OPEN_ABOUT = """\
 Open the shell with a file loaded under the file's name; a text file is run.
 'tsrepl FILE' is short for it.
 """
+_AS_TORCH: Final = ["run", "--as-torch"]
 _NAMES: Final = frozenset({"open", "run", "show", *files.BY_NAME})
 _RUN_ABOUT = """\
 Run an archive's method, or a TorchScript text file: its statements, then its
@@ -64,6 +65,9 @@ examples:
   tsrepl run model.pt --input x='randn(2, 3)' --input n=4 --output out.npz
   tsrepl run model.pt --method encode --input batch.npz
   tsrepl run program.py --method f --input 'torch.eye(3)'
+  tsrepl run --as-torch train.py --epochs 3
+                      a script of Python, unchanged: its `import torch` is the
+                      engine's, and what follows is for the script
 
 inputs:
   image.npy       an array, for the next argument
@@ -90,7 +94,10 @@ examples:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command of these arguments; returns the exit status."""
     _say_what_can_be_said()
-    options = parsed(_parser(), _with_open(sys.argv[1:] if argv is None else argv))
+    words = _with_open(sys.argv[1:] if argv is None else argv)
+    if [*words[:2]] == _AS_TORCH:  # the words behind are the script's own
+        return _run_as_torch(words[2:])
+    options = parsed(_parser(), words)
     try:
         return _dispatch(options)
     except KeyboardInterrupt:
@@ -174,6 +181,17 @@ def _run(options: argparse.Namespace) -> int:
     from tsrepl.session.programs import run_program
 
     return _print_all(run_program(options.file, options.method, options.input, options.output))
+
+
+def _run_as_torch(words: Sequence[str]) -> int:
+    """Run a Python script whose `torch` is the engine's, in this process."""
+    from engine.torch.running import run_as_torch
+
+    trouble = run_as_torch(words)
+    if isinstance(trouble, str):
+        sys.stderr.write(f"{trouble}\n")
+        return USAGE
+    return trouble
 
 
 def _show(options: argparse.Namespace) -> int:

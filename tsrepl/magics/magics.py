@@ -61,6 +61,7 @@ class TorchScriptMagics:
     def __init__(self, shell: InteractiveShell) -> None:
         self.shell = shell
         self.session = Session()
+        self._is_current = False
         self.bridge = Bridge(self.session.workspace, shell.user_ns, shell.user_ns_hidden)
         self.session.workspace.notebook = self.bridge
         self.completion = Completion(self.session, self.bridge)
@@ -107,6 +108,7 @@ class TorchScriptMagics:
                     error_replies_of(self.shell, UsageError(f"the cell defines no function for {name} to show"))
                 )
             self._run(f"{COMMAND}{name} {defined[-1]}")
+        self._is_current = True
 
     def report(self, line: str) -> None:
         """Write a page that stands alone: `%tsjit_report f out.html`, or `%tsjit_report f(x) out.html`.
@@ -126,21 +128,24 @@ class TorchScriptMagics:
 
     def _line_magic(self, command: Command) -> Any:
         def magic(line: str) -> ShownReply | None:
-            last, is_result = (
-                self.session.workspace.variables.get(LAST),
-                bool(command.argument) and _is_result(self.shell),
-            )
-            replies = self._run(f"{COMMAND}{command.name} {line}", keeps_last=is_result)
-            is_value = self.session.workspace.variables.get(LAST) is not last
-            if replies and not is_value and command.argument:
-                return ShownReply(replies[-1])
-            if replies and is_result:
-                show(replies[-1])
-            return None
+            return self._answer(command, line)
 
         examples = "\n".join(f"    {COMMAND}{PREFIX}{each[1:]}" for each in command.examples if each[0] == COMMAND)
         magic.__doc__ = f"{COMMAND}{PREFIX}{command.usage[1:]}: {command.summary}\n\n{command.details}\n\n{examples}"
         return magic
+
+    def _answer(self, command: Command, line: str) -> ShownReply | None:
+        """The reply that a command shows; None for one whose value has the name `_`, and for remarks as a result."""
+        last = self.session.workspace.variables.get(LAST)
+        is_result = bool(command.argument) and _is_result(self.shell)
+        replies = self._run(f"{COMMAND}{command.name} {line}", keeps_last=is_result)
+        found = [reply for reply in replies if not isinstance(reply, TextReply)] if command.argument else []
+        if self.session.workspace.variables.get(LAST) is not last:
+            found = []
+        if is_result and replies and replies[-1:] != found[-1:]:
+            show(replies[-1])
+            return None
+        return ShownReply(found[-1]) if found else None
 
     def _run(self, text: str, filename: str = "", *, keeps_last: bool = False) -> list[Reply]:
         """Run the text, showing its replies, or all but the last, which shows itself then.  Raises CellError."""
@@ -182,7 +187,13 @@ class TorchScriptMagics:
             )
 
     def after_cell(self, _: Any) -> None:
-        """Let the session know what a cell of Python changed, and Python what is compiled anew for that."""
+        """Let the session know what a cell of Python changed, and Python what is compiled anew for that.
+
+        A cell of TorchScript has done so itself, and lists may be long.
+        """
+        is_current, self._is_current = self._is_current, False
+        if is_current:
+            return
         before = self.shell.user_ns.get(LAST)
         self.bridge.take()
         self._give(before)

@@ -33,8 +33,9 @@ from tsrepl.session.workspace import Workspace
 
 if TYPE_CHECKING:
     from engine.torch.jit.probing import taps
-    from tsrepl.session import debugging
+    from tsrepl.session import debugging, module_classes
 else:
+    module_classes = deferred("tsrepl.session.module_classes")
     debugging = deferred("tsrepl.session.debugging")
     taps = deferred("engine.torch.jit.probing.taps")
 
@@ -191,7 +192,7 @@ _ARGUMENTS: Final[dict[str, Callable[[Workspace, str], list[Candidate]]]] = {
 
 def _names(workspace: Workspace) -> Iterator[tuple[str, str]]:
     yield from ((binding.name, binding.kind) for binding in workspace.bindings())
-    yield from (("torch", "namespace"), ("math", "namespace"))
+    yield from (("torch", "namespace"), ("math", "namespace"), ("nn", "namespace"))
     yield from ((name, "builtin") for name in _BUILTINS)
     yield from ((name, "keyword") for name in _KEYWORDS)
     yield from ((name, "type") for name in _TYPES)
@@ -202,6 +203,8 @@ def _members(workspace: Workspace, base: str) -> Found:
     """Names that may follow `base.`: for an expression that is not a plain path, the methods of a tensor."""
     if base == "torch":
         return _torch_names()
+    if base in ("nn", "torch.nn"):
+        return ((name, "class") for name in module_classes.layer_names())
     if base.startswith("torch."):
         return ((name, "operator") for name in _torch_functions())
     if base == "math":

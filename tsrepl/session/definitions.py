@@ -76,14 +76,14 @@ class Definitions:
     def module_class(self, name: str) -> Any:
         """The class of modules that was defined under the name; None without one."""
         found = self.outside.get(name)
-        return found if hasattr(found, "text") and isinstance(found, type) else None
+        return found if isinstance(found, type) and "_statement" in vars(found) else None
 
     def text(self, name: str) -> str | None:
         """The definition as it was typed."""
         if name in self.trees:
             return self.trees[name].range.text
         found = self.module_class(name)
-        return None if found is None else found.text
+        return None if found is None else str(found._statement)
 
     def remove(self, name: str) -> None:
         """Forget a definition.  What uses it stays until it is compiled again."""

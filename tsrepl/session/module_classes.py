@@ -45,9 +45,9 @@ _METACLASS: Final = "__compiled_module__"
 
 
 class ModuleClass(CompiledAtOnce):
-    """Metaclass of the classes that entries define; `text` is the statement as it was typed."""
+    """Metaclass of the classes that entries define; `_statement` is the text as it was typed."""
 
-    text: str
+    _statement: str
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True  # tracebacks of IPython and others leave this frame out
@@ -103,6 +103,11 @@ def module_class(path: str, names: Names) -> type | None:
     return found if isinstance(found, type) and is_module_class(found) else None
 
 
+def layer_names() -> list[str]:
+    """The classes of modules that `nn` has."""
+    return [name for name, each in vars(nn).items() if isinstance(each, type) and is_module_class(each)]
+
+
 def define_module_class(entry: Entry, filename: str, names: Names) -> ModuleClass:
     """Run the statement, which binds its name among Python's.  Raises CompileError, PythonError."""
     node = module_statement(entry, names)
@@ -121,7 +126,7 @@ def define_module_class(entry: Entry, filename: str, names: Names) -> ModuleClas
         names.pop(node.name, None)
         names.update(before)
         raise
-    made.text = entry.text
+    made._statement = entry.text
     return made  # type: ignore[no-any-return]  # its metaclass is what the keyword says, or derived from a base's
 
 

@@ -8,8 +8,9 @@ cell is written into the other, so names that meant one list on one side mean on
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import reduce
+from itertools import chain
 from operator import is_
 from typing import Any, Final
 
@@ -53,7 +54,11 @@ class Unshareable(Exception):
 
 @dataclass(eq=False, slots=True)
 class Pair:
-    """A value on both sides, and the parts of both when they were last the same."""
+    """A value on both sides, and the parts of both when they were last the same.
+
+    They are one list where no part is another for Python than for programs.  `round` is the last in which the pair was
+    brought up to date, `checked` the last in which Python's parts were found unchanged.
+    """
 
     python: Any
     program: Any
@@ -61,6 +66,7 @@ class Pair:
     python_parts: Parts
     program_parts: Parts
     round: int = 0
+    checked: int = 0
 
 
 class Twins:
@@ -93,7 +99,7 @@ class Twins:
         """The type of a Python value; the `known` one of an empty container.  Raises Unshareable."""
         if isinstance(value, (list, dict)):
             pair = self._of_python.get(id(value))
-            if pair is not None and _is_flat(pair.type) and _same(parts_of(value), pair.python_parts):
+            if pair is not None and self._is_unchanged(pair):
                 return pair.type
             known = pair.type if pair is not None else known
             return known if not value and isinstance(known, _kind_of(value)) else self._container_type(value)
@@ -166,14 +172,20 @@ class Twins:
         elif pair.round == self._round:
             return pair.program
         pair.round = self._round
-        theirs = parts_of(value)
-        if _is_flat(type) and theirs and _same(theirs, pair.python_parts):
+        if value and self._is_unchanged(pair):
             return pair.program
+        theirs = parts_of(value)
         parts = self._taken_parts(value, theirs, type)
         if not _same(parts, parts_of(pair.program)):
             fill(pair.program, parts)
         pair.python_parts, pair.program_parts = theirs, parts
         return pair.program
+
+    def _is_unchanged(self, pair: Pair) -> bool:
+        """True if Python's list or dict has the very parts that it had; they are gone through once in a round."""
+        if pair.checked != self._round and _is_flat(pair.type) and _holds_same(pair.python, pair.python_parts):
+            pair.checked = self._round
+        return pair.checked == self._round
 
     def _taken_parts(self, value: Any, parts: Parts, type: Type) -> Parts:
         if isinstance(type, ListType) and _holds(type.element, parts):
@@ -206,15 +218,20 @@ class Twins:
         elif pair.round == self._round:
             return pair.python
         pair.round = self._round
-        ours = parts_of(value)
-        if _is_flat(type) and ours and _same(ours, pair.program_parts):
+        if value and _is_flat(type) and _holds_same(value, pair.program_parts):
             return pair.python
-        kinds = _part_types(value, type)
-        parts = [self._given_part(pair, at, each, kinds[at]) for at, each in enumerate(ours)]
+        ours = parts_of(value)
+        parts = (
+            ours if _is_flat(type) and pair.python_parts is pair.program_parts else self._given_parts(pair, ours, type)
+        )
         if not _same(parts, parts_of(pair.python)):
             fill(pair.python, parts)
         pair.python_parts, pair.program_parts = parts, ours
         return pair.python
+
+    def _given_parts(self, pair: Pair, ours: Parts, type: Type) -> Parts:
+        kinds = _part_types(pair.program, type)
+        return [self._given_part(pair, at, each, kinds[at]) for at, each in enumerate(ours)]
 
     def _given_part(self, pair: Pair, at: int, part: Any, type: Type) -> Any:
         """Python's own part where the program left it as it was: numbers of numpy stay what they are."""
@@ -223,7 +240,8 @@ class Twins:
         return pair.python_parts[at] if is_old and given is part else given
 
     def _pair(self, python: Any, program: Any, type: Type) -> Pair:
-        pair = Pair(python, program, type, [], [], self._round)
+        none: Parts = []
+        pair = Pair(python, program, type, none, none, self._round)
         self._of_python[id(python)] = self._of_program[id(program)] = pair
         return pair
 
@@ -275,10 +293,16 @@ def _kind_of(value: Any) -> type[Type]:
     return ListType if isinstance(value, list) else DictType
 
 
-def _same(a: Iterable[Any], b: Iterable[Any]) -> bool:
+def _same(a: Sequence[Any], b: Sequence[Any]) -> bool:
     """True if both have the very same parts."""
-    first, second = list(a), list(b)
-    return len(first) == len(second) and all(map(is_, first, second))
+    return len(a) == len(b) and all(map(is_, a, b))
+
+
+def _holds_same(value: Any, parts: Parts) -> bool:
+    """True if a list or dict has the very same parts, which are not copied for that: there may be a million."""
+    if isinstance(value, dict):
+        return 2 * len(value) == len(parts) and all(map(is_, chain(value, value.values()), parts))
+    return _same(value, parts)
 
 
 def _converted(value: Any, type: Type) -> Any:

@@ -53,7 +53,7 @@ class ModuleHandle:
     def _get_method(self, name: str) -> Any:
         """The method.  Raises ArgumentError."""
         self._check_method(name)
-        return getattr(self._module, name)
+        return self._module.__getattr__(name)  # not a method of the wrapper, which may have that name
 
     def _has_method(self, name: str) -> bool:
         return name in self._type_of().methods
@@ -62,7 +62,7 @@ class ModuleHandle:
         return list(self._type_of().methods)
 
     def _get_methods(self) -> list[Any]:
-        return [getattr(self._module, name) for name in self._method_names()]
+        return [self._get_method(name) for name in self._method_names()]
 
     def _check_method(self, name: str) -> None:
         if not self._has_method(name):

@@ -13,6 +13,7 @@ import engine.torch as torch
 from engine.torch import nn
 from tsrepl.magics import active_session
 from tsrepl.magics.display import CellError
+from tsrepl.session import twins
 
 Run = Callable[[str], Any]
 
@@ -250,3 +251,27 @@ def test_the_session_lives_on_when_the_extension_is_reloaded(shell: InteractiveS
     run("%unload_ext tsrepl")
     assert "torchscript" not in shell.magics_manager.magics["cell"]
     assert not any(name.startswith("tsjit_") for name in shell.magics_manager.magics["line"])
+
+
+def test_a_long_list_is_gone_through_once_on_each_side_of_a_cell(
+    run: Run, script: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count = 10_000
+    run(f"l = list(range({count})); same = l")
+    script("n = len(l)")
+    compared = 0
+
+    def counting(a: object, b: object) -> bool:
+        nonlocal compared
+        compared += 1
+        return a is b
+
+    monkeypatch.setattr(twins, "is_", counting)
+    for cell in (lambda: script("x = 1"), lambda: run("x = 2")):
+        compared = 0
+        cell()
+        assert 2 * count <= compared < 2 * count + 100
+    script("l += [7]")
+    run("l[0] = 5")
+    script("y = l[0] + l[-1]")
+    assert run("y") == 12 and run("same is l")

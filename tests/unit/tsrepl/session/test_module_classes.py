@@ -187,3 +187,15 @@ def test_nothing_of_python_runs_for_a_look_into_a_file(session: Session, tmp_pat
         file.write(NET + "\nnet = Net()\n")
     last(session, f"%run {tmp_path}/net.py")
     assert isinstance(last(session, "net.eval()"), TextReply)
+
+
+def test_layers_and_classes_are_completed(session: Session) -> None:
+    last(session, NET)
+    assert [each.text for each in session.complete("m = nn.Linea")] == ["Linear"]
+    assert [each.text for each in session.complete("m = Ne")] == ["Net"]
+
+
+def test_a_class_may_have_attributes_of_any_name(session: Session) -> None:
+    last(session, "class A(nn.Module):\n    text = 'mine'\n    def forward(self) -> int:\n        return 1\n")
+    assert session.execute("%edit A")[0].text.startswith("class A")  # type: ignore[union-attr]
+    assert session.workspace.definitions.module_class("A").text == "mine"
