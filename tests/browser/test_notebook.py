@@ -202,6 +202,15 @@ def test_profiles_guards_and_kernels(notebook: Any) -> None:
     picture(notebook, "kernels", kernels)
 
 
+def test_the_cost_of_a_module_marks_its_nodes(notebook: Any) -> None:
+    view = notebook.view("%tsjit_profile m(image)")
+    view.locator(".tsw-flame[data-path='layers']").focus()
+    notebook.page.keyboard.press("Enter")
+    view.locator(".tsw-flame[data-path='layers'][aria-pressed=true]").wait_for()
+    assert view.locator("tr.here", has_text="layers.").count() >= 1
+    picture(notebook, "cost", view)
+
+
 def test_the_debugger_by_its_buttons(notebook: Any) -> None:
     view = notebook.view("%tsjit_debug f(x, 3)")
     here = view.locator(".tsw-row.here")

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from tsrepl.session.plan_replies import GuardsReply, ProfileReply
+from tsrepl.session.plan_replies import CostReply, GuardsReply, ProfileReply
 from tsrepl.session.replies import DebugReply, GraphReply, KernelsReply, ModuleReply, PipelineReply, TraceReply
+from tsrepl.widgets.costs import CostView
 from tsrepl.widgets.debug import DebuggerView
 from tsrepl.widgets.graph import GraphView
 from tsrepl.widgets.kernels import KernelView
@@ -24,6 +25,7 @@ WIDGETS: Final[dict[type[Any], Callable[[Any], View]]] = {
     PipelineReply: PassExplorer,
     ModuleReply: ModuleTree,
     TraceReply: TracePlayer,
+    CostReply: CostView,
     ProfileReply: ProfileView,
     GuardsReply: ProfileView,
     KernelsReply: KernelView,

@@ -14,6 +14,7 @@ import engine.torch as torch
 from engine.aten.values.tensor import Tensor
 from tsrepl.magics.display import bundle
 from tsrepl.session.passing import gathered
+from tsrepl.session.plan_replies import CostReply, CostRow
 from tsrepl.session.replies import ErrorReply, Later, PassesReply, PassReply, PipelineReply, Reply
 from tsrepl.session.session import Session
 from tsrepl.widgets import WIDGETS
@@ -199,7 +200,23 @@ def test_looking_is_bounded_whatever_the_size() -> None:
     assert strange["strange"] == {"nan": 1, "inf": 1} and strange["heat"][0][1] is None
 
 
-# -- profiles, guards, kernels
+# -- costs, profiles, guards, kernels
+
+
+def test_a_module_s_bar_lies_within_that_of_the_module_around_it() -> None:
+    rows = tuple(CostRow(*each) for each in (("", 1.0, 10.0, 0, 0), ("a", 0.0, 6.0, 0, 0), ("a.0", 2.0, 2.0, 0, 0),
+                                             ("a.1", 4.0, 4.0, 0, 4096), ("b", 3.0, 3.0, 0, 0)))  # fmt: skip
+    nodes = (CostRow("conv2d", 4.0, 4.0, 1, 0, "a.1", "3"),)
+    of = WIDGETS[CostReply](CostReply("m(x)", 10.0, 3, 0, (), rows, (), nodes, 2, 0.5))
+    bars = {each["path"]: (each["depth"], each["left"], each["part"]) for each in of.data["modules"]}
+    wanted = {"": (0, 0, 1), "a": (1, 0, 0.6), "a.0": (2, 0, 0.2), "a.1": (2, 0.2, 0.4), "b": (1, 0.6, 0.3)}
+    assert bars == {path: pytest.approx(each) for path, each in wanted.items()}
+    assert of.data["nodes"][0]["part"] == 0.4 and "2 more nodes" in of.data["rest"]
+
+
+def test_the_cost_of_a_call_is_by_line(session: Session) -> None:
+    lines = view(session, "%profile g(x, x)").data["lines"]
+    assert any("torch.tanh(x)" in "".join(piece for piece, _ in row) for each in lines for row in each["text"])
 
 
 def test_profiles_and_guards_by_line(session: Session) -> None:
