@@ -36,7 +36,7 @@ from engine.lang.types import BOOL, NUMBER, OptionalType, TensorType
 
 Rule = Callable[[tuple[Any, ...]], tuple[xp.NumpyDtype, xp.NumpyDtype]]
 Conversion = Callable[[Any, xp.NumpyDtype], Any]
-"""How an argument is brought to the dtype that a common one is computed in."""
+"""A function that brings an argument to the dtype in which a common one is computed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ def dtype_rule(op: Op) -> Rule:
 
 
 def conversions(op: Op) -> list[Conversion]:
-    """How each argument is brought to the dtype of the computation; see the module's top."""
+    """The function for each argument that brings it to the dtype of the computation; see the module's top."""
     rounds, (_, operands) = rounded_names(op), _kind_and_operands(op)
 
     def conversion(a: Argument) -> Conversion:

@@ -138,6 +138,8 @@ def clamp(self: Array, low: Any, high: Any) -> Array:
         return np.asarray(_clamped(self, low, high))
     if d.kind == "c" and not (isinstance(low, np.ndarray) ^ isinstance(high, np.ndarray)):
         raise OperatorDtypeError("clamp is not supported for complex types")
+    if d.kind == "b" and (isinstance(low, bool) or isinstance(high, bool)) and (low is None or high is None):
+        raise no_kernel("clamp_max_scalar_cpu" if low is None else "clamp_min_scalar_cpu", d)
     if d.kind == "c" or (d.kind == "b" and low is not None and high is not None):
         raise no_kernel("clamp_cpu" if d.kind == "b" else "maximum_cpu" if high is None else "minimum_cpu", d)
     result = self.astype(wide(d))
@@ -278,7 +280,7 @@ def power(self: Any, exponent: Any) -> Any:
         raise OperatorError("Integers to negative integer powers are not allowed.")
     if d.kind == "b" and not isinstance(self, np.ndarray) and not self:
         raise no_kernel("pow", d)
-    if not isinstance(exponent, np.ndarray) and d.kind != "b" and self.size != 1:
+    if not isinstance(exponent, np.ndarray) and (d.kind in "iu" or d in xp.HALVES):
         exponent = converted(exponent, d)
     base, power = _operands(d, self, exponent)
     if not isinstance(exponent, np.ndarray):

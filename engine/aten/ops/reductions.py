@@ -23,7 +23,7 @@ from engine.aten.kernels.rules import no_kernel, reduce_dims, wrap_dim
 from engine.aten.stepwise.language import worth
 from engine.aten.stepwise.products import rows_multiplied
 from engine.aten.values import xp
-from engine.aten.values.promotion import promote_types, wide
+from engine.aten.values.promotion import converted, promote_types, wide
 from engine.aten.values.xp import Array
 from engine.lang.errors import OperatorError, OperatorIndexError
 
@@ -312,7 +312,7 @@ def spread(name: str, root: bool, with_mean: bool) -> tuple[Callable[..., Any], 
         return finish(self, dim, float(unbiased), keepdim)
 
     def corrected(self: Array, dim: Dims, correction: Any, keepdim: bool) -> Any:
-        return finish(self, dim, 1.0 if correction is None else float(correction), keepdim)
+        return finish(self, dim, 1.0 if correction is None else float(converted(correction, xp.FLOAT64)), keepdim)
 
     return whole, dims, corrected
 

@@ -73,6 +73,8 @@ KNOWN: Final = (
         "traces may return numbers, and fill with large ones", "numel|size|stride|fill", theirs="Only tensors|full_like"
     ),
     Known("a list of lists takes numbers of two kinds", r"^torch\.tensor\(\[\[a\], \[1.5\]\]\)"),
+    Known("kernels do not look at the numbers of functions of torch.nn", r"nn\.functional", "1e300|1e30"),
+    Known("a traced quotient with a bool cannot be run", r"divide|div_", "True|False"),
     Known("`copy_` takes no complex number", r"\.copy_\(", r"j\)|j$"),
     Known("`gelu` below -2 is a difference of nearly equal numbers, whose last digits it shows", "gelu"),
 )
