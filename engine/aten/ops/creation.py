@@ -473,7 +473,7 @@ def zero_(self: Tensor) -> Tensor:
 
 
 def copy_(self: Tensor, source: Any, non_blocking: bool = False) -> Tensor:
-    values = source.array if isinstance(source, Tensor) else np.asarray(converted(source, self.array.dtype))
+    values = source.array if isinstance(source, Tensor) else np.asarray(source)
     if type(values) is not type(self.array):
         values = libraries.moved(values, self.device)
     shape = self.array.shape

@@ -408,7 +408,8 @@ def where(condition: Array, self: Any, other: Any) -> Array:
 
 
 def where_scalars(condition: Array, self: Any, other: Any) -> Array:
-    return where(condition, np.asarray(self).astype(default_like(self)), np.asarray(other).astype(default_like(other)))
+    values = [np.asarray(element(v, default_like(v))).astype(default_like(v)) for v in (self, other)]
+    return where(condition, *values)
 
 
 def default_like(value: Any) -> xp.NumpyDtype:

@@ -75,7 +75,8 @@ KNOWN: Final = (
     Known("a list of lists takes numbers of two kinds", r"^torch\.tensor\(\[\[a\], \[1.5\]\]\)"),
     Known("kernels do not look at the numbers of functions of torch.nn", r"nn\.functional", "1e300|1e30"),
     Known("a traced quotient with a bool cannot be run", r"divide|div_", "True|False"),
-    Known("`copy_` takes no complex number", r"\.copy_\(", r"j\)|j$"),
+    Known("`copy_` takes no complex number, and programs' looks at none", r"\.copy_\(", r"j\)|j$|math|1e|2\*\*|300"),
+    Known("the last digits of complex powers", r"\*\*|pow", r"complex|j\)|j$"),
     Known("`gelu` below -2 is a difference of nearly equal numbers, whose last digits it shows", "gelu"),
 )
 
