@@ -63,6 +63,8 @@ class Op:
       needed: "same" (that of `self`, `input` or a list of tensors; "same NAME": of that argument), "floats" (the same
       if that is floating-point), "sum" (the same, int64 for whole numbers), "truth" (bool, or uint8 of uint8), "int64",
       "default" (float32).  An argument `dtype` that is given comes first.
+    - `keeps`: the operand that is computed with as it is where it is one number beside a half type; other operands are
+      rounded to the half type first (`promotion.operand`).
     - `shape`: the rule for their sizes, a function of `kernels.shapes`, or the argument whose sizes they have;
       pointwise rows need none.
     - `unfolds`: which operators its `python` body calls, forms and numbers alone decide: specialised graphs hold these.
@@ -104,6 +106,7 @@ class Op:
     python: Callable[..., Any] | None = None
     composite: str | None = None
     dtype: str | None = None
+    keeps: str = ""
     shape: str | Rule | None = None
     gradient: Mapping[str, str] = field(default_factory=dict)
     variants: frozenset[str] = frozenset()

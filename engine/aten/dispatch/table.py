@@ -118,7 +118,7 @@ def op(text: str, *, variants: str = "", **facts: Any) -> Op:
     return entry
 
 
-_INHERITED: Final = ("dtype", "shape", "nondeterministic", "data_dependent", "activation")
+_INHERITED: Final = ("dtype", "keeps", "shape", "nondeterministic", "data_dependent", "activation")
 
 
 def _inherited(entry: Op) -> dict[str, Any]:

@@ -34,23 +34,23 @@ op("aten::leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor",
    scalar="where(self > 0, self, negative_slope * self)", dtype="float: self", variants=ALL,
    gradient={"self": "leaky_relu_backward(grad, self, negative_slope, False)"}, activation=True)  # fmt: skip
 op("aten::elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor",
-   scalar="where(self <= 0, (alpha * scale) * expm1(input_scale * self), scale * self)", dtype="float: self",
+   scalar="where(self < 0, (alpha * scale) * expm1(input_scale * self), scale * self)", dtype="float: self",
    variants=ALL,
    gradient={"self": "where(self <= 0, grad * ((alpha * scale * input_scale) * exp(input_scale * self)), "
                      "grad * scale)"}, activation=True)  # fmt: skip
 op("aten::selu(Tensor self) -> Tensor", variants="function inplace",
-   scalar="where(self <= 0, 1.7580993408473766 * expm1(self), 1.0507009873554805 * self)",
+   scalar="where(self < 0, 1.7580993408473766 * expm1(self), 1.0507009873554805 * self)",
    gradient={"self": "where(self <= 0, grad * (1.7580993408473766 * exp(self)), "
                      "grad * 1.0507009873554805)"}, activation=True)  # fmt: skip
 op("aten::celu(Tensor self, Scalar alpha=1.) -> Tensor", dtype="float: self", variants=ALL,
-   scalar="where(self <= 0, alpha * expm1(self / alpha), self)",
+   scalar="where(self < 0, alpha * expm1(self / alpha), self)",
    gradient={"self": "where(self < 0, grad * exp(self / alpha), grad)"}, activation=True)  # fmt: skip
 op("aten::silu(Tensor self) -> Tensor", scalar="self * sigmoid(self)", dtype="float", variants=ALL,
    gradient={"self": "silu_backward(grad, self)"}, activation=True)  # fmt: skip
 op("aten::mish(Tensor self) -> Tensor", scalar="self * tanh(softplus(self))", dtype="float", variants=ALL,
    gradient={"self": "grad * ((self.exp().log1p()).tanh() + "
                      "self * self.sigmoid() * (1 - (self.exp().log1p()).tanh().pow(2)))"})  # fmt: skip
-op("aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", dtype="promote: self", variants=ALL,
+op("aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", dtype="self", variants=ALL,
    scalar="minimum(maximum(self, min_val), max_val)",
    gradient={"self": "hardtanh_backward(grad, self, min_val, max_val)"}, activation=True)  # fmt: skip
 op("aten::hardsigmoid(Tensor self) -> Tensor", scalar="minimum(maximum(self + 3, 0), 6) / 6", dtype="float",
@@ -64,7 +64,7 @@ op("aten::softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor", 
    jit_autocast="full")  # fmt: skip
 op("aten::log_sigmoid(Tensor self) -> Tensor", scalar="log_sigmoid(self)", dtype="float", variants="function out",
    gradient={"self": "grad * (-self).sigmoid()"})  # fmt: skip
-op("aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", dtype="promote: self",
+op("aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", dtype="self",
    scalar="where(self <= threshold, value, self)", variants=ALL,
    gradient={"self": "threshold_backward(grad, self, threshold)"})  # fmt: skip
 

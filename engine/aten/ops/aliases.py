@@ -50,7 +50,8 @@ _INTO_OUT: Final = ("divide", "multiply", "subtract")
 def _copy_entry(entry: Op, text: str, variants: str, autocast: str = "") -> Op:
     """The entry under another schema text."""
     facts: dict[str, Any] = {
-        "scalar": entry.scalar, "kernel": entry.kernel, "python": entry.python, "dtype": entry.dtype,
+        "scalar": entry.scalar, "kernel": entry.kernel, "python": entry.python,
+        "dtype": entry.dtype, "keeps": entry.keeps,
         "gradient": _renamed_gradient(entry, text), "nondeterministic": entry.nondeterministic,
         "alias_of": entry.name, "autocast": autocast,
     }  # fmt: skip

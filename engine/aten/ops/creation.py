@@ -20,7 +20,15 @@ from engine.aten.kernels import shapes
 from engine.aten.kernels.memory import check_memory
 from engine.aten.kernels.rules import broadcast_shapes, is_dense, no_kernel
 from engine.aten.values import libraries, xp
-from engine.aten.values.promotion import converted, default_complex, default_dtype, dtype_of_number, result_type
+from engine.aten.values.promotion import (
+    converted,
+    default_complex,
+    default_dtype,
+    dtype_of_number,
+    element,
+    result_type,
+    wide,
+)
 from engine.aten.values.tensor import Tensor, check_differentiable, tensor, wrapped
 from engine.aten.values.xp import Array
 from engine.lang import scalars
@@ -98,11 +106,14 @@ def _floating(*_: Any) -> xp.NumpyDtype:
 
 def full(size: Sequence[int], fill_value: Any, d: xp.NumpyDtype) -> Array:
     made = np.empty(check_size(size, d), d)
-    made.fill(fill_value if d.kind == "f" and type(fill_value) in _REAL else converted(fill_value, d))
+    is_small = d.kind == "f" and type(fill_value) in _REAL and -_SMALL <= fill_value <= _SMALL
+    made.fill(fill_value if is_small else (element if made.size == 1 else converted)(fill_value, d))
     return made
 
 
 _REAL: Final = frozenset({int, float})
+_SMALL: Final = 65504
+"""Numbers up to here have a place in each floating point type.  The only element of a half type may be infinite."""
 
 
 def _ends(start: Any, end: Any, step: Any) -> int:
@@ -131,10 +142,13 @@ def arange(start: Any, end: Any, step: Any, d: xp.NumpyDtype) -> Array:
     if d is xp.INT64 and type(start) is type(end) is type(step) is int and 0 <= start <= end < _FAR and step > 0:
         check_memory((-((start - end) // step),), d)
         return np.arange(start, end, step)
-    start, end, step = (converted(v, xp.INT64 if d is xp.INT64 else xp.FLOAT64) for v in (start, end, step))
-    count = _ends(start, end, step)
     if d.kind in "bc":
         raise no_kernel("arange_cpu", d)
+    start, end, step = (converted(v, xp.FLOAT64) if isinstance(v, complex) else v for v in (start, end, step))
+    if (step > 0 and start > end) or (step < 0 and start < end):
+        raise OperatorError("upper bound and lower bound inconsistent with step sign")
+    start, end, step = (converted(v, xp.INT64 if d is xp.INT64 else xp.FLOAT64) for v in (start, end, step))
+    count = _ends(start, end, step)
     check_memory((count,), d)
     if d.kind in "iu":
         start, end, step = int(start), int(end), int(step)
@@ -154,14 +168,30 @@ def linspace(start: Any, end: Any, steps: int, d: xp.NumpyDtype) -> Array:
     check_ends("linspace", start, end, steps, d)
     first, last = (v.item() if isinstance(v, np.ndarray) else v for v in (start, end))
     if steps == 1:
-        return np.array([converted(first, d)], d)
-    used = np.complex128 if d.kind == "c" else np.float64
-    if d.kind in "iu":
-        first, last = int(converted(first, d)), int(converted(last, d))
-    places = np.arange(steps, dtype=used)
-    step = (last - first) / max(steps - 1, 1)
-    values = np.where(np.arange(steps) < steps // 2, first + step * places, last - step * (steps - 1 - places))
-    return xp.cast(np.trunc(values) if d.kind in "iu" else values, d)
+        return full((1,), first, d)
+    if d.kind == "b":
+        raise no_kernel("linspace_cpu", d)
+    used = xp.FLOAT64 if d.kind in "iu" else d
+    start, end = (np.asarray(converted(v, d)).astype(wide(d)).astype(d).astype(used) for v in (first, last))
+    return xp.cast(_between(start, end, steps, used), d)
+
+
+def _between(first: Array, last: Array, steps: int, d: xp.NumpyDtype) -> Array:
+    """Evenly spaced numbers, from both ends towards the middle; every step of the way is rounded to the dtype."""
+
+    def rounded(value: Any) -> Array:
+        return np.asarray(value).astype(d).astype(wide(d))
+
+    start, end, parts = rounded(first), rounded(last), max(steps - 1, 1)
+    length = rounded(end - start)
+    if d.kind == "c":
+        step = rounded(length.real / length.real.dtype.type(parts) + 1j * (length.imag / length.real.dtype.type(parts)))
+    else:
+        step = rounded(length / rounded(parts))
+    places = np.arange(steps)
+    ahead = rounded(start + rounded(step * rounded(places)))
+    behind = rounded(end - rounded(step * rounded(steps - 1 - places)))
+    return np.where(places < steps // 2, ahead, behind)
 
 
 _C_NAMES: Final = {xp.FLOAT32: "float", xp.FLOAT64: "double", xp.FLOAT16: "Half", xp.BFLOAT16: "BFloat16"}
@@ -186,8 +216,6 @@ def check_ends(name: str, start: Any, end: Any, steps: int, d: xp.NumpyDtype) ->
             f"dtype {xp.ir_name(d)}"
         )
     check_memory((steps,), d)
-    if d.kind == "b":
-        raise no_kernel(f"{name}_cpu", d)
 
 
 def _linspace_dtype(start: Any, end: Any, _: int) -> xp.NumpyDtype:
@@ -232,7 +260,7 @@ creator("linspace.Scalar_Tensor", "Scalar start, Tensor end, int steps", linspac
 creator("linspace", "Scalar start, Scalar end, int steps", linspace, _linspace_dtype, in_order=True)
 creator("eye", "SymInt n", lambda n, d: eye(n, n, d), _floating)
 creator("eye.m", "SymInt n, SymInt m", eye, _floating, out="m_out")
-creator("scalar_tensor", "Scalar s", lambda s, d: np.array(converted(s, d), d), lambda s: default_dtype())
+creator("scalar_tensor", "Scalar s", lambda s, d: full((), s, d), lambda s: default_dtype())
 
 
 def empty(size: Sequence[int], dtype: int | None, _layout: Any, device: Any, _pin: Any, _format: Any) -> Array:
@@ -265,7 +293,7 @@ def like(self: Array, value: Any, dtype: int | None, device: Any = None) -> Arra
             return result
     else:
         result = np.empty_like(self, d, order="K" if is_dense(self) else "C", subok=False)
-    result.fill(converted(value, d))
+    result.fill((element if result.size == 1 else converted)(value, d))
     return result
 
 
@@ -378,6 +406,8 @@ def _natural(data: Any) -> xp.NumpyDtype | None:
     kind = type(data)
     if kind is float:
         return default_dtype()
+    if kind is complex:
+        return default_complex()
     if kind is int:
         return xp.INT64 if -(2**63) <= data < 2**63 else None
     return xp.BOOL if kind is bool else None
@@ -389,12 +419,15 @@ def from_list(data: list[Any], dtype: int | None, device: Any, requires_grad: bo
 
 
 def from_value(data: Any, dtype: int | None, device: Any, requires_grad: bool = False) -> Tensor:
+    """A tensor of the numbers in the dtype that they call for, brought to the one that is asked for."""
     check_device(device)
     natural = None if requires_grad or not (device is None or device.type == "cpu") else _natural(data)
     if natural is not None:
-        array = np.array(data, natural)
+        array = np.array(converted(data, natural), natural)
         return wrapped(array if dtype is None else xp.cast(array, xp.numpy_dtype(dtype)))
-    made = tensor(data, device=device, dtype=None if dtype is None else xp.FROM_NUMPY[xp.numpy_dtype(dtype)])
+    made = tensor(data, device=device)
+    if dtype is not None:
+        made = wrapped(xp.cast(made.array, xp.numpy_dtype(dtype)))
     if requires_grad:
         check_differentiable(made.array.dtype)
         made.requires_grad = True
@@ -427,7 +460,7 @@ def fill(self: Array, value: Any) -> Array:
         raise OperatorError(
             f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} dimensions."
         )
-    return like(self, value.item() if isinstance(value, np.ndarray) else value, None)
+    return like(self, xp.cast(value, self.dtype).item() if isinstance(value, np.ndarray) else value, None)
 
 
 def zero_(self: Tensor) -> Tensor:

@@ -19,7 +19,7 @@ from engine.aten.kernels.random import Generator, generator
 from engine.aten.kernels.refusals import no_code, unsupported
 from engine.aten.kernels.rules import no_kernel, wrap_dim
 from engine.aten.values import xp
-from engine.aten.values.promotion import result_type, to_float, wide
+from engine.aten.values.promotion import operand, result_type, to_float, wide
 from engine.aten.values.tensor import Tensor
 from engine.aten.values.xp import Array
 from engine.lang.errors import OperatorDtypeError, OperatorError
@@ -40,7 +40,7 @@ def binary(
         d = to_float(d) if floats else d
         if (xp.FROM_NUMPY[d].is_floating_point and "f" not in kinds) or (d.kind in "biuc" and d.kind not in kinds):
             raise no_kernel(name, d)
-        a, b = (np.asarray(v).astype(wide(d), copy=False) for v in (self, other))
+        a, b = (operand(np.asarray(v), d) for v in (self, other))
         return np.asarray(function(a, b)).astype(d, copy=False)
 
     return kernel
@@ -71,7 +71,7 @@ def heaviside(self: Array, values: Array) -> Array:
 
 def copysign(self: Array, other: Any) -> Array:
     d = to_float(result_type((self, other)))
-    a, b = (np.asarray(v).astype(wide(d), copy=False) for v in (self, other))
+    a, b = (operand(np.asarray(v), d) for v in (self, other))
     return np.asarray(np.copysign(a, b)).astype(d)
 
 

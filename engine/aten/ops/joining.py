@@ -52,10 +52,10 @@ def repeat_interleave(repeats: Array, output_size: int | None) -> Array:
 
 
 def _check_repeats(repeats: Array) -> None:
-    if repeats.ndim != 1:
-        raise OperatorError("repeat_interleave only accept 1D vector as repeat")
     if repeats.dtype not in (xp.INT64, xp.INT32):
         raise rules.no_kernel("repeat_interleave_cpu", repeats.dtype)
+    if repeats.ndim != 1:
+        raise OperatorError("repeat_interleave only accept 1D vector as repeat")
     if repeats.size and repeats.min() < 0:
         raise OperatorError("repeats can not be negative")
 

@@ -46,7 +46,7 @@ _ALL: Final[tuple[Any, ...]] = (slice(None),)
 def slice_(self: Array, dim: int, start: int | None, end: int | None, step: int) -> Array:
     ndim = self.ndim
     if ndim == 0:
-        raise OperatorError("slice() cannot be applied to a 0-dim tensor.")
+        raise OperatorIndexError("slice() cannot be applied to a 0-dim tensor.")
     if dim and not 0 < dim < ndim:
         dim = wrap_dim(dim, ndim)
     if step <= 0:

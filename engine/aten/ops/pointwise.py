@@ -19,7 +19,7 @@ from engine.aten.kernels.blocks import choose
 from engine.aten.kernels.refusals import no_code, unsupported
 from engine.aten.kernels.rules import c_name, no_kernel, ordered_like
 from engine.aten.values import xp
-from engine.aten.values.promotion import converted, default_dtype, result_type, to_float, wide
+from engine.aten.values.promotion import converted, default_dtype, element, operand, result_type, to_float, wide
 from engine.aten.values.xp import Array
 from engine.lang.errors import OperatorDtypeError, OperatorError
 
@@ -132,11 +132,14 @@ def clamp(self: Array, low: Any, high: Any) -> Array:
     """Between two limits, either of which may be missing; a limit that is NaN makes NaN."""
     if low is None and high is None:
         raise OperatorError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    d = result_type((self, low, high))
+    low, high = (converted(v, d) if type(v) in _REAL and d.kind not in "bc" else v for v in (low, high))
     if self.dtype in xp.FLOATS and type(low) in _LIMITS and type(high) in _LIMITS:
         return np.asarray(_clamped(self, low, high))
-    d = result_type((self, low, high))
     if d.kind == "c" and not (isinstance(low, np.ndarray) ^ isinstance(high, np.ndarray)):
         raise OperatorDtypeError("clamp is not supported for complex types")
+    if d.kind == "b" and (isinstance(low, bool) or isinstance(high, bool)) and (low is None or high is None):
+        raise no_kernel("clamp_max_scalar_cpu" if low is None else "clamp_min_scalar_cpu", d)
     if d.kind == "c" or (d.kind == "b" and low is not None and high is not None):
         raise no_kernel("clamp_cpu" if d.kind == "b" else "maximum_cpu" if high is None else "minimum_cpu", d)
     result = self.astype(wide(d))
@@ -154,7 +157,15 @@ def _clamped(x: Array, low: float | None, high: float | None) -> Any:
     return x if high is None else np.minimum(x, kind(high))
 
 
-_LIMITS: Final = (int, float, type(None))
+_REAL: Final = (int, float)
+_LIMITS: Final = (*_REAL, type(None))
+
+
+def clamp_by_numbers(self: Array, low: Any, high: Any) -> Array:
+    """The same by numbers, of which complex ones may stand for real ones."""
+    if xp.is_float(self.dtype):
+        low, high = (converted(v, self.dtype) if isinstance(v, complex) else v for v in (low, high))
+    return clamp(self, low, high)
 
 
 def clamp_min(self: Array, min: Any) -> Array:
@@ -165,7 +176,7 @@ def clamp_max(self: Array, max: Any) -> Array:
     return clamp(self, None, max)
 
 
-op("aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", kernel=clamp, variants=ALL,
+op("aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", kernel=clamp_by_numbers, variants=ALL,
    gradient={"self": "_clamp_backward(grad, self, min, max)"}, dtype="floats")  # fmt: skip
 op("aten::clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", kernel=clamp, variants=ALL,
    gradient={"self": "_clamp_backward(grad, self, min, max)",
@@ -219,16 +230,17 @@ def divide_mode(self: Array, other: Any, rounding_mode: str | None) -> Array:
     if d.kind in "bc" and rounding_mode is not None:
         raise no_kernel(f"div_{rounding_mode}_cpu", d)
     if d in xp.HALVES and rounding_mode == "trunc":
-        quotient = np.asarray(np.divide(*_operands(d, self, other))).astype(d).astype(wide(d))
+        quotient = np.asarray(np.divide(*_operands(d, self, other, keeps=True))).astype(d).astype(wide(d))
         whole: Array = np.trunc(quotient)
         return whole.astype(d)
     divide = np.divide if rounding_mode is None else _DIVISIONS[rounding_mode]
-    return np.asarray(divide(*_operands(d, self, other))).astype(d)
+    return np.asarray(divide(*_operands(d, self, other, keeps=True))).astype(d)
 
 
-def _operands(d: xp.NumpyDtype, *values: Any) -> list[Array]:
-    """Values as arrays of the dtype that `d` is computed in."""
-    return [np.asarray(v).astype(wide(d), copy=False) for v in values]
+def _operands(d: xp.NumpyDtype, *values: Any, keeps: bool = False) -> list[Array]:
+    """Values as arrays of the dtype that `d` is computed in; the operator may keep the last one as it is."""
+    last = len(values) - 1
+    return [operand(np.asarray(v), d, keeps and i == last) for i, v in enumerate(values)]
 
 
 _DIVISIONS: Final[dict[str, Callable[..., Any]]] = {
@@ -266,6 +278,10 @@ def power(self: Any, exponent: Any) -> Any:
     d = result_type((self, exponent))
     if d.kind in "iu" and isinstance(exponent, int) and exponent < 0:
         raise OperatorError("Integers to negative integer powers are not allowed.")
+    if d.kind == "b" and not isinstance(self, np.ndarray) and not self:
+        raise no_kernel("pow", d)
+    if not isinstance(exponent, np.ndarray) and (d.kind in "iu" or d in xp.HALVES):
+        exponent = converted(exponent, d)
     base, power = _operands(d, self, exponent)
     if not isinstance(exponent, np.ndarray):
         return ordered_like(np.asarray(pointwise.power(base, power.item())).astype(d), (base,))
@@ -387,11 +403,13 @@ def where(condition: Array, self: Any, other: Any) -> Array:
     if type(self) is type(other) is np.ndarray and self.dtype is other.dtype and condition.dtype is xp.BOOL:
         return np.asarray(choose(condition, self, other))
     d = result_type((self, other))
-    return np.where(condition.astype(np.bool_, copy=False), *(np.asarray(v).astype(d) for v in (self, other)))
+    values = (v if isinstance(v, np.ndarray) else element(v, d) for v in (self, other))
+    return np.where(condition.astype(np.bool_, copy=False), *(np.asarray(v).astype(d) for v in values))
 
 
 def where_scalars(condition: Array, self: Any, other: Any) -> Array:
-    return where(condition, np.asarray(self).astype(default_like(self)), np.asarray(other).astype(default_like(other)))
+    values = [np.asarray(element(v, default_like(v))).astype(default_like(v)) for v in (self, other)]
+    return where(condition, *values)
 
 
 def default_like(value: Any) -> xp.NumpyDtype:
@@ -500,6 +518,9 @@ describe(
 )
 describe("abs.out", out_check=out_checks.check_size_of)
 describe("masked_fill_", writes_again=True)
+
+describe("mul div true_divide floor_divide", keeps="other")
+describe("mul_ div_ true_divide_ floor_divide_", keeps="other")
 
 # ------------------------------------------------------------------ kernels as expressions
 

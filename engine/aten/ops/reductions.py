@@ -23,7 +23,7 @@ from engine.aten.kernels.rules import no_kernel, reduce_dims, wrap_dim
 from engine.aten.stepwise.language import worth
 from engine.aten.stepwise.products import rows_multiplied
 from engine.aten.values import xp
-from engine.aten.values.promotion import wide
+from engine.aten.values.promotion import converted, promote_types, wide
 from engine.aten.values.xp import Array
 from engine.lang.errors import OperatorError, OperatorIndexError
 
@@ -312,7 +312,7 @@ def spread(name: str, root: bool, with_mean: bool) -> tuple[Callable[..., Any], 
         return finish(self, dim, float(unbiased), keepdim)
 
     def corrected(self: Array, dim: Dims, correction: Any, keepdim: bool) -> Any:
-        return finish(self, dim, 1.0 if correction is None else float(correction), keepdim)
+        return finish(self, dim, 1.0 if correction is None else float(converted(correction, xp.FLOAT64)), keepdim)
 
     return whole, dims, corrected
 
@@ -359,6 +359,8 @@ def _norm(self: Array, order: Any, dim: Dims, keepdim: bool, dtype: int | None) 
     d = self.dtype if dtype is None else xp.numpy_dtype(dtype)
     if isinstance(order, complex):
         raise OperatorError("linalg.vector_norm: Expected a non-complex scalar as the order of norm.")
+    if dtype is not None:
+        _check_norm_dtype(self.dtype, d)
     axes = reduce_dims(dim, self.ndim)
     if order == 2 and d is self.dtype and d in xp.FLOATS and axes == (self.ndim - 1,) and self.shape[-1] > 1:
         total = square_sums(self)
@@ -380,6 +382,21 @@ def _norm(self: Array, order: Any, dim: Dims, keepdim: bool, dtype: int | None) 
     else:
         total = np.power(over(np.add, np.power(x, order), axes, keepdim), 1.0 / order)
     return np.asarray(total).astype(real)
+
+
+def _check_norm_dtype(given: xp.NumpyDtype, d: xp.NumpyDtype) -> None:
+    """Raise OperatorError unless norms of such elements can be computed in `d`."""
+    name = xp.ir_name(d)
+    if d.kind in "iub":
+        raise OperatorError(f"linalg.vector_norm: dtype should be floating point or complex, but got {name}")
+    if (given.kind == "c") != (d.kind == "c"):
+        kind = "complex" if given.kind == "c" else "real"
+        raise OperatorError(f"linalg.vector_norm: dtype should be {kind} for {kind} inputs, but got {name}")
+    if promote_types(given, d) != d:
+        raise OperatorError(
+            f"linalg.vector_norm: the dtype of the input ({xp.ir_name(given)}) should be convertible without narrowing "
+            f"to the specified dtype ({name})"
+        )
 
 
 def square_sums(x: Array) -> Array:
@@ -498,7 +515,7 @@ def scan(name: str, function: np.ufunc) -> Callable[[Array, int, int | None], Ar
     def kernel(self: Array, dim: int, dtype: int | None) -> Array:
         d = _summed_dtype(self.dtype, dtype)
         axis = wrap_dim(dim, self.ndim)
-        if d.kind == "b":
+        if d.kind == "b" and self.ndim:
             raise no_kernel(f"{name}_out_cpu", d)
         x = xp.cast(self, d).astype(wide(d), copy=False)
         found = running(function, x, axis, in_double=d is xp.FLOAT32) if x.ndim else x.copy()

@@ -15,10 +15,10 @@ from engine.aten.dispatch.table import op
 from engine.aten.dispatch.wrapping import store_out
 from engine.aten.kernels.memory import check_memory
 from engine.aten.kernels.rules import contiguous_strides, no_kernel
-from engine.aten.ops.creation import OPTIONS, check_device, check_ends, check_size, creator, linspace
+from engine.aten.ops.creation import OPTIONS, check_device, check_ends, check_size, creator, full
 from engine.aten.ops.parts import as_strided_view
 from engine.aten.values import xp
-from engine.aten.values.promotion import converted, default_complex, default_dtype, result_type
+from engine.aten.values.promotion import converted, default_complex, default_dtype, operand, result_type, wide
 from engine.aten.values.tensor import Tensor
 from engine.aten.values.xp import Array, as_strided
 from engine.lang.errors import OperatorError
@@ -31,9 +31,16 @@ def logspace(start: Any, end: Any, steps: int, base: float, d: xp.NumpyDtype) ->
     check_ends("logspace", start, end, steps, d)
     used = xp.COMPLEX128 if d.kind == "c" else xp.FLOAT64
     first, last = (v.item() if isinstance(v, np.ndarray) else v for v in (start, end))
-    if d.kind in "iu":
-        first, last = int(converted(first, d)), int(converted(last, d))
-    exponents = linspace(first, last, steps, used)
+    if steps == 1:
+        return full((1,), np.power(base, first.real if first.imag == 0 else first).item(), d)
+    if d.kind == "b":
+        raise no_kernel("logspace_cpu", d)
+    counted = xp.INT64 if d.kind in "iu" else d
+    start, end = (np.asarray(converted(v, d)).astype(wide(d)).astype(counted) for v in (first, last))
+    length = np.asarray(operand(end, counted) - operand(start, counted)).astype(counted).astype(used)
+    step, places = length / max(steps - 1, 1), np.arange(steps)
+    ahead, behind = start.astype(used) + step * places, end.astype(used) - step * (steps - 1 - places)
+    exponents = np.where(places < steps // 2, ahead, behind)
     return xp.cast(np.power(np.asarray(base, used), exponents), d)
 
 

@@ -186,12 +186,12 @@ def movedim(self: Array, source: Sequence[int] | int, destination: Sequence[int]
             f"movedim: Invalid source or destination dims: source ({list(sources)} dims) should contain the same "
             f"number of dims as destination ({list(targets)} dims)"
         )
-    order: list[int | None] = [None] * self.ndim
+    order: list[int | None] = [None] * max(self.ndim, 1)
     taken = _distinct(sources, self.ndim, "source")
     for place, dim in zip(_distinct(targets, self.ndim, "destination"), taken, strict=True):
         order[place] = dim
     rest = iter([d for d in range(self.ndim) if d not in taken])
-    return self.transpose([next(rest) if dim is None else dim for dim in order])
+    return self.transpose([next(rest) if dim is None else dim for dim in order]) if self.ndim else self[...]
 
 
 def _distinct(dims: Sequence[int], ndim: int, name: str) -> list[int]:

@@ -18,6 +18,7 @@ from engine.aten.dispatch.compose import LateOperator
 from engine.aten.dispatch.op import Op
 from engine.aten.formatting import printing
 from engine.aten.python import indexing
+from engine.aten.values import promotion
 from engine.aten.values import tensor as tensors
 from engine.aten.values.tensor import Tensor
 from engine.lang.errors import OperatorTypeError
@@ -96,9 +97,17 @@ def _array_first(name: str) -> Callable[[Any, Any], Any]:
     def operator(self: Tensor, other: Any) -> Any:
         if not isinstance(other, (*_NUMBERS, np.ndarray, np.generic)):
             return NotImplemented
-        return calls.call(name, (tensors.tensor(other), self), {})
+        return calls.call(name, (_beside(other, self), self), {})
 
     return operator
+
+
+def _beside(value: Any, beside: Tensor) -> Tensor:
+    """An array as a tensor; a number as one of the dtype in which both are computed."""
+    if not isinstance(value, _NUMBERS):
+        return tensors.tensor(value)
+    d = promotion.result_type((value, beside.array))
+    return Tensor(np.asarray(promotion.rounded(value, d)).astype(d))
 
 
 def _rdiv(self: Tensor, other: Any) -> Any:
@@ -107,16 +116,12 @@ def _rdiv(self: Tensor, other: Any) -> Any:
     return self.reciprocal() * other if isinstance(other, _NUMBERS) else NotImplemented
 
 
-def _rfloordiv(self: Tensor, other: Any) -> Any:
-    return calls.call("floor_divide", (tensors.tensor(other), self), {})
-
-
 _SPECIAL: Final[dict[str, Callable[..., Any]]] = {
     "__add__": _binary("add", 1), "__radd__": _binary("add", 1),
     "__sub__": _binary("sub", 1), "__rsub__": _binary("rsub", 1),
     "__mul__": _binary("mul"), "__rmul__": _binary("mul"),
     "__truediv__": _binary("div"), "__rtruediv__": _rdiv,
-    "__floordiv__": _binary("floor_divide", tensor=""), "__rfloordiv__": _rfloordiv,
+    "__floordiv__": _binary("floor_divide", tensor=""), "__rfloordiv__": _array_first("floor_divide"),
     "__mod__": _binary("remainder"), "__rmod__": _reflected("remainder"),
     "__pow__": _binary("pow", tensor="Tensor_Tensor", scalar="Tensor_Scalar"), "__rpow__": _reflected("pow"),
     "__matmul__": _binary("matmul", tensor="", scalar=""),

@@ -14,8 +14,8 @@ import numpy as np
 
 from engine.aten.values import xp
 from engine.aten.values.libraries import ARRAYS
-from engine.aten.values.xp import NumpyDtype
-from engine.lang.errors import OperatorError
+from engine.aten.values.xp import Array, NumpyDtype
+from engine.lang.errors import OperatorError, OperatorTypeError, OperatorValueError
 from engine.lang.records import dataclass
 from engine.lang.scalars import dtype
 
@@ -134,8 +134,60 @@ def fit(value: Any, d: NumpyDtype) -> Any:
     return complex(value) if d.kind == "c" else value
 
 
+def rounded(value: Any, d: NumpyDtype) -> Any:
+    """A Python number as an operand of dtype `d`: wrapped or rounded to it, as a number to compute with."""
+    if d.kind in "iu":
+        return d.type(fit(value, d))
+    if d.kind == "f" or d in xp.HALVES:
+        return float(d.type(value if d is xp.FLOAT64 else np.float32(value)))
+    return fit(value, d)
+
+
+def operand(value: Any, d: NumpyDtype, keeps: bool = False) -> Any:
+    """A number or an array in the dtype in which `d` is computed.
+
+    Beside half types it is rounded to them first, unless it is one number that the operator `keeps` as it is.
+    """
+    used = wide(d)
+    if not isinstance(value, np.ndarray) and type(value) not in ARRAYS:
+        return fit(value, d) if keeps else rounded(value, d)
+    if value.dtype is not d and not (keeps and value.size == 1):
+        value = xp.cast(value, d)
+    return xp.cast(value, used)
+
+
+def stored(values: list[Any], d: NumpyDtype) -> Array:
+    """Python numbers as an array, which rounds them once; raises OperatorError, OperatorTypeError or OperatorValueError
+    for those that the dtype has no place for."""
+    if d.kind in "iu":
+        return _whole(values, d)
+    if d.kind not in "cb" and complex in set(map(type, values)):
+        raise OperatorTypeError("must be real number, not complex")
+    if d.kind == "b":
+        return np.array(values, d)
+    exact = np.array(values, xp.COMPLEX128 if d.kind == "c" else xp.FLOAT64)
+    array: Array = xp.silently(lambda: exact.astype(wide(d), copy=False).astype(d, copy=False))
+    return array
+
+
+def _whole(values: list[Any], d: NumpyDtype) -> Array:
+    if not set(map(type, values)) <= {int, bool}:
+        if complex in set(map(type, values)):
+            raise OperatorTypeError("'complex' object cannot be interpreted as an integer")
+        return np.array([converted(value, d) for value in values], d)
+    try:
+        array = np.array(values, xp.INT64)
+    except OverflowError:
+        raise OperatorValueError("Overflow when unpacking long long", hints=("integers have 64 bits",)) from None
+    if d is not xp.INT64 and array.size and not (_has_place(int(array.min()), d) and _has_place(int(array.max()), d)):
+        raise _overflow(d)
+    return array.astype(d, copy=False)
+
+
 def converted(value: Any, d: NumpyDtype) -> Any:
     """A number to be stored as `d`; raises OperatorError when it has no place there."""
+    if d.kind == "b":
+        return bool(value)
     if isinstance(value, complex) and d.kind != "c":
         if value.imag:
             raise _overflow(d)
@@ -145,10 +197,13 @@ def converted(value: Any, d: NumpyDtype) -> Any:
     return fit(value, d)
 
 
+def element(value: Any, d: NumpyDtype) -> Any:
+    """A number to be stored as the only element, where half types hold infinity for what is beyond them."""
+    return converted(value, xp.FLOAT64 if d in xp.HALVES else d)
+
+
 def _has_place(value: Any, d: NumpyDtype) -> bool:
     """True if the dtype's range holds the number; negative integers wrap around in unsigned ones, inf is a float."""
-    if d.kind == "b":
-        return True
     if d.kind in "iu":
         low, high = _RANGES[d]
         return bool((-high if d.kind == "u" and isinstance(value, int) else low) <= value <= high)
@@ -159,7 +214,10 @@ def _has_place(value: Any, d: NumpyDtype) -> bool:
 
 _RANGES = {d: (int(np.iinfo(d).min), int(np.iinfo(d).max)) for d in xp.TO_NUMPY.values() if d.kind in "iu"}
 _LARGEST = {d: float(xp.limits(d).max) for d in xp.TO_NUMPY.values() if d.kind not in "iub"}
-_C_TYPES = {"float32": "float", "float64": "double", "float16": "at::Half", "bfloat16": "at::BFloat16"}
+_C_TYPES = {
+    "float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
+    "complex64": "c10::complex<float>", "complex128": "c10::complex<double>",
+}  # fmt: skip
 
 
 def _overflow(d: NumpyDtype) -> OperatorError:

@@ -6,6 +6,7 @@ table; `engine.aten.python.binding` binds them.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, SupportsIndex, cast
@@ -352,16 +353,17 @@ def tensor(data: Any, dtype: scalars.dtype | None = None, device: Any = None, re
     """A new tensor with the values of `data`: an array, a number, nested sequences of numbers, a tensor.
 
     Arrays keep their dtype and their layout, Python floats take the default dtype.
-    Raises OperatorTypeError (no such dtype), OperatorValueError (ragged sequences), OperatorError (requires_grad of
-    something without fractions).
+    Raises OperatorTypeError (no such dtype, complex numbers for a real one), OperatorValueError (ragged sequences),
+    OperatorError (numbers that the dtype does not hold, requires_grad of something without fractions).
     """
     if isinstance(data, Tensor):
         data = data.array
-    array = xp.copy_layout(data) if libraries.is_array(data) else np.asarray(_array_from(data))
+    wanted = None if dtype is None else xp.numpy_dtype(dtype)
+    array = xp.copy_layout(data) if libraries.is_array(data) else _array_from(data, wanted)
     if device is not None:
         array = libraries.moved(array, scalars.device(device))
-    if dtype is not None:
-        array = xp.cast(array, xp.numpy_dtype(dtype))
+    if wanted is not None:
+        array = xp.cast(array, wanted)
     xp.dtype_of(array)
     if requires_grad:
         check_differentiable(array.dtype)
@@ -444,30 +446,14 @@ def _array_for_program(args: tuple[Any, ...]) -> Array:
     return tensor(data).array.astype(d)
 
 
-def _array_from(data: Any) -> Array:
-    """Numbers or nested sequences of them, as an array of the dtype that they call for."""
-    kinds = set(map(type, data)) if type(data) is list else {type(data)}
-    if kinds <= _PLAIN and len(kinds) == 1:
-        return _plain_array(data, kinds.pop())
+def _array_from(data: Any, wanted: xp.NumpyDtype | None) -> Array:
+    """Numbers or nested sequences of them, as an array of the dtype wanted, or of that which they call for."""
     flat: list[Any] = []
-    shape = _shape_of(data, flat)
-    d = promotion.default_dtype()
-    if flat:
-        d = promotion.dtype_of_number(flat[0])
-        for kind in {*map(type, flat)}:
-            d = promotion.promote_types(d, _DTYPE_OF_PYTHON.get(kind, promotion.default_dtype)())
-    try:
-        return np.array(flat, dtype=d).reshape(shape)
-    except OverflowError:
-        raise OperatorValueError("Overflow when unpacking long long", hints=("integers have 64 bits",)) from None
-
-
-_PLAIN: Final = frozenset({bool, float})
-
-
-def _plain_array(data: Any, kind: type) -> Array:
-    """A number or a flat list of numbers of one kind."""
-    return np.array(data, xp.BOOL if kind is bool else promotion.default_dtype())
+    kinds: set[xp.NumpyDtype] = set()
+    shape = _shape_of(data, flat, kinds)
+    if wanted is None:
+        wanted = functools.reduce(promotion.promote_types, kinds) if kinds else promotion.default_dtype()
+    return promotion.stored(flat, wanted).reshape(shape)
 
 
 _DTYPE_OF_PYTHON: Final[dict[type, Callable[[], xp.NumpyDtype]]] = {
@@ -481,26 +467,30 @@ _DTYPE_OF_PYTHON: Final[dict[type, Callable[[], xp.NumpyDtype]]] = {
 _NUMBERS: Final = frozenset(_DTYPE_OF_PYTHON)
 
 
-def _shape_of(data: Any, flat: list[Any]) -> tuple[int, ...]:
-    """The shape of nested sequences; their numbers are appended to `flat`."""
-    if type(data) is list and data and _NUMBERS.issuperset(map(type, data)):
+def _shape_of(data: Any, flat: list[Any], kinds: set[xp.NumpyDtype]) -> tuple[int, ...]:
+    """The shape of nested sequences; their numbers are appended to `flat`, and the dtypes of these to `kinds`."""
+    if type(data) is list and data and _NUMBERS.issuperset(found := set(map(type, data))):
         flat += data
+        kinds.update(_DTYPE_OF_PYTHON[kind]() for kind in found)
         return (len(data),)
     if isinstance(data, (Tensor, np.ndarray, np.generic)):
         array = libraries.on_host(data.array) if isinstance(data, Tensor) else np.asarray(data)
-        flat += array.ravel().tolist()
+        flat += xp.to_list(array.ravel())
+        kinds.add(array.dtype)
         return array.shape
     if isinstance(data, (bool, int, float, complex)):
         flat.append(data)
+        kinds.add(promotion.dtype_of_number(data))
         return ()
     if not isinstance(data, (list, tuple)) and isinstance(data, SupportsIndex):
         flat.append(data.__index__())
+        kinds.add(xp.INT64)
         return ()
     if not isinstance(data, Sequence) or isinstance(data, str):
         if isinstance(data, str):
             raise OperatorTypeError("can't make a tensor from a str")
         raise OperatorError(f"can't make a tensor from a {type(data).__name__}: it has no dtype")
-    shapes = [_shape_of(item, flat) for item in data]
+    shapes = [_shape_of(item, flat, kinds) for item in data]
     if any(shape != shapes[0] for shape in shapes):
         lengths = sorted({str(list(shape)) for shape in shapes})
         raise OperatorValueError(f"expected sequences of equal length, got {' and '.join(lengths)}")

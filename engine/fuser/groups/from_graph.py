@@ -20,15 +20,16 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten.dispatch.op import Op
+from engine.aten.dispatch.scalar import rounded_names
 from engine.aten.kernels.rules import wrap_dim
-from engine.aten.values.promotion import converted, result_type, to_float
+from engine.aten.values.promotion import converted, result_type, rounded, to_float
 from engine.aten.values.tensor import Tensor
 from engine.aten.values.xp import limits
 from engine.fuser.groups.attention import ATTENTION
 from engine.fuser.groups.choosing import CHOOSING, JOINING
 from engine.fuser.groups.compositions import COMPOSITIONS, LIKE_INPUT
 from engine.fuser.groups.extents import Extent
-from engine.fuser.groups.from_expression import Unsupported, element
+from engine.fuser.groups.from_expression import Operand, Unsupported, element
 from engine.fuser.groups.fusion_group import DTYPES, TYPES, Group, Handler, Lowered, elements, stages_of
 from engine.fuser.groups.lookups import LOOKUPS
 from engine.fuser.groups.losses import LIKE_SCORES, LOSSES
@@ -492,7 +493,9 @@ def pointwise(group: Group, op: Op, name: str, given: Mapping[str, Lowered], sam
         raise Unsupported(f"{op.qualified_name} has no expression")
     tensors = {key: value for key, value in given.items() if isinstance(value, Value)}
     shape = group.extents.broadcast(*(value.shape for value in tensors.values()))
-    result, computed = _types(op, given, group, sample)
+    result, common = _types(op, given, group, sample)
+    computed = "f32" if common in HALVES else common
+    rounds = rounded_names(op) if common in HALVES else frozenset()
     if op.name == "aten::masked_fill" and not isinstance(given["value"], Value):
         _need_place(group, given["value"], result)
 
@@ -501,6 +504,8 @@ def pointwise(group: Group, op: Op, name: str, given: Mapping[str, Lowered], sam
             key: elements(body, value, indices, group.extents) if isinstance(value, Value) else value
             for key, value in given.items()
         }
+        for key in rounds & operands.keys():
+            operands[key] = _rounded(operands[key], common)
         return convert(element(text, operands, computed), result)
 
     samples = {key: Name(key, value.type) if isinstance(value, Value) else value for key, value in given.items()}
@@ -523,13 +528,20 @@ def _need_place(group: Group, number: Lowered, type: str) -> None:
         group.extents.guard("bitor", is_small, apply("eq", size, constant(inf, "f64")))
 
 
+def _rounded(value: Operand, half: str) -> Operand:
+    """An operand beside halves: one of them, whatever it was."""
+    if isinstance(value, (int, float)):
+        return float(rounded(value, DTYPES[half]))
+    return value if value is None or isinstance(value, str) else convert(value, half)
+
+
 def _types(op: Op, given: Mapping[str, Lowered], group: Group, sample: Tensor) -> tuple[str, str]:
-    """The types of the result, and of the computation: the operator's dtype rule, halves in f32."""
+    """The types of the result and of the operands together: the operator's dtype rule."""
     if sample.array.dtype not in TYPES:
         raise Unsupported(f"no kernels of {sample.array.dtype}")
     result = TYPES[sample.array.dtype]
     if op.scalar is None and result != BOOL:
-        return result, "f32" if result in HALVES else result
+        return result, result
     rule, _, named = str(op.dtype or "promote").partition(":")
     operands = [name.strip() for name in named.split(",")] if named else _promoted(op)
     chosen = [_operand_of(given[name], group) for name in operands if given[name] is not None]
@@ -537,7 +549,7 @@ def _types(op: Op, given: Mapping[str, Lowered], group: Group, sample: Tensor) -
     d = to_float(d) if rule == "float" else np.dtype(np.int64) if rule == "number" and d.kind == "b" else d
     if d not in TYPES:
         raise Unsupported(f"no kernels of {d}")
-    return result, "f32" if TYPES[d] in HALVES else TYPES[d]
+    return result, TYPES[d]
 
 
 def _promoted(op: Op) -> list[str]:

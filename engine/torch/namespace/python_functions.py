@@ -125,7 +125,7 @@ def as_tensor(data: Any, dtype: scalars.dtype | None = None, device: Any = None)
     if isinstance(data, Tensor):
         moved = data if device is None else data.to(scalars.device(device))
         return moved if dtype is None else moved.to(dtype)
-    made = from_numpy(data) if isinstance(data, np.ndarray) else tensor(data)
+    made = from_numpy(data) if isinstance(data, np.ndarray) else tensor(data, dtype)
     made = made if dtype is None else made.to(dtype)
     place = libraries.DEFAULT_DEVICE.now() if device is None else scalars.device(device)
     made = made if place is None else made.to(place)
