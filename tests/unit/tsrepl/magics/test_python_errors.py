@@ -72,8 +72,8 @@ def test_an_interrupt_stops_a_loop_at_once_and_names_its_line(
     script(COUNT)
     for _ in range(3):
         script("count(100000)")
-    delays = [_delay_of_interrupt(shell, cell, capsys) for _ in range(3)]
-    assert min(delays) < 0.2, "others may use the processors, too; but not always"
+    delays = (_delay_of_interrupt(shell, cell, capsys) for _ in range(10))
+    assert any(late < 0.2 for late in delays), "others may use the processors, too; but not always"
 
 
 def _delay_of_interrupt(shell: InteractiveShell, cell: str, capsys: pytest.CaptureFixture[str]) -> float:
