@@ -81,7 +81,7 @@ FAMILIES: Final[tuple[str, ...]] = (
     "gradients",
     "autograd",
 )
-"""Modules of `engine.aten.ops`, in the order they are imported."""
+"""Modules of `engine.aten.ops`, in the order in which their overloads are tried."""
 
 LAST: Final = len(FAMILIES)
 """The place, behind those of all families, of operators that programs register."""
