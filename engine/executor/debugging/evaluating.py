@@ -15,7 +15,8 @@ from engine.aten.values.tensor import Tensor
 from engine.executor.bytecode.code import Code
 from engine.executor.debugging.places import Variable, variables_in
 from engine.executor.debugging.recording import NOWHERE, Recording
-from engine.executor.interpreter.interpreter import Frame, run_function
+from engine.executor.interpreter.interpreter import Frame, InterpreterState
+from engine.executor.plans.executor import code_of
 from engine.frontend.compilation.entries import EntryFunction, compile_entry
 from engine.frontend.names.resolve import Resolver, TextResolver
 from engine.frontend.sugared.sugared_value import Builder, SugaredValue
@@ -60,6 +61,7 @@ class Statements:
     """
 
     entry: EntryFunction
+    code: Code
     reads: tuple[int, ...]
     writes: tuple[int, ...]
     type: Type | None
@@ -75,8 +77,11 @@ class Statements:
         return result[-1] if len(self.entry.results) > 1 else result
 
     def value(self, frame: Frame) -> Any:
-        """The value of an expression, for conditions: what it might change is not recorded.  Raises ExecutionError."""
-        return run_function(self.entry.function, [frame.registers[r] for r in self.reads])
+        """The value of an expression, for conditions: what it might change is not recorded.  Raises ExecutionError.
+
+        Asked thousands of times in a run, it would get a plan and machine code, and these cost more than they save.
+        """
+        return InterpreterState(self.code).run(*[frame.registers[r] for r in self.reads])
 
 
 class Evaluator:
@@ -86,27 +91,39 @@ class Evaluator:
         unit = CompilationUnit()
         self._resolver_for = resolver_for or (lambda types, names: FrameResolver(unit, types, names))
         self._known: dict[tuple[Code, int, str], Statements] = {}
+        self._entries: dict[tuple[str, tuple[tuple[str, Type], ...]], EntryFunction] = {}
 
     def compile(self, text: str, frame: Frame) -> Statements:
         """The statements where the frame stands.  Raises ParseError, CompileError, ArgumentError."""
         key = frame.code, frame.pc, text
         if key not in self._known:
-            self._known[key] = self._compile(
-                parse_statements(Source(text, "<debugger>"), extended=True), variables_in(frame)
-            )
+            variables = variables_in(frame)
+            self._known[key] = _placed(self._entry(text, variables), variables)
         return self._known[key]
 
-    def _compile(self, statements: list[Tree], variables: Mapping[str, Variable]) -> Statements:
+    def _entry(self, text: str, variables: Mapping[str, Variable]) -> EntryFunction:
+        """The function that the statements are, for all places at which what they name is of the same types."""
+        statements = _parsed(text)
         if not statements:
             raise ArgumentError("an expression is wanted")
-        types = {name: variable.type for name, variable in variables.items()}
-        entry = compile_entry(statements, types, lambda given: self._resolver_for(given, variables), RESULT)
-        for name in (*entry.lost, *entry.deleted):
-            raise ArgumentError(f"'{name}' has to keep a value here")
-        reads = tuple(variables[name].register for name in entry.parameters)
-        writes = tuple(_target(name, type, variables) for name, type in entry.results)
-        last, type = entry.results[-1] if entry.results else ("", NONE)
-        return Statements(entry, reads, writes, type if last == RESULT and type is not NONE else None)
+        names = names_of(statements)
+        key = text, tuple((n, variables[n].type) for n in names.reads | names.assigned if n in variables)
+        if key not in self._entries:
+            types = {name: variable.type for name, variable in variables.items()}
+            entry = compile_entry(statements, types, lambda given: self._resolver_for(given, variables), RESULT)
+            for name in (*entry.lost, *entry.deleted):
+                raise ArgumentError(f"'{name}' has to keep a value here")
+            self._entries[key] = entry
+        return self._entries[key]
+
+
+def _placed(entry: EntryFunction, variables: Mapping[str, Variable]) -> Statements:
+    """The statements over the registers that hold the variables at one place."""
+    reads = tuple(variables[name].register for name in entry.parameters)
+    writes = tuple(_target(name, type, variables) for name, type in entry.results)
+    last, type = entry.results[-1] if entry.results else ("", NONE)
+    is_value = last == RESULT and type is not NONE
+    return Statements(entry, code_of(entry.function), reads, writes, type if is_value else None)
 
 
 def _target(name: str, type: Type, variables: Mapping[str, Variable]) -> int:
@@ -169,7 +186,9 @@ class Condition:
 
 
 def is_true(value: Any) -> bool:
-    return bool(value.array.any()) if isinstance(value, Tensor) else bool(value)
+    if not isinstance(value, Tensor):
+        return bool(value)
+    return bool(value.array) if value.array.size == 1 else bool(value.array.any())
 
 
 _MISSING: Final = object()

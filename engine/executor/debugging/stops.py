@@ -181,7 +181,7 @@ def _array(value: Any) -> Any:
 
 
 _TESTS: Final[dict[str, Callable[[Any], Any]]] = {
-    "nan": lambda array: np.isnan(array).any(),
-    "inf": lambda array: np.isinf(array).any(),
+    "nan": lambda array: np.count_nonzero(np.isnan(array)),
+    "inf": lambda array: np.count_nonzero(np.isinf(array)),
 }
 BAD_VALUES: Final = frozenset(_TESTS)

@@ -8,6 +8,7 @@ numbers and the modes of the thread with their state.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from operator import attrgetter
 from typing import Any, Final, Protocol
 
 from engine.aten.autograd.node import AccumulateGrad, Node
@@ -47,7 +48,11 @@ class KeptFields:
     def __init__(self, owner: Any) -> None:
         self.owner = owner
         self.key: Hashable = ("fields", id(owner))
-        self._fields = [(n, getattr(owner, n)) for n in _slots_of(type(owner)) if hasattr(owner, n)]
+        names, values_of = _slots_of(type(owner))
+        try:
+            self._fields: Iterable[tuple[str, Any]] = (*zip(names, values_of(owner), strict=True),)
+        except AttributeError:  # not all of them are set
+            self._fields = [(n, getattr(owner, n)) for n in names if hasattr(owner, n)]
         self._attributes = dict(vars(owner)) if hasattr(owner, "__dict__") else None
 
     @property
@@ -66,30 +71,40 @@ class KeptFields:
 _NOT_KEPT: Final = ("__dict__", "__weakref__")
 
 
-def _slots_of(of: type) -> tuple[str, ...]:
-    if of not in _SLOTS:
-        names = [name for each in of.__mro__ for name in _listed(vars(each).get("__slots__", ()))]
-        _SLOTS[of] = tuple(name for name in names if name not in _NOT_KEPT)
-    return _SLOTS[of]
+_Slots = tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]
+
+
+def _slots_of(of: type) -> _Slots:
+    """The names of the slots, and a function that takes what is in all of them."""
+    found = _SLOTS.get(of)
+    if found is None:
+        every = [name for each in of.__mro__ for name in _listed(vars(each).get("__slots__", ()))]
+        names = tuple(name for name in every if name not in _NOT_KEPT)
+        take = attrgetter(*names) if len(names) > 1 else lambda owner: tuple(getattr(owner, n) for n in names)
+        found = _SLOTS[of] = names, take
+    return found
 
 
 def _listed(slots: str | Iterable[str]) -> Iterable[str]:
     return (slots,) if isinstance(slots, str) else slots
 
 
-_SLOTS: Final[dict[type, tuple[str, ...]]] = {}
+_SLOTS: Final[dict[type, _Slots]] = {}
 
 
 class KeptElements:
     """The elements that a tensor shows, and the version of their memory."""
 
-    __slots__ = ("_array", "_elements", "_version", "key", "owner")
+    __slots__ = ("_array", "_elements", "_version", "owner")
 
     def __init__(self, tensor: Tensor) -> None:
         self.owner = tensor.memory
         self._array, self._version = tensor.array, self.owner.version
         self._elements = self._array.copy()
-        self.key: Hashable = ("elements", address(self._array), self._array.shape, self._array.strides)
+
+    @property
+    def key(self) -> Hashable:
+        return "elements", address(self._array), self._array.shape, self._array.strides
 
     @property
     def nbytes(self) -> int:
