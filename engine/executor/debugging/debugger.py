@@ -19,10 +19,10 @@ from typing import Any, Final, Literal
 
 from engine.aten.dispatch import table
 from engine.executor.bytecode.code import Code
-from engine.executor.bytecode.instructions import ASSIGN, CALLS, CONSTANT, JUMP, RETURN, Instruction
+from engine.executor.bytecode.instructions import ASSIGN, CALLS, CONSTANT, JUMP, JUMPS, RETURN, Instruction
 from engine.executor.debugging import stops
 from engine.executor.debugging.author_names import author_name
-from engine.executor.debugging.effects import effects_of
+from engine.executor.debugging.effects import CHANGING, effects_of
 from engine.executor.debugging.evaluating import Condition, Evaluator, ResolverFor, Watch, names_in
 from engine.executor.debugging.places import ModulePaths, Variable, line_starts, place_in, place_of, variables_in
 from engine.executor.debugging.recording import BOUND, Recording
@@ -69,6 +69,8 @@ class FrameView:
 
 _ByInstruction = dict[int, list[Breakpoint]]
 _PASSING: Final = (ASSIGN, CONSTANT, JUMP)
+_APART: Final = frozenset({*CALLS, *CHANGING})
+"""Opcodes behind which another call or thread may go on."""
 _CONDITIONAL: Final = re.compile(r"(.*?)(?:^|\s)if\s(.+)")
 _LINE: Final = re.compile(r"(?:(.+):)?(\d+)")
 
@@ -93,6 +95,7 @@ class Debugger:
         self._count = 0
         self._before: dict[Code, _ByInstruction] = {}
         self._after: dict[Code, _ByInstruction] = {}
+        self._quiet: dict[Code, list[bool]] = {}
         self._starts: dict[Code, tuple[bool, ...]] = {}
         self._to_first_line()
 
@@ -228,9 +231,10 @@ class Debugger:
                     pc = frame.pc if frame is not None else 0
                     if not recording.forward():
                         return self._stopped(Stop("end"))
-                    found = self._hit(frame, pc) if self.breakpoints else None
-                    if found is not None:
-                        return self._stopped(found)
+                    if self.breakpoints and not (frame is not None and self._is_quiet(frame.code)[pc]):
+                        found = self._hit(frame, pc)
+                        if found is not None:
+                            return self._stopped(found)
                     if is_there():
                         return self._stopped(Stop("step"))
             except ExecutionError as error:
@@ -341,8 +345,8 @@ class Debugger:
         return made
 
     def _forget_pcs(self) -> None:
-        self._before.clear()
-        self._after.clear()
+        for known in (self._before, self._after, self._quiet):
+            known.clear()
 
     def _where(self, place: str) -> tuple[Where, Holds | None]:
         line = _LINE.fullmatch(place)
@@ -408,6 +412,17 @@ class Debugger:
             for each in self.breakpoints:
                 for pc in each.pcs(code) if each.after == after else ():
                     found.setdefault(pc, []).append(each)
+        return found
+
+    def _is_quiet(self, code: Code) -> list[bool]:
+        """For each instruction of a code, whether no breakpoint can stop behind it, or before what comes next."""
+        found = self._quiet.get(code)
+        if found is None:
+            before, after = self._at(code, after=False), self._at(code, after=True)
+            found = self._quiet[code] = []
+            for at, (opcode, operand, *_) in enumerate(code.program):
+                comes_next = {at + 1, operand} if opcode in JUMPS else {at + 1}
+                found.append(opcode not in _APART and at not in after and not comes_next & {*before})
         return found
 
     def _hit(self, frame: Frame | None, pc: int) -> Stop | None:

@@ -6,7 +6,7 @@ schema; operators with side effects, and calls of Python, may change whatever th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from engine.aten.kernels.random import Generator
@@ -27,7 +27,7 @@ from engine.ir.graph import Node
 from engine.lang.records import dataclass
 from engine.lang.schema import Argument
 
-Keep = Callable[[Sequence[Any]], Iterator[Kept]]
+Keep = Callable[[Sequence[Any]], Iterable[Kept]]
 """From the instruction's inputs to what it may change."""
 
 
@@ -87,10 +87,12 @@ Written = Sequence[tuple[int, bool]]
 """The places of arguments, and whether what is written to is their elements."""
 
 
-def _keep_written(inputs: Sequence[Any], written: Written) -> Iterator[Kept]:
+def _keep_written(inputs: Sequence[Any], written: Written) -> list[Kept]:
+    kept: list[Kept] = []
     for place, is_elements in written:
         for value in inputs[place] if is_elements else (inputs[place],):
-            yield from keep(value)
+            kept += keep(value)
+    return kept
 
 
 def _keep_random(inputs: Sequence[Any], written: Written) -> Iterator[Kept]:
@@ -105,7 +107,7 @@ def _everything(inputs: Sequence[Any]) -> Iterator[Kept]:
     yield from keep_reachable(inputs)
 
 
-def _owner(inputs: Sequence[Any]) -> Iterator[Kept]:
+def _owner(inputs: Sequence[Any]) -> list[Kept]:
     return keep(inputs[0])
 
 

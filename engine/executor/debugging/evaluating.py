@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
+from itertools import count
 from typing import Any, Final
 
 from engine.aten.dispatch import table
 from engine.aten.values.tensor import Tensor
 from engine.executor.bytecode.code import Code
+from engine.executor.bytecode.instructions import CONSTANT, DROP, LOAD, OPERATE, RETURN
+from engine.executor.bytecode.traceback import CallSite, execution_error
 from engine.executor.debugging.places import Variable, variables_in
 from engine.executor.debugging.recording import NOWHERE, Recording
 from engine.executor.interpreter.interpreter import Frame, InterpreterState
@@ -24,6 +27,7 @@ from engine.frontend.sugared.values import BuiltinFunction
 from engine.frontend.syntax.name_uses import names_of
 from engine.frontend.syntax.parser import parse_statements
 from engine.frontend.syntax.tree import Tree
+from engine.ir.graph import Node
 from engine.ir.unit import CompilationUnit
 from engine.lang.errors import ArgumentError, CompileError, EngineError, did_you_mean
 from engine.lang.records import dataclass
@@ -53,6 +57,46 @@ class FrameResolver(TextResolver):
         return [*super().names(), *self._variables]
 
 
+class StraightCode:
+    """A code of one result without branches and calls: its operations one after the other, and nothing in between.
+
+    An interpreter's state takes longer to set up than a condition takes to compute.
+    """
+
+    __slots__ = ("_name", "_nodes", "_registers", "_result", "_steps")
+
+    def __init__(self, code: Code) -> None:
+        self._name, self._registers = code.name, [*code.blank]
+        self._steps: list[tuple[Callable[..., Any], Callable[[list[Any]], Any], int]] = []
+        self._nodes: list[Node | None] = []
+        first = len(code.graph.inputs)
+        for (opcode, operand, source, target, _), instruction in zip(code.program, code.instructions, strict=True):
+            if opcode == CONSTANT:
+                self._registers[target - first] = operand
+            elif opcode == OPERATE:
+                self._steps.append((operand, source, target))
+                self._nodes.append(instruction.node)
+            elif opcode == RETURN:
+                (self._result,) = instruction.inputs
+
+    @staticmethod
+    def fits(code: Code) -> bool:
+        opcodes = {step[0] for step in code.program}
+        return opcodes <= {LOAD, CONSTANT, OPERATE, DROP, RETURN} and len(code.graph.outputs) == 1
+
+    def run(self, *inputs: Any) -> Any:
+        """The result for these inputs.  Raises ExecutionError."""
+        registers = [*inputs, *self._registers]
+        done = count()
+        try:
+            for operate, source, target in self._steps:
+                registers[target] = operate(*source(registers))
+                next(done)
+        except Exception as error:
+            raise execution_error(error, [CallSite(self._name, self._nodes[next(done)])]) from error
+        return registers[self._result]
+
+
 @dataclass(frozen=True, slots=True)
 class Statements:
     """Compiled statements, with the registers of the frame that they read and write.
@@ -62,6 +106,7 @@ class Statements:
 
     entry: EntryFunction
     code: Code
+    straight: StraightCode | None
     reads: tuple[int, ...]
     writes: tuple[int, ...]
     type: Type | None
@@ -81,7 +126,8 @@ class Statements:
 
         Asked thousands of times in a run, it would get a plan and machine code, and these cost more than they save.
         """
-        return InterpreterState(self.code).run(*[frame.registers[r] for r in self.reads])
+        inputs = [frame.registers[r] for r in self.reads]
+        return self.straight.run(*inputs) if self.straight else InterpreterState(self.code).run(*inputs)
 
 
 class Evaluator:
@@ -123,7 +169,9 @@ def _placed(entry: EntryFunction, variables: Mapping[str, Variable]) -> Statemen
     writes = tuple(_target(name, type, variables) for name, type in entry.results)
     last, type = entry.results[-1] if entry.results else ("", NONE)
     is_value = last == RESULT and type is not NONE
-    return Statements(entry, code_of(entry.function), reads, writes, type if is_value else None)
+    code = code_of(entry.function)
+    straight = StraightCode(code) if StraightCode.fits(code) else None
+    return Statements(entry, code, straight, reads, writes, type if is_value else None)
 
 
 def _target(name: str, type: Type, variables: Mapping[str, Variable]) -> int:

@@ -208,40 +208,56 @@ class Recording:
 
         A fork whose instruction has failed ends there the next time.
         """
-        assert not self.finished, "the run is over"
         thread = self.thread
         frames = thread.state.frames
-        if not frames or frames[-1].code.program[frames[-1].pc][0] == WAIT:
+        if frames and self.error is None and not HOOKS.rebased:
+            frame = frames[-1]
+            effect = (self._effects.get(frame.code) or self._effects_of(frame.code))[frame.pc]
+            if effect.is_plain:
+                value = frame.registers[effect.registers[0]]
+                nbytes = _ENTRY_BYTES + (value.array.nbytes if type(value) is Tensor else 0)
+                self._note(
+                    _make(_Entry, (thread, thread, frame, frame.pc, effect.registers, (value,), (), None, nbytes))
+                )
+                try:
+                    thread.state.attempt()
+                except BaseException as raised:
+                    self._failed(raised)
+                    raise
+                return True
+        return self._forward_apart()
+
+    def _forward_apart(self) -> bool:
+        """The same for an instruction that may change anything: values, calls, threads."""
+        assert not self.finished, "the run is over"
+        thread = self.thread
+        if not thread.state.frames or thread.state.frame.instruction.opcode == WAIT:
             thread = self._runnable()
-            frames = thread.state.frames
-        frame = frames[-1]
-        pc, registers, code = frame.pc, frame.registers, frame.code
-        effect = (self._effects.get(code) or self._effects_of(code))[pc]
-        if effect.is_plain and self.error is None and not HOOKS.rebased:
-            value = registers[effect.registers[0]]
-            nbytes = _ENTRY_BYTES + (value.array.nbytes if type(value) is Tensor else 0)
-            entry = _make(_Entry, (thread, self.thread, frame, pc, effect.registers, (value,), (), None, nbytes))
-        else:
-            entry = self._entry(thread, frame, effect)
+        frame = thread.state.frame
+        effect = (self._effects.get(frame.code) or self._effects_of(frame.code))[frame.pc]
+        self._note(self._entry(thread, frame, effect))
         self.thread = thread
+        error, self.error = self.error, None
+        try:
+            self._execute(thread, frame, error)
+        except BaseException as raised:
+            self._failed(raised)
+            raise
+        if not thread.state.frames:
+            self._end(thread)
+        return not self.finished
+
+    def _note(self, entry: _Entry) -> None:
+        """Add an entry, before its instruction is executed."""
         self._journal.append(entry)
         self._nbytes += entry.nbytes
         self.position += 1
-        error, self.error = self.error, None
-        try:
-            if error is None and code.program[pc][0] != FORK:
-                thread.state.attempt()
-            else:
-                self._execute(thread, frame, error)
-        except BaseException as raised:
-            self._undo()
-            self.error = raised if isinstance(raised, ExecutionError) else None
-            raise
-        if not frames:
-            self._end(thread)
         while self._nbytes > self.bound and len(self._journal) > 1:
             self._drop_oldest()
-        return bool(self.threads[0].state.frames)
+
+    def _failed(self, error: BaseException) -> None:
+        self._undo()
+        self.error = error if isinstance(error, ExecutionError) else None
 
     def back(self) -> bool:
         """Undo one instruction; False if none was executed."""
@@ -324,11 +340,14 @@ class Recording:
         pc, registers = frame.pc, frame.registers
         opcode, _, source, _, _ = frame.code.program[pc]
         values = [registers[r] for r in effect.registers]
-        nbytes = _ENTRY_BYTES + sum(each.array.nbytes for each in values if type(each) is Tensor)
+        nbytes = _ENTRY_BYTES
+        for value in values:
+            nbytes += value.array.nbytes if type(value) is Tensor else 0
         kept: tuple[Kept, ...] = ()
         if effect.keep is not None:
             kept = tuple(effect.keep(source(registers)))
-            nbytes += sum(each.nbytes for each in kept)
+            for each in kept:
+                nbytes += each.nbytes
         elif opcode in CHANGING or self.error is not None:
             kept = self._kept_by_control(opcode, thread)
         elif HOOKS.rebased and opcode == OPERATE:
@@ -338,7 +357,7 @@ class Recording:
             outer = thread.state.frames[-2]
             target = outer.code.instructions[outer.pc].outputs
             caller = (outer, outer.pc, [outer.registers[r] for r in target])
-        return _Entry(thread, self.thread, frame, pc, effect.registers, values, kept, caller, nbytes)
+        return _make(_Entry, (thread, self.thread, frame, pc, effect.registers, values, kept, caller, nbytes))
 
     def _kept_by_control(self, opcode: int, thread: Thread) -> tuple[Kept, ...]:
         """The states that forks, the ends of threads, and `with` change besides registers."""

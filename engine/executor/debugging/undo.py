@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from operator import attrgetter
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from engine.aten.autograd.node import AccumulateGrad, Node
 from engine.aten.dispatch import autocast, grad_mode
@@ -43,45 +43,52 @@ _SMALL: Final = 200
 class KeptFields:
     """The attributes of an object, by name."""
 
-    __slots__ = ("_attributes", "_fields", "key", "owner")
+    __slots__ = ("_attributes", "_slots", "_values", "owner")
 
     def __init__(self, owner: Any) -> None:
         self.owner = owner
-        self.key: Hashable = ("fields", id(owner))
-        names, values_of = _slots_of(type(owner))
+        self._slots = slots = _SLOTS.get(type(owner)) or _slots_of(type(owner))
         try:
-            self._fields: Iterable[tuple[str, Any]] = (*zip(names, values_of(owner), strict=True),)
+            self._values = slots.take(owner)
         except AttributeError:  # not all of them are set
-            self._fields = [(n, getattr(owner, n)) for n in names if hasattr(owner, n)]
-        self._attributes = dict(vars(owner)) if hasattr(owner, "__dict__") else None
+            self._values = tuple(getattr(owner, name, _UNSET) for name in slots.names)
+        self._attributes = dict(vars(owner)) if slots.has_dict else None
+
+    @property
+    def key(self) -> Hashable:
+        return "fields", id(self.owner)
 
     @property
     def nbytes(self) -> int:
         return _SMALL
 
     def restore(self) -> None:
-        for name, value in self._fields:
-            object.__setattr__(self.owner, name, value)
+        for name, value in zip(self._slots.names, self._values, strict=True):
+            if value is not _UNSET:
+                object.__setattr__(self.owner, name, value)
         if self._attributes is not None:
             attributes = vars(self.owner)
             attributes.clear()
             attributes.update(self._attributes)
 
 
+_UNSET: Final = object()
 _NOT_KEPT: Final = ("__dict__", "__weakref__")
 
 
-_Slots = tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]
+class _Slots(NamedTuple):
+    """The slots of a class, a function that takes what is in all of them, and whether its objects have a dict too."""
+
+    names: tuple[str, ...]
+    take: Callable[[Any], tuple[Any, ...]]
+    has_dict: bool
 
 
 def _slots_of(of: type) -> _Slots:
-    """The names of the slots, and a function that takes what is in all of them."""
-    found = _SLOTS.get(of)
-    if found is None:
-        every = [name for each in of.__mro__ for name in _listed(vars(each).get("__slots__", ()))]
-        names = tuple(name for name in every if name not in _NOT_KEPT)
-        take = attrgetter(*names) if len(names) > 1 else lambda owner: tuple(getattr(owner, n) for n in names)
-        found = _SLOTS[of] = names, take
+    every = [name for each in of.__mro__ for name in _listed(vars(each).get("__slots__", ()))]
+    names = tuple(name for name in every if name not in _NOT_KEPT)
+    take = attrgetter(*names) if len(names) > 1 else lambda owner: tuple(getattr(owner, n) for n in names)
+    found = _SLOTS[of] = _Slots(names, take, of.__dictoffset__ != 0)
     return found
 
 
@@ -108,7 +115,7 @@ class KeptElements:
 
     @property
     def nbytes(self) -> int:
-        return int(self._elements.nbytes) + _SMALL
+        return self._elements.nbytes + _SMALL
 
     def restore(self) -> None:
         if self._array.flags.writeable:
@@ -176,17 +183,19 @@ def keep_modes() -> Kept:
     return KeptState("modes", put_back)
 
 
-def keep(value: Any) -> Iterator[Kept]:
-    """The records of all that a write to this value may change."""
+def keep(value: Any) -> list[Kept]:
+    """The records of all that a write to this value may change: of a tensor, its elements, its own fields, and those of
+    the tensors that it is a view of, whose histories a write changes."""
     if isinstance(value, Tensor):
-        yield KeptElements(value)
-        yield from _histories(value)
-    elif isinstance(value, (list, dict)):
-        yield keep_contents(value)
-    elif isinstance(value, Object):
-        yield keep_contents(value.slots)
-    elif isinstance(value, Future):
-        yield KeptFields(value)
+        kept: list[Kept] = [KeptElements(value), KeptFields(value)]
+        while (value := value._base) is not None:
+            kept.append(KeptFields(value))
+        return kept
+    if isinstance(value, (list, dict)):
+        return [keep_contents(value)]
+    if isinstance(value, Object):
+        return [keep_contents(value.slots)]
+    return [KeptFields(value)] if isinstance(value, Future) else []
 
 
 def keep_contents(container: list[Any] | dict[Any, Any]) -> KeptContents:
@@ -196,14 +205,6 @@ def keep_contents(container: list[Any] | dict[Any, Any]) -> KeptContents:
 def keep_histories(values: Iterable[Any]) -> Iterator[Kept]:
     """The fields of views, which find their histories anew when they are read after a write to their base."""
     return (KeptFields(each) for each in values if isinstance(each, Tensor) and each._base is not None)
-
-
-def _histories(tensor: Tensor) -> Iterator[Kept]:
-    """The tensor's own fields, and those of the tensors that it is a view of, whose histories a write changes."""
-    at: Tensor | None = tensor
-    while at is not None:
-        yield KeptFields(at)
-        at = at._base
 
 
 def keep_reachable(values: Iterable[Any]) -> Iterator[Kept]:
