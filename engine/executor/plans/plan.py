@@ -18,6 +18,7 @@ from dataclasses import field
 from functools import partial
 from types import TracebackType
 from typing import Any, Final
+from weakref import ref
 
 from numpy import ndarray
 
@@ -64,7 +65,7 @@ _PLAN: Final = "PLAN"
 """The name under which a generated function's globals hold its plan and its source."""
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, weakref_slot=True)
 class ExecutionPlan:
     """`entry` is the generated function, None where the interpreter has to run the plan, which `reason` explains."""
 
@@ -94,6 +95,11 @@ class ExecutionPlan:
     occasion: str = ""
     """The difference between the call that the plan was made for and the one before: `a: Float(*) → Double(*)`."""
     _code: Code | None = None
+    itself: ref[ExecutionPlan] = field(init=False, repr=False)
+    """For those who must not keep it."""
+
+    def __post_init__(self) -> None:
+        self.itself = ref(self)
 
     def request_bailout(self, index: int) -> None:
         """Have a guard fail when it is checked next; that is by the generated function, so calls go there first."""

@@ -358,7 +358,7 @@ def _refuse_python_calls(type: ClassType) -> None:
 
 def _python_attribute(module: ScriptModule, name: str) -> Any:
     """A method that stays in Python, or any method of a class derived from ScriptModule; None without one."""
-    cls = MODULES.python_class(module._ivalue.type)
+    cls = module._ivalue.type.python_class
     member = None if cls is None else inspect.getattr_static(cls, name, None)
     derived = getattr(cls, "_script_methods_only", False)
     if inspect.isfunction(member) and (derived or modifier_of(member) in IGNORED):
@@ -384,7 +384,7 @@ class _CompiledAtOnce(type):
     def __instancecheck__(cls, instance: Any) -> bool:
         if not isinstance(instance, ScriptModule):
             return super().__instancecheck__(instance)
-        made_of = MODULES.python_class(instance._ivalue.type)
+        made_of = instance._ivalue.type.python_class
         return made_of is not None and issubclass(made_of, cls)
 
 
