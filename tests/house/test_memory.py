@@ -24,7 +24,7 @@ from tsrepl.session.session import Session
 
 PARTS: Final = (
     "ClassType", "Code", "CompilationUnit", "ExecutionPlan", "Function", "Graph", "GraphExecutor", "InterfaceType",
-    "Loaded", "Node", "Object", "Source", "Tree",
+    "Node", "Object", "Source", "Tree",
 )  # fmt: skip
 """The classes whose objects are counted: the parts of programs."""
 _numbers: Final = itertools.count(1)
