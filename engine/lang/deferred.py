@@ -11,6 +11,9 @@ there is, when it starts.  Type checkers and import contracts read the import th
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -31,6 +34,19 @@ class _Deferred:
 def deferred(name: str) -> Any:
     """The attributes of that module, which is imported with the first of them."""
     return _Deferred(name)
+
+
+@contextmanager
+def left_out(name: str) -> Iterator[None]:
+    """Import modules here that can do without that one, as where it is not installed."""
+    if name in sys.modules:
+        yield
+        return
+    sys.modules[name] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del sys.modules[name]
 
 
 def load(*modules: Any) -> None:

@@ -26,8 +26,7 @@ _SETTINGS: Final = (
     "symbolic_shapes_test_mode te_generate_block_code te_must_use_llvm_cpu texpr_dynamic_shape_enabled "
     "texpr_fuser_enabled texpr_reductions_enabled tracer_state_warn autocast_mode llga_enabled"
 )
-_ASKED: Final = "inline_everything_mode num_profiled_runs te_generate_block_code te_must_use_llvm_cpu "
-"tracer_state_warn"
+_ASKED: Final = "inline_everything_mode num_profiled_runs te_generate_block_code te_must_use_llvm_cpu tracer_state_warn"
 _ANSWERED: Final = (
     "llga_enabled nvfuser_enabled texpr_dynamic_shape_enabled texpr_fuser_enabled texpr_reductions_enabled"
 )

@@ -46,6 +46,9 @@ _BROADCASTING = _at(_TYPES, " ".join(f"BroadcastingList{length}" for length in r
 _PUBLIC_AWAIT = _at(_JIT, "_awaitable _awaitable_wait _awaitable_nowait")
 _FX = "programs are recorded by torch.jit.trace, whose graphs can be changed; there is no torch.fx"
 _ONNX = "there is no export to ONNX; archives (torch.jit.save) run here and in PyTorch"
+_QUANTIZED = "quantized models come from archives: nothing here makes them of others"
+_NOT_SHARED = "tensors are not shared between processes"
+_OFFLINE = "nothing is fetched from the net; torch.load reads files"
 _ONE_PROCESS = "there is one process: is_available() is False"
 _DYNAMO = "torch.compile gives back what it is given: scripted code is what is compiled here"
 _EXPORT = "torch.jit.script and torch.jit.trace make programs that can be saved"
@@ -326,9 +329,9 @@ MODULES: Final[dict[str, Row]] = {
             ),
         },
         {
-            "spawn": "tensors are not shared between processes",
-            "get_sharing_strategy": "tensors are not shared between processes",
-            "set_sharing_strategy": "tensors are not shared between processes",
+            "spawn": _NOT_SHARED,
+            "get_sharing_strategy": _NOT_SHARED,
+            "set_sharing_strategy": _NOT_SHARED,
         },
     ),
     "export": Row(
@@ -349,14 +352,14 @@ MODULES: Final[dict[str, Row]] = {
         {},
         dict.fromkeys(
             "load load_state_dict_from_url download_url_to_file get_dir set_dir list help".split(),
-            "nothing is fetched from the net; torch.load reads files",
+            _OFFLINE,
         ),
     ),
     "utils.model_zoo": Row(
         "torch.utils.model_zoo: models from the net.",
         {},
         {
-            "load_url": "nothing is fetched from the net; torch.load reads files",
+            "load_url": _OFFLINE,
         },
     ),
     "utils._pytree": Row(
@@ -417,7 +420,7 @@ MODULES: Final[dict[str, Row]] = {
         dict.fromkeys(
             "quantize_dynamic prepare convert fuse_modules QuantStub DeQuantStub get_default_qconfig "
             "quantize_qat prepare_qat default_qconfig".split(),
-            "quantized models come from archives: nothing here makes them of others",
+            _QUANTIZED,
         ),
     ),
     "ao": Row("torch.ao: quantization."),
@@ -426,7 +429,7 @@ MODULES: Final[dict[str, Row]] = {
         {},
         dict.fromkeys(
             "quantize_dynamic prepare convert fuse_modules QuantStub DeQuantStub get_default_qconfig".split(),
-            "quantized models come from archives: nothing here makes them of others",
+            _QUANTIZED,
         ),
     ),
     "sparse": Row(

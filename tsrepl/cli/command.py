@@ -7,99 +7,51 @@ statuses of their own, which their help tells.
 
 from __future__ import annotations
 
-import argparse
 import gc
 import io
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from functools import partial
+from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
+from engine.lang.deferred import deferred, left_out
 from engine.lang.interpreter_settings import loading
 from tsrepl.cli import files
 from tsrepl.cli.typed_ahead import unseen
-from tsrepl.cli.words import CommandParser, parsed
-from tsrepl.session.version import __version__
 
 if TYPE_CHECKING:
+    import argparse
+
     from rich.console import Console
 
+    from tsrepl.cli import arguments
+    from tsrepl.render import plain, progress, terminal
     from tsrepl.session.replies import ErrorReply, Reply
+else:
+    arguments = deferred("tsrepl.cli.arguments")
+    plain, progress = deferred("tsrepl.render.plain"), deferred("tsrepl.render.progress")
+    terminal = deferred("tsrepl.render.terminal")
 
 OK, FAILED, USAGE = 0, 1, 2
 INTERRUPTED: Final = 130
 _STATUSES: Final = {"Usage": USAGE, "Interrupted": INTERRUPTED}
 
-_ABOUT = """\
-TorchScript at the prompt: compile, run, look inside, save and load, without
-PyTorch.
-"""
-_EXAMPLES = """\
-examples:
-  tsrepl                                         the shell
-  tsrepl model.pt                                the shell, with a file loaded
-  tsrepl -c 'x = torch.ones(2, 3); x @ x.t()'    run an entry
-  echo 'torch.arange(5) ** 2' | tsrepl           run what comes in
-  tsrepl run model.pt --input x='randn(1, 8)'    run an archive
-  tsrepl show model.pt                           look into an archive
-  tsrepl identify file.bin                       what is this file?
-  tsrepl diff old.pt new.pt                      what changed
-"""
-_OPEN_ABOUT = """\
-Open the shell with a file loaded under the file's name; a text file is run.
-'tsrepl FILE' is short for it.
-"""
 _AS_TORCH: Final = ["run", "--as-torch"]
-_NAMES: Final = frozenset({"open", "run", "show", *files.BY_NAME})
-_RUN_ABOUT = """\
-Run an archive's method, or a TorchScript text file: its statements, then its
-function 'main' if it has one.
-"""
-_RUN_EXAMPLES = """\
-examples:
-  tsrepl run model.pt --input image.npy
-  tsrepl run model.pt --input x='randn(2, 3)' --input n=4 --output out.npz
-  tsrepl run model.pt --method encode --input batch.npz
-  tsrepl run program.py --method f --input 'torch.eye(3)'
-  tsrepl run --as-torch train.py --epochs 3
-                      a script of Python, unchanged: its `import torch` is the
-                      engine's, and what follows is for the script
-
-inputs:
-  image.npy       an array, for the next argument
-  batch.npz       several arrays, for the arguments of their names
-  x='randn(2,3)'  a TorchScript expression, for the argument x
-  'randn(2,3)'    a TorchScript expression, for the next argument
-"""
-_SHOW_ABOUT = """\
-Look into an archive, a file of weights or a TorchScript text file without
-running anything.
-"""
-_SHOW_EXAMPLES = """\
-examples:
-  tsrepl show model.pt
-  tsrepl show model.pt --code
-  tsrepl show model.pt --graph --method forward
-  tsrepl show model.pt --code --method layer1.0
-  tsrepl show model.pt --sources
-  tsrepl show weights.safetensors
-  tsrepl show program.py --tree
-"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command of these arguments; returns the exit status."""
     _say_what_can_be_said()
-    words = _with_open(sys.argv[1:] if argv is None else argv)
+    words = sys.argv[1:] if argv is None else argv
     if [*words[:2]] == _AS_TORCH:  # the words behind are the script's own
         return _run_as_torch(words[2:])
-    options = parsed(_parser(), words)
     try:
-        return _dispatch(options)
+        return _run_words(words)
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
@@ -111,9 +63,15 @@ def main(argv: Sequence[str] | None = None) -> int:
             gc.freeze()
 
 
-def _with_open(words: Sequence[str]) -> Sequence[str]:
-    """`tsrepl model.pt` is short for `tsrepl open model.pt`."""
-    return ["open", *words] if words and words[0] not in _NAMES and os.path.isfile(words[0]) else words
+def _run_words(words: Sequence[str]) -> int:
+    """The two forms that a person waits for need no parser, which takes a while to make."""
+    match words:
+        case []:
+            return _talk()
+        case ["-c", text] if not text.startswith("-"):
+            return _run_text(text, "-c", stop=True)
+        case _:
+            return _dispatch(arguments.parsed(words))
 
 
 def _say_what_can_be_said() -> None:
@@ -139,11 +97,11 @@ def _dispatch(options: argparse.Namespace) -> int:
     return _run_text(options.command, "-c", stop=True)
 
 
-def _talk(first: str) -> int:
+def _talk(first: str = "") -> int:
     """Run the first entry, then the shell, or what comes in where standard input is no terminal."""
     if not sys.stdin.isatty():
         return _run_text(sys.stdin.buffer.read().decode("utf-8", "replace"), "stdin", stop=False, first=first)
-    with unseen(), loading():
+    with unseen(), loading(), left_out("ssl"):  # asyncio takes it along; a prompt makes no connections
         from tsrepl.shell import new_shell  # only the shell needs prompt_toolkit
 
         shell = new_shell()
@@ -224,20 +182,16 @@ def _errors_as_data(replies: Iterable[Reply]) -> Iterator[Reply]:
 def _print_all(replies: Iterable[Reply], trouble: int = FAILED) -> int:
     """Show each reply as it comes: results on standard output, errors on standard error."""
     with loading():
-        from tsrepl.render.progress import progress_bars
-        from tsrepl.render.terminal import print_reply
         from tsrepl.session.replies import DataReply, ErrorReply, ReportReply
 
-    out, err = _console(), _console(stderr=True)
+        out, err = _Stream(), _Stream(stderr=True)
     status = OK
-    with progress_bars(err):
+    with err.bars():
         for reply in replies:
             failed = isinstance(reply, ErrorReply)
             out.file.flush()
             # There is no prompt at which to ask for the rest of an error.
-            print_reply(
-                replace(reply, is_whole=True) if isinstance(reply, ErrorReply) else reply, err if failed else out
-            )
+            (err if failed else out).show(replace(reply, is_whole=True) if isinstance(reply, ErrorReply) else reply)
             if isinstance(reply, ErrorReply):
                 status = _status(reply, trouble)
             elif isinstance(reply, (DataReply, ReportReply)):
@@ -246,13 +200,35 @@ def _print_all(replies: Iterable[Reply], trouble: int = FAILED) -> int:
     return status
 
 
-def _console(*, stderr: bool = False) -> Console:
-    """The terminal, in the reader's theme; git's pager is one too, though it is read through a pipe."""
-    from tsrepl.render.terminal import new_console
+_SPOKEN: Final = ("FORCE_COLOR", "TTY_COMPATIBLE")
+"""Where the environment says what a terminal is, rich reads it."""
 
-    paged = os.environ.get("GIT_PAGER_IN_USE") == "true" and not stderr
-    is_terminal = paged or (sys.stderr if stderr else sys.stdout).isatty()
-    return new_console(_theme() if is_terminal else "", stderr=stderr, force_terminal=True if paged else None)
+
+class _Stream:
+    """Standard output or error: a terminal, or a pipe or file, which needs nothing of what draws on terminals."""
+
+    def __init__(self, *, stderr: bool = False) -> None:
+        self._is_error = stderr
+        self.file = sys.stderr if stderr else sys.stdout
+        # Git's pager is a terminal too, though it is read through a pipe.
+        self._is_paged = os.environ.get("GIT_PAGER_IN_USE") == "true" and not stderr
+        self._is_plain = not (self._is_paged or self.file.isatty() or any(name in os.environ for name in _SPOKEN))
+
+    @cached_property
+    def _console(self) -> Console:
+        """The terminal, in the reader's theme."""
+        theme = _theme() if self._is_paged or self.file.isatty() else ""
+        return terminal.new_console(theme, stderr=self._is_error, force_terminal=True if self._is_paged else None)
+
+    def show(self, reply: Reply) -> None:
+        if self._is_plain:
+            self.file.write(plain.to_text(reply))
+        else:
+            terminal.print_reply(reply, self._console)
+
+    def bars(self) -> AbstractContextManager[None]:
+        """Bars are shown there for long loads and saves."""
+        return nullcontext() if self._is_plain else progress.progress_bars(lambda: self._console)
 
 
 def _theme() -> str:
@@ -265,49 +241,3 @@ def _theme() -> str:
 
 def _status(reply: ErrorReply, trouble: int) -> int:
     return _STATUSES.get(reply.kind, trouble)
-
-
-def _parser() -> CommandParser:
-    parser = _new_parser(CommandParser, _ABOUT, _EXAMPLES, prog="tsrepl")
-    parser.add_argument("--version", action="version", version=f"tsrepl {__version__}")
-    parser.add_argument("-c", dest="command", metavar="TEXT", help="run these entries and leave")
-    parser.add_argument("-i", dest="stay", action="store_true", help="after -c, go on in the shell")
-    actions = parser.add_subparsers(dest="action", title="commands", metavar="COMMAND")
-    opened = _new_parser(actions.add_parser, _OPEN_ABOUT, "", name="open", help="the shell with a file loaded")
-    opened.add_argument("file", metavar="FILE", help="an archive (.pt), weights, arrays, or TorchScript text (.py)")
-    run = _new_parser(actions.add_parser, _RUN_ABOUT, _RUN_EXAMPLES, name="run", help="run an archive or a text file")
-    run.add_argument("file", metavar="FILE", help="an archive (.pt) or TorchScript text (.py)")
-    run.add_argument(
-        "--method", metavar="NAME", help="what to call: forward (default), layer.forward; of a text file, main"
-    )
-    run.add_argument(
-        "--input", metavar="INPUT", nargs="+", action="extend", default=[], help="see below; may be repeated"
-    )
-    run.add_argument("--output", metavar="OUT", help="keep the result in a .npz or .npy file instead of printing it")
-    show = _new_parser(actions.add_parser, _SHOW_ABOUT, _SHOW_EXAMPLES, name="show", help="look into a file")
-    show.add_argument("file", metavar="FILE", help="an archive (.pt), weights, or TorchScript text (.py)")
-    show.add_argument(
-        "--method", metavar="NAME", help="only this one: a method, layer.forward of a module inside, a function"
-    )
-    views = show.add_mutually_exclusive_group()
-    for view, help_text in _VIEWS.items():
-        views.add_argument(f"--{view}", dest="view", action="store_const", const=view, help=help_text)
-    files.add_commands(partial(_new_parser, actions.add_parser))
-    return parser
-
-
-_VIEWS: Final = {
-    "code": "Python text printed from the graphs",
-    "graph": "the graphs",
-    "tree": "the modules inside an archive; the syntax tree of a text file",
-    "constants": "the constants that the code refers to",
-    "bytecode": "the instructions for mobile devices in a .ptl file",
-    "sources": "the author's own sources, as the archive's debug records keep them",
-}
-
-
-def _new_parser(make: Callable[..., CommandParser], about: str, examples: str, **options: str) -> CommandParser:
-    return make(
-        description=about, epilog=examples, formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False, **options,
-    )  # fmt: skip

@@ -5,11 +5,12 @@ In: the parser to add them to, or parsed arguments.  Out: the replies of the ses
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
+    import argparse
+
     from tsrepl.session.replies import Reply
 
 

@@ -155,7 +155,7 @@ class TorchScriptMagics:
         errors: list[ErrorReply] = []
         console = Console()
         try:
-            with bars_made_by(PageBar) if console.is_jupyter else progress_bars(console):
+            with bars_made_by(PageBar) if console.is_jupyter else progress_bars(lambda: console):
                 for found in gathered(self.session.run_text(text, filename)):
                     reply = with_cells(self.shell, found)
                     if isinstance(reply, ErrorReply):

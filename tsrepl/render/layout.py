@@ -6,11 +6,12 @@ In: a reply.  Out: the blocks that both back ends show.  What to say and in whic
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.lang.counts import byte_size, counted, duration, some_of
-from tsrepl.render import modules, plans, reports
+from engine.lang.deferred import deferred
 from tsrepl.render.blocks import (
     Block,
     CodeBlock,
@@ -27,7 +28,6 @@ from tsrepl.render.blocks import (
     fold,
     line,
 )
-from tsrepl.render.diff import diff_lines
 from tsrepl.render.printable import printable
 from tsrepl.session.plan_replies import AutodiffReply, CostReply, ExplainReply, GuardsReply, ProfileReply
 from tsrepl.session.replies import (
@@ -67,6 +67,12 @@ from tsrepl.session.replies import (
     ValueReply,
     WhoReply,
 )
+
+if TYPE_CHECKING:
+    from tsrepl.render import diff, modules, plans, reports
+else:
+    diff, modules = deferred("tsrepl.render.diff"), deferred("tsrepl.render.modules")
+    plans, reports = deferred("tsrepl.render.plans"), deferred("tsrepl.render.reports")
 
 _PLAIN_TYPES = ("int", "float", "complex", "bool", "str", "NoneType")
 _LEVELS = {"info": ("", "plain"), "done": ("", "good"), "warning": ("warning: ", "warning")}
@@ -132,8 +138,12 @@ def _pass(reply: PassReply) -> Iterator[Block]:
         return
     facts = f"  {_change(reply)}, {duration(reply.seconds)}"
     heading = (Span("~ ", "warning"), Span(names, "title"), Span(facts, "muted"))
-    diff = View("diff", lambda: (Diff(diff_lines(reply.before.text, reply.after.text), "ir"),), _changed_nodes(reply))
-    yield FoldBlock(heading, (_code_view("before", reply.before), diff, _code_view("after", reply.after)), shown=1)
+    changes = View("diff", partial(_changes, reply), _changed_nodes(reply))
+    yield FoldBlock(heading, (_code_view("before", reply.before), changes, _code_view("after", reply.after)), shown=1)
+
+
+def _changes(reply: PassReply) -> tuple[Block, ...]:
+    return (Diff(diff.diff_lines(reply.before.text, reply.after.text), "ir"),)
 
 
 def _pipeline(reply: PipelineReply) -> Iterator[Block]:
@@ -412,11 +422,11 @@ _LAYOUTS: dict[type[Any], Callable[[Any], Iterator[Block]]] = {
     ListingReply: _listing,
     KernelsReply: _kernels,
     GpuKernelsReply: _gpu_kernels,
-    CostReply: plans.costs,
-    ProfileReply: plans.profile,
-    GuardsReply: plans.guards,
-    AutodiffReply: plans.autodiff,
-    ExplainReply: plans.story,
+    CostReply: lambda reply: plans.costs(reply),
+    ProfileReply: lambda reply: plans.profile(reply),
+    GuardsReply: lambda reply: plans.guards(reply),
+    AutodiffReply: lambda reply: plans.autodiff(reply),
+    ExplainReply: lambda reply: plans.story(reply),
     TraceReply: _trace,
     DebugReply: _debug,
     TapReply: _taps,
@@ -425,12 +435,13 @@ _LAYOUTS: dict[type[Any], Callable[[Any], Iterator[Block]]] = {
     TimeReply: _time,
     TextReply: _text,
     ErrorReply: _error,
-    ModuleReply: modules.tree,
-    FileReply: reports.file,
-    ReportReply: reports.report,
-    DataReply: reports.data,
+    ModuleReply: lambda reply: modules.tree(reply),
+    FileReply: lambda reply: reports.file(reply),
+    ReportReply: lambda reply: reports.report(reply),
+    DataReply: lambda reply: reports.data(reply),
     HelpReply: _help,
 }
+"""The layout of each kind of reply; kinds that few dialogues see have theirs in modules that are loaded then."""
 
 
 def _listed(names: tuple[str, ...]) -> str:

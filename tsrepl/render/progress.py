@@ -9,11 +9,12 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final, Protocol
-
-from rich.console import Console
+from typing import TYPE_CHECKING, Final, Protocol
 
 from engine.serialize.container.progress import FileProgress, listening
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 PATIENCE: Final = 0.5
 """Seconds without a bar."""
@@ -28,17 +29,19 @@ class Bar(Protocol):
         """Take it away."""
 
 
-MakeBar = Callable[[str, FileProgress], Bar]
-"""(what is done, how far it is) -> a bar."""
+MakeBar = Callable[[str, FileProgress], Bar | None]
+"""(what is done, how far it is) -> a bar, where one can be shown."""
 
 
 @contextmanager
-def progress_bars(console: Console) -> Iterator[None]:
-    """Show bars for what is done in here; on what is no terminal, none."""
-    if not console.is_terminal:
-        yield
-        return
-    with bars_made_by(lambda title, event: _TerminalBar(console, title, event)):
+def progress_bars(console: Callable[[], Console]) -> Iterator[None]:
+    """Show bars for what is done in here; the console is made for the first.  On what is no terminal, none."""
+
+    def make(title: str, event: FileProgress) -> Bar | None:
+        shown = console()
+        return _TerminalBar(shown, title, event) if shown.is_terminal else None
+
+    with bars_made_by(make):
         yield
 
 

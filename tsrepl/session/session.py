@@ -6,15 +6,19 @@ In: entries (TorchScript or commands).  Out: `Reply` records.  No terminal, no n
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.ir.unit import Function
+from engine.lang.deferred import deferred
 from engine.lang.types import Type
-from tsrepl.session import complete
 from tsrepl.session.commands import run_text
 from tsrepl.session.replies import Binding, Candidate, Reply, SignatureHint
-from tsrepl.session.signatures import signature_at
 from tsrepl.session.workspace import Workspace
+
+if TYPE_CHECKING:
+    from tsrepl.session import complete, signatures
+else:
+    complete, signatures = deferred("tsrepl.session.complete"), deferred("tsrepl.session.signatures")
 
 
 class Session:
@@ -70,7 +74,7 @@ class Session:
 
     def signature(self, before: str) -> SignatureHint | None:
         """The signature of the call that is open at the end of `before`."""
-        return signature_at(self.workspace, before)
+        return signatures.signature_at(self.workspace, before)
 
     def reset(self) -> None:
         """Forget everything."""

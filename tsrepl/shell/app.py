@@ -43,13 +43,14 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from tsrepl.render import lexers, progress, terminal
-    from tsrepl.session import replies, session
+    from tsrepl.session import complete, replies, session, signatures
     from tsrepl.session.replies import Candidate, Reply
     from tsrepl.session.session import Session
     from tsrepl.shell import pager, paging
     from tsrepl.shell.pager import Pager
 else:
     session, replies = deferred("tsrepl.session.session"), deferred("tsrepl.session.replies")
+    complete, signatures = deferred("tsrepl.session.complete"), deferred("tsrepl.session.signatures")
     lexers, terminal = deferred("tsrepl.render.lexers"), deferred("tsrepl.render.terminal")
     progress = deferred("tsrepl.render.progress")
     pager, paging = deferred("tsrepl.shell.pager"), deferred("tsrepl.shell.paging")
@@ -168,7 +169,7 @@ class Shell:
             run_in_system(text.lstrip().removeprefix(SYSTEM))
             return
         try:
-            with progress.progress_bars(self.console):
+            with progress.progress_bars(lambda: self.console):
                 self._show(self._without_edits(self.session.run_text(text)))
         except KeyboardInterrupt:
             # Only showing can be interrupted here: the session itself answers an interrupt with a reply.
@@ -310,5 +311,5 @@ def _new_session() -> Session:
     with loading():
         _entry_lexer()
         made = session.Session()
-        load(terminal, progress, paging)
+        load(terminal, progress, paging, complete, signatures)
     return made

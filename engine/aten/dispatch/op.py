@@ -101,6 +101,8 @@ class Op:
     """
 
     text: str
+    family: int = 0
+    """The place of its family; overloads are tried in this order."""
     scalar: str | None = None
     kernel: Callable[..., Any] | None = None
     python: Callable[..., Any] | None = None

@@ -10,92 +10,28 @@ An entry is written once, in `ops/<family>.py`, and carries exactly one body:
 
 In: schema text, a body, facts.  Out: `Op`, found by name.  `Op.run(*args)` takes every argument of the
 schema in order and returns the result (a tuple when the schema has several, None when it has none).
-Schemas are parsed when first asked for and families imported when first searched, so that importing
-the engine stays cheap.  Order of entries of one name is the order in which overloads are tried.
+Schemas are parsed and families imported (`families`) when first asked for, so that importing the engine stays cheap.
+Entries of one name stand in the order of `FAMILIES`, and that is the order in which overloads are tried.
 """
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Callable, Iterator, Sequence
-from importlib import import_module
+from operator import attrgetter
 from typing import Any, Final
 
+from engine.aten.dispatch import families
 from engine.aten.dispatch.compile import compile_op
 from engine.aten.dispatch.op import Op
 from engine.aten.kernels.refusals import Refusal
 from engine.lang.errors import SchemaError
 
-FAMILIES: Final[tuple[str, ...]] = (
-    "pointwise",
-    "matmul",
-    "shape",
-    "layout",
-    "parts",
-    "joining",
-    "reductions",
-    "comparison",
-    "activations",
-    "indexing",
-    "scatter",
-    "lookup",
-    "sorting",
-    "creation",
-    "types",
-    "random",
-    "random_families",
-    "normalization",
-    "lists",
-    "strings",
-    "dicts",
-    "scalars",
-    "conversion",
-    "attributes",
-    "control",
-    "convolution",
-    "pooling",
-    "resampling",
-    "losses",
-    "recurrent",
-    "recurrent_layers",
-    "elementwise",
-    "special",
-    "linalg",
-    "norms",
-    "products",
-    "factorizations",
-    "least_squares",
-    "fft",
-    "rearranging",
-    "selection",
-    "sequences",
-    "statistics",
-    "histograms",
-    "margins",
-    "grid_sample_sums",
-    "sampling",
-    "layers",
-    "quantization",
-    "quantized_layers",
-    "quantized_pointwise",
-    "quantized_recurrent",
-    "observing",
-    "vision",
-    "regions",
-    "audio",
-    "registered",
-    "aliases",
-    "backward",
-    "backward_selection",
-    "backward_linalg",
-    "gradients",
-    "autograd",
-)
-"""Modules of `engine.aten.ops`, in the order they are imported."""
-
-
 _by_name: dict[str, list[Op]] = {}
 _by_qualified_name: dict[str, Op] = {}
-_loaded = False
+_unread: dict[str, list[int]] | None = None
+"""Names of which not all families are imported, with their places; None before the first search."""
+_methods: Sequence[str] = ()
 NEW: Final[list[Callable[[Op], None]]] = []
 """Listeners called for each entry registered later."""
 
@@ -107,14 +43,16 @@ def op(text: str, *, variants: str = "", **facts: Any) -> Op:
     """
     if "functional" in facts:
         facts = _inherited(facts["functional"]) | facts
-    entry = Op(text, compiler=compile_op, variants=frozenset(variants.split()), **facts)
+    family = families.family_at_work()
+    entry = Op(text, compiler=compile_op, family=family, variants=frozenset(variants.split()), **facts)
     bodies = (entry.scalar, entry.kernel, entry.python, entry.composite, entry.functional)
     if bodies.count(None) != len(bodies) - 1:
         raise SchemaError(f"{entry.qualified_name} has {len(bodies) - bodies.count(None)} bodies, and needs one")
     _add(entry)
     for variant, derived_text in derived_texts(entry):
         kinds = entry.variants & {"method", variant}
-        _add(Op(derived_text, compiler=compile_op, functional=entry, variants=kinds, **_inherited(entry)))
+        facts = _inherited(entry)
+        _add(Op(derived_text, compiler=compile_op, family=family, functional=entry, variants=kinds, **facts))
     return entry
 
 
@@ -129,10 +67,10 @@ def _inherited(entry: Op) -> dict[str, Any]:
 def describe(names: str, *, refuses: Refusal | None = None, **facts: Any) -> None:
     """Add facts to rows that are registered already, for facts that several rows of a family share.
 
-    A name without overload means all overloads.  Raises SchemaError for a name that no row has.
+    A name without overload means all overloads so far.  Raises SchemaError for a name that no row has.
     """
     for name in names.split():
-        found = [_by_qualified_name[f"aten::{name}"]] if "." in name else _by_name.get(f"aten::{name}", [])
+        found = [_by_qualified_name[f"aten::{name}"]] if "." in name else registered(f"aten::{name}")
         if not found:
             raise SchemaError(f"there is no operator aten::{name} to describe")
         for entry in found:
@@ -192,18 +130,24 @@ def _variant(entry: Op, wanted: str) -> str | None:
 
 def overloads(name: str) -> Sequence[Op]:
     """The operators of that name (`aten::add`) in the order they are tried; empty when there are none."""
-    _load()
+    if _unread is None or name in _unread:
+        _read(name)
     return _by_name.get(name, ())
 
 
 def registered(name: str) -> Sequence[Op]:
-    """The same of what has been imported so far: for families that build on others."""
-    return tuple(_by_name.get(name, ()))
+    """Those of the family that is being imported and of the families before it, for families that build on others."""
+    family = families.family_at_work()
+    if _unread:
+        families.import_families(place for place in _unread.get(name, ()) if place < family)
+    return tuple(entry for entry in _by_name.get(name, ()) if entry.family <= family)
 
 
 def find(qualified_name: str) -> Op | None:
     """The operator `aten::add.Tensor`, or None."""
-    _load()
+    name = qualified_name.partition(".")[0]
+    if _unread is None or name in _unread:
+        _read(name)
     return _by_qualified_name.get(qualified_name)
 
 
@@ -216,28 +160,61 @@ def first_name(name: str) -> str:
 
 def names() -> list[str]:
     """All names there are, sorted."""
-    _load()
-    return sorted(_by_name)
+    return sorted({*_by_name, *_to_read()})
+
+
+def methods() -> Sequence[str]:
+    """Names of the operators of the families that are methods, without `aten::`."""
+    _to_read()
+    return _methods
 
 
 def entries() -> list[Op]:
-    """Every entry, in order of registration."""
-    _load()
-    return list(_by_qualified_name.values())
+    """Every entry, in order of registration within each family."""
+    for name in tuple(_to_read()):
+        _read(name)
+    return sorted(_by_qualified_name.values(), key=_FAMILY)
+
+
+_FAMILY: Final = attrgetter("family")
 
 
 def _add(entry: Op) -> None:
+    if entry.family == families.LAST:
+        overloads(entry.name)
     if entry.qualified_name in _by_qualified_name:
         raise SchemaError(f"operator {entry.qualified_name} is registered twice")
     _by_qualified_name[entry.qualified_name] = entry
-    _by_name.setdefault(entry.name, []).append(entry)
+    insort(_by_name.setdefault(entry.name, []), entry, key=_FAMILY)
     for tell in NEW:
         tell(entry)
 
 
-def _load() -> None:
-    global _loaded
-    if not _loaded:
-        _loaded = True
-        for family in FAMILIES:
-            import_module(f"engine.aten.ops.{family}")
+def _read(name: str) -> None:
+    """Import the families that have rows of this name."""
+    unread = _to_read()
+    families.import_families(unread.get(name, ()))
+    unread.pop(name, None)
+
+
+def _to_read() -> dict[str, list[int]]:
+    """The names of which families are still to be imported."""
+    global _unread, _methods
+    if _unread is None:
+        index = families.saved_index()
+        if index is None:
+            _unread = {}
+            families.import_families(range(families.LAST))
+            index = _index()
+            families.save_index(index)
+        else:
+            _unread = index.places
+        _methods = index.methods
+    return _unread
+
+
+def _index() -> families.Index:
+    """The index of all families, which are imported."""
+    places = {name: sorted({entry.family for entry in found}) for name, found in _by_name.items()}
+    methods = [name for name, found in _by_name.items() if any("method" in entry.variants for entry in found)]
+    return families.Index(places, [name.removeprefix("aten::") for name in methods])

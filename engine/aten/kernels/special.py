@@ -6,12 +6,17 @@ relative error stays below 1e-13.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from numpy.polynomial.chebyshev import chebval
 
 from engine.aten.kernels.blocks import in_blocks
+from engine.lang.deferred import deferred
+
+if TYPE_CHECKING:
+    from numpy.polynomial import chebyshev
+else:
+    chebyshev = deferred("numpy.polynomial.chebyshev")
 
 _ERF: Final = (
     1.1283791670955126, -0.37612638903183754, 0.1128379167095512, -0.02686617064512984, 0.0052239776254232985,
@@ -89,14 +94,14 @@ def _erf_near(x: Any) -> Any:
 
 def _erfc_far(x: Any) -> Any:
     t = 1.0 / (1.0 + 0.5 * x)
-    return np.exp(-x * x) * t * chebval(3.0 * t - 1.0, _ERFCX)
+    return np.exp(-x * x) * t * chebyshev.chebval(3.0 * t - 1.0, _ERFCX)
 
 
 def erfcx(x: Any) -> Any:
     """exp(x*x) * erfc(x), without overflow for large x."""
     wide = np.asarray(x, np.float64)
     t = 1.0 / (1.0 + 0.5 * np.maximum(wide, 1.0))
-    far = t * chebval(3.0 * t - 1.0, _ERFCX)
+    far = t * chebyshev.chebval(3.0 * t - 1.0, _ERFCX)
     near = np.exp(wide * wide) * erfc(np.minimum(wide, 1.0))
     return np.where(np.isnan(wide), wide, np.where(wide >= 1.0, far, near)).astype(x.dtype)
 

@@ -8,6 +8,7 @@ fits.  An optimised implementation takes the place of a method with `take`, and 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -27,6 +28,20 @@ from engine.lang.generated import define
 _NUMBERS: Final = (int, float, complex)
 
 
+class _Unwritten:
+    """A member that nobody has asked for yet: it puts what `write` makes in its place."""
+
+    def __init__(self, write: Callable[[], Any]) -> None:
+        self._write = write
+
+    def __set_name__(self, kind: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: Tensor | None, kind: type) -> Any:
+        setattr(Tensor, self._name, self._write())
+        return getattr(kind if instance is None else instance, self._name)
+
+
 def _special(lines: Sequence[str], parameters: Sequence[str], **overloads: str) -> Callable[..., Any]:
     """A special method of these lines, in which the names of `overloads` stand for the operators."""
     environment: dict[str, Any] = {
@@ -41,7 +56,7 @@ def _of_array(array: Any) -> Tensor:
     return tensors.tensor(np.asarray(array))
 
 
-def _binary(name: str, *rest: Any, tensor: str = "Tensor", scalar: str = "Scalar") -> Callable[[Any, Any], Any]:
+def _binary(name: str, *rest: Any, tensor: str = "Tensor", scalar: str = "Scalar") -> _Unwritten:
     """`x op y` where y is a tensor or a number (without `scalar`: no number); `rest` are the arguments after them."""
     more = "".join(f", {each!r}" for each in rest)
     lines = [
@@ -55,7 +70,7 @@ def _binary(name: str, *rest: Any, tensor: str = "Tensor", scalar: str = "Scalar
         are_numbers = "type(other) in NUMBERS or isinstance(other, Number)"
         lines.insert(1, f"if {are_numbers}: return with_number.op.impl(self, other{more})")
         overloads["with_number"] = _qualified(name, scalar)
-    return _special(lines, ["other"], **overloads)
+    return _Unwritten(partial(_special, lines, ["other"], **overloads))
 
 
 def _reflected(name: str) -> Callable[[Any, Any], Any]:
@@ -78,8 +93,8 @@ def _inplace(name: str) -> Callable[[Any, Any], Any]:
     return lambda self, other: operator(self, other)
 
 
-def _unary(name: str) -> Callable[[Any], Any]:
-    return _special(["return run.op.impl(self)"], [], run=_qualified(name, ""))
+def _unary(name: str) -> _Unwritten:
+    return _Unwritten(partial(_special, ["return run.op.impl(self)"], [], run=_qualified(name, "")))
 
 
 def _invert(self: Tensor) -> Any:
@@ -116,7 +131,7 @@ def _rdiv(self: Tensor, other: Any) -> Any:
     return self.reciprocal() * other if isinstance(other, _NUMBERS) else NotImplemented
 
 
-_SPECIAL: Final[dict[str, Callable[..., Any]]] = {
+_SPECIAL: Final[dict[str, Any]] = {
     "__add__": _binary("add", 1), "__radd__": _binary("add", 1),
     "__sub__": _binary("sub", 1), "__rsub__": _binary("rsub", 1),
     "__mul__": _binary("mul"), "__rmul__": _binary("mul"),
@@ -144,17 +159,6 @@ _SPECIAL: Final[dict[str, Callable[..., Any]]] = {
 }  # fmt: skip
 
 
-class _Method:
-    """A method that nobody has asked for yet: it puts the operator's function in its place."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __get__(self, instance: Tensor | None, kind: type) -> Any:
-        setattr(Tensor, self.name, calls.method(self.name))
-        return getattr(kind if instance is None else instance, self.name)
-
-
 _TAKEN: Final[dict[str, Any]] = {}
 """Members whose place an optimised implementation has taken."""
 
@@ -163,26 +167,32 @@ def bind(members: Mapping[str, Any]) -> None:
     """Give `Tensor` these members: methods, properties, constants."""
     for name, member in members.items():
         setattr(Tensor, name, member)
+        if isinstance(member, _Unwritten):
+            member.__set_name__(Tensor, name)
 
 
 def bind_table() -> None:
     """Give `Tensor` the methods of the operator table, and those of entries that are made later."""
-    for entry in table.entries():
-        _bind_entry(entry)
+    for name in table.methods():
+        _bind_method(name)
     table.NEW.append(_bind_entry)
 
 
 def _bind_entry(entry: Op) -> None:
-    name = entry.name.removeprefix("aten::")
-    if "method" in entry.variants and name not in vars(Tensor):
-        setattr(Tensor, name, _Method(name))
+    if "method" in entry.variants:
+        _bind_method(entry.name.removeprefix("aten::"))
+
+
+def _bind_method(name: str) -> None:
+    if name not in vars(Tensor):
+        bind({name: _Unwritten(partial(calls.method, name))})
 
 
 def member(name: str) -> Any:
     """The member in Python, resolved, whatever has taken its place; None if there is none."""
     if name in _TAKEN:
         return _TAKEN[name]
-    if isinstance(vars(Tensor).get(name), _Method):
+    if isinstance(vars(Tensor).get(name), _Unwritten):
         getattr(Tensor, name)
     return vars(Tensor).get(name)
 

@@ -19,7 +19,6 @@ from importlib import import_module
 from itertools import zip_longest
 from types import ModuleType
 from typing import Any, Final, Protocol
-from weakref import WeakSet
 
 from engine.aten.autograd.node import Gradient, Node, Saved, fitted, source_of, used_twice
 from engine.aten.dispatch.grad_mode import MODE, enable
@@ -28,6 +27,7 @@ from engine.aten.values.hooks import HOOKS
 from engine.aten.values.tensor import Tensor, wrapped
 from engine.executor.codegen.fusion_groups import dissolve, form_differentiable_graphs, on
 from engine.executor.codegen.source import GeneratedSource
+from engine.executor.plans.following import FOLLOWERS, FollowsMode, Run
 from engine.executor.plans.history import PlanHistory
 from engine.executor.plans.pipelines import BACKWARD
 from engine.executor.plans.plan_events import GraphDifferentiated, NodeNotFused
@@ -44,7 +44,6 @@ from engine.lang.generated import compile_function
 from engine.lang.records import dataclass
 from engine.passes.pipeline import run_pipeline
 
-Run = Callable[..., Any]
 MAX_VARIANTS: Final = 8
 """The number of sets of sizes that a group is split for."""
 
@@ -355,7 +354,7 @@ def _example(value: Any) -> Any:
 
 
 @dataclass(eq=False, slots=True, weakref_slot=True)
-class PlanDifferentiation:
+class PlanDifferentiation(FollowsMode):
     """The state of one plan on its way to differentiable graphs.
 
     `otherwise` starts the plan where there are none; `entry` gives the plan's function, and `enter_by` sets it alone.
@@ -392,20 +391,7 @@ class PlanDifferentiation:
         else:
             source, run = self.write(self.graph, {})
             self.install(self.graph, source, self._first if mode == "eager" else tiering.until_worth(run, self._later))
-        _PLANS.add(self)  # not before, as there may be no function to be had
-
-    def follow_mode(self) -> None:
-        """Let the next call start anew."""
-        self.enter_by(self._start_and_run)
-
-    def catch_up(self) -> None:
-        """Start anew now, if the next call would."""
-        if self.entry() == self._start_and_run:
-            self.start()
-
-    def _start_and_run(self, *args: Any) -> Any:
-        self.start()
-        return self.entry()(*args)
+        FOLLOWERS.add(self)  # not before, as there may be no function to be had
 
     def specialised(self, name: str, graph: Graph) -> Specialised:
         """A forward or backward graph of a group, as a function."""
@@ -512,14 +498,3 @@ class PlanDifferentiation:
             group.is_dissolved = True
             self.refused |= dict.fromkeys(dissolve(group.node, nodes), why)
             self.groups.remove(group)
-
-
-_PLANS: Final[WeakSet[PlanDifferentiation]] = WeakSet()
-
-
-def _follow_mode() -> None:
-    for each in [*_PLANS]:
-        each.follow_mode()
-
-
-tiering.when_mode_changes(_follow_mode)

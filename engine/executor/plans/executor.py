@@ -37,7 +37,7 @@ from engine.passes.pipeline import run_pipeline
 if TYPE_CHECKING:
     from engine.executor.codegen import fusion_groups
     from engine.executor.plans import making, plan_events, shown_graph
-    from engine.executor.plans.fusion import Run
+    from engine.executor.plans.following import Run
 else:
     fusion_groups = deferred("engine.executor.codegen.fusion_groups")
     making, plan_events = deferred("engine.executor.plans.making"), deferred("engine.executor.plans.plan_events")

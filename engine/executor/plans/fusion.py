@@ -18,7 +18,7 @@ from functools import partial
 from importlib import import_module
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Final, Protocol
-from weakref import WeakSet, WeakValueDictionary
+from weakref import WeakValueDictionary
 
 from engine.aten.values import libraries
 from engine.aten.values.libraries import device_of
@@ -35,6 +35,7 @@ from engine.executor.codegen.fusion_groups import (
     whole,
 )
 from engine.executor.codegen.source import GeneratedSource
+from engine.executor.plans.following import FOLLOWERS, FollowsMode, Run
 from engine.executor.plans.history import PlanHistory
 from engine.executor.plans.pipelines import BEFORE_FUSION
 from engine.executor.plans.plan_events import GroupFormed, KernelCompiled, NodeNotFused
@@ -60,7 +61,6 @@ else:
     bindings = deferred("engine.fuser.stubs.binding")
     costs = deferred("engine.fuser.stubs.cost")
 
-Run = Callable[..., Any]
 Layout = tuple[Any, ...]
 """Dtype, sizes, strides and device of each argument that is a tensor, the type of others."""
 Example = tuple[Sequence[Any], Sequence[Any]]
@@ -226,7 +226,7 @@ def _example(value: Any) -> Any:
 
 
 @dataclass(eq=False, slots=True, weakref_slot=True)
-class PlanFusion:
+class PlanFusion(FollowsMode):
     """The state of one plan on its way to kernels.
 
     `otherwise` starts the plan where nothing is fused; `entry` gives the plan's function, and `enter_by` sets it alone.
@@ -262,7 +262,7 @@ class PlanFusion:
     _lock: Any = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        _FUSIONS.add(self)
+        FOLLOWERS.add(self)
 
     def start(self) -> None:
         """Install the function that the compile mode asks for."""
@@ -278,18 +278,8 @@ class PlanFusion:
             self.install(self.graph, source, counted)
 
     def follow_mode(self) -> None:
-        """Let the next call start anew: a plan that is not called again costs nothing."""
         self.offer(None)
-        self.enter_by(self._start_and_run)
-
-    def catch_up(self) -> None:
-        """Start anew now, if the next call would."""
-        if self.entry() == self._start_and_run:
-            self.start()
-
-    def _start_and_run(self, *args: Any) -> Any:
-        self.start()
-        return self.entry()(*args)
+        FollowsMode.follow_mode(self)  # classes with slots are made twice, and super() finds the first
 
     def _first(self, *args: Any) -> Any:
         """The first call, where kernels are made before anything runs."""
@@ -442,14 +432,3 @@ def _is_known(value: Any) -> bool:
         if isinstance(value, Tensor)
         else isinstance(value, (int, float, NoneType))
     )
-
-
-_FUSIONS: Final[WeakSet[PlanFusion]] = WeakSet()
-
-
-def _follow_mode() -> None:
-    for each in [*_FUSIONS]:
-        each.follow_mode()
-
-
-tiering.when_mode_changes(_follow_mode)

@@ -17,8 +17,9 @@ from engine.executor.bytecode.operations import CALLEES
 from engine.executor.codegen.fusion_groups import FUSION_GROUP, dissolve, is_fusion_group
 from engine.executor.codegen.source import FUNCTION, NO_FUNCTIONS, GeneratedSource, NotGenerated, generate
 from engine.executor.plans.differentiation import PlanDifferentiation
+from engine.executor.plans.following import Run
 from engine.executor.plans.fusion import SETTINGS as FUSION
-from engine.executor.plans.fusion import PlanFusion, Run
+from engine.executor.plans.fusion import PlanFusion
 from engine.executor.plans.history import PlanHistory
 from engine.executor.plans.pipelines import (
     AFTER_UNROLLING,

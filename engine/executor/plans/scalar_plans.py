@@ -8,11 +8,11 @@ leaves, the Python function does.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
-from weakref import WeakSet
+from typing import TYPE_CHECKING, Any
 
 from engine.executor.bytecode.operations import operation_of
 from engine.executor.bytecode.traceback import CallSite, execution_error
+from engine.executor.plans.following import FOLLOWERS, Run
 from engine.fuser.backend import tiering
 from engine.ir.graph import Graph, Node
 from engine.lang.deferred import deferred
@@ -29,8 +29,6 @@ else:
     scalar_call = deferred("engine.fuser.scalars.scalar_call")
     scalar_writer = deferred("engine.fuser.scalars.scalar_writer")
     bindings = deferred("engine.fuser.stubs.binding")
-
-Run = Callable[..., Any]
 
 
 def is_scalar(graph: Graph) -> bool:
@@ -60,7 +58,7 @@ class ScalarPlan:
     reason: str = ""
 
     def __post_init__(self) -> None:
-        _PLANS.add(self)
+        FOLLOWERS.add(self)
 
     @property
     def why(self) -> str:
@@ -81,6 +79,10 @@ class ScalarPlan:
             self.install(self._first)
         else:
             self.install(tiering.until_worth(self.run, self._compile_later, prepares=False))
+
+    def follow_mode(self) -> None:
+        """Install it at once: all functions are there."""
+        self.start()
 
     def _first(self, *args: Any) -> Any:
         """The first call, which waits for the kernel."""
@@ -134,14 +136,3 @@ def _failure(name: str, program: from_scalar.ScalarProgram) -> scalar_call.Failu
         return None
 
     return failure
-
-
-_PLANS: Final[WeakSet[ScalarPlan]] = WeakSet()
-
-
-def _follow_mode() -> None:
-    for each in [*_PLANS]:
-        each.start()
-
-
-tiering.when_mode_changes(_follow_mode)

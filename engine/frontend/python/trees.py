@@ -34,10 +34,11 @@ def tree_from_function(fn: Callable[..., Any]) -> Tree:
 
     Raises NotSupportedError for what TorchScript does not have, CompileError when the source cannot be read.
     """
-    known = _TREES.get(fn)
-    if known is None:
-        known = _TREES[fn] = _read(fn)
-    return known
+    if not inspect.isfunction(fn):
+        return _read(fn)
+    if fn not in _TREES:
+        _TREES[fn] = _read(fn)
+    return _TREES[fn]
 
 
 def _read(fn: Callable[..., Any]) -> Tree:

@@ -6,12 +6,12 @@ The texts are the files of `source`, one for each scope, every definition starti
 
 from __future__ import annotations
 
+import os
 import re
 from functools import cache
-from pathlib import Path
 from typing import Final, NamedTuple
 
-_FOLDER: Final = Path(__file__).parent / "source"
+_FOLDER: Final = os.path.join(os.path.dirname(__file__), "source")
 _SCOPES: Final = {
     "torch.nn.functional": "torch.nn.functional",
     "torch.functional": "torch.functional",
@@ -104,7 +104,8 @@ def names() -> list[str]:
 @cache
 def definitions(scope: str) -> dict[str, list[Definition]]:
     """Everything that the file of that scope defines."""
-    text = (_FOLDER / f"{scope}.txt").read_text()
+    with open(os.path.join(_FOLDER, f"{scope}.txt"), encoding="utf-8") as file:
+        text = file.read()
     starts = list(_DEFINITION.finditer(text))
     ends = [match.start() for match in starts[1:]] + [len(text)]
     found: dict[str, list[Definition]] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from typing import Any
+from weakref import WeakSet
 
 import pytest
 
@@ -88,7 +89,7 @@ def _run(text: str, calls: list[list[Any]], monkeypatch: pytest.MonkeyPatch, mod
 def _check(text: str, calls: list[list[Any]], monkeypatch: pytest.MonkeyPatch) -> str:
     """The graph of the plan that ran the calls."""
     found = _run(text, calls, monkeypatch, "eager")
-    graphs = [str(each.fused) for each in fusion._FUSIONS if each.fused is not None and each.groups]
+    graphs = [str(each.fused) for each in fusion.FOLLOWERS if each.fused is not None and each.groups]
     for a, b in zip(found, _run(text, calls, monkeypatch, "off"), strict=True):
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
     return "\n".join(graphs)
@@ -101,7 +102,7 @@ def _of(*shape: int) -> Any:
 
 @pytest.fixture(autouse=True)
 def _no_other_plans(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fusion, "_FUSIONS", type(fusion._FUSIONS)())
+    monkeypatch.setattr(fusion, "FOLLOWERS", WeakSet())
 
 
 def _loops_inside(graphs: str) -> bool:

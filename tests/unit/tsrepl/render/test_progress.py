@@ -12,7 +12,7 @@ from tsrepl.render.progress import progress_bars
 
 def shown(steps: int, *, terminal: bool = True, total: int = 4) -> str:
     stream = io.StringIO()
-    with progress_bars(Console(file=stream, force_terminal=terminal, width=80)):
+    with progress_bars(lambda: Console(file=stream, force_terminal=terminal, width=80)):
         for number in range(1, steps + 1):
             step("writing", "/tmp/model.pt", number, total)
     return stream.getvalue()

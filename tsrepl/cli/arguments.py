@@ -1,0 +1,166 @@
+"""The grammar of the command line: errors name the nearest valid word and the usage of the command.
+
+In: the words behind `tsrepl`.  Out: what they say; or the program ends with status 2.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Final, NoReturn
+
+from engine.lang.errors import did_you_mean
+from tsrepl.cli import files
+from tsrepl.session.version import __version__
+
+_ABOUT = """\
+TorchScript at the prompt: compile, run, look inside, save and load, without
+PyTorch.
+"""
+_EXAMPLES = """\
+examples:
+  tsrepl                                         the shell
+  tsrepl model.pt                                the shell, with a file loaded
+  tsrepl -c 'x = torch.ones(2, 3); x @ x.t()'    run an entry
+  echo 'torch.arange(5) ** 2' | tsrepl           run what comes in
+  tsrepl run model.pt --input x='randn(1, 8)'    run an archive
+  tsrepl show model.pt                           look into an archive
+  tsrepl identify file.bin                       what is this file?
+  tsrepl diff old.pt new.pt                      what changed
+"""
+_OPEN_ABOUT = """\
+Open the shell with a file loaded under the file's name; a text file is run.
+'tsrepl FILE' is short for it.
+"""
+_NAMES: Final = frozenset({"open", "run", "show", *files.BY_NAME})
+_RUN_ABOUT = """\
+Run an archive's method, or a TorchScript text file: its statements, then its
+function 'main' if it has one.
+"""
+_RUN_EXAMPLES = """\
+examples:
+  tsrepl run model.pt --input image.npy
+  tsrepl run model.pt --input x='randn(2, 3)' --input n=4 --output out.npz
+  tsrepl run model.pt --method encode --input batch.npz
+  tsrepl run program.py --method f --input 'torch.eye(3)'
+  tsrepl run --as-torch train.py --epochs 3
+                      a script of Python, unchanged: its `import torch` is the
+                      engine's, and what follows is for the script
+
+inputs:
+  image.npy       an array, for the next argument
+  batch.npz       several arrays, for the arguments of their names
+  x='randn(2,3)'  a TorchScript expression, for the argument x
+  'randn(2,3)'    a TorchScript expression, for the next argument
+"""
+_SHOW_ABOUT = """\
+Look into an archive, a file of weights or a TorchScript text file without
+running anything.
+"""
+_SHOW_EXAMPLES = """\
+examples:
+  tsrepl show model.pt
+  tsrepl show model.pt --code
+  tsrepl show model.pt --graph --method forward
+  tsrepl show model.pt --code --method layer1.0
+  tsrepl show model.pt --sources
+  tsrepl show weights.safetensors
+  tsrepl show program.py --tree
+"""
+
+
+class CommandParser(argparse.ArgumentParser):
+    """A parser that says what was meant, perhaps."""
+
+    def refuse(self, message: str, hints: Sequence[str] = ()) -> NoReturn:
+        """End the program with the message, a hint on each line below it."""
+        self.error("\n".join([message, *(f"hint: {hint}" for hint in hints)]))
+
+    def flags(self) -> Iterator[str]:
+        """The options of this parser."""
+        for action in self._actions:
+            yield from action.option_strings
+
+    def commands(self) -> dict[str, CommandParser]:
+        """The parsers of its commands, by name."""
+        choices = (action.choices for action in self._actions if isinstance(action, argparse._SubParsersAction))
+        return next(choices, {})
+
+
+def parsed(words: Sequence[str]) -> argparse.Namespace:
+    """The parsed arguments; a mistake ends the program with hints."""
+    parser, words = _parser(), _with_open(words)
+    commands = parser.commands()
+    first = words[0] if words else "-"
+    if not first.startswith("-") and first not in commands:
+        parser.refuse(f"there is no command '{first}'", _meant(first, commands))
+    options, rest = parser.parse_known_args(words)
+    if rest:
+        command = commands.get(options.action, parser)
+        flag = next((word for word in rest if word.startswith("-")), None)
+        what = "option" if flag else "place for"
+        shown = (flag or rest[0]).partition("=")[0] if flag else rest[0]
+        command.refuse(
+            f"there is no {what} '{shown}'", did_you_mean(flag.partition("=")[0], command.flags()) if flag else ()
+        )
+    return options
+
+
+def _with_open(words: Sequence[str]) -> Sequence[str]:
+    """`tsrepl model.pt` is short for `tsrepl open model.pt`."""
+    return ["open", *words] if words and words[0] not in _NAMES and os.path.isfile(words[0]) else words
+
+
+def _meant(word: str, commands: dict[str, CommandParser]) -> tuple[str, ...]:
+    """Hints for a first word that is no command and no file: a folder, or a slip."""
+    if os.path.isdir(word):
+        return (f"'{word}' is a folder; give the path of a file in it",)
+    return did_you_mean(word, commands) or (f"the commands are {', '.join(commands)}",)
+
+
+def _parser() -> CommandParser:
+    parser = _new_parser(CommandParser, _ABOUT, _EXAMPLES, prog="tsrepl")
+    parser.add_argument("--version", action="version", version=f"tsrepl {__version__}")
+    parser.add_argument("-c", dest="command", metavar="TEXT", help="run these entries and leave")
+    parser.add_argument("-i", dest="stay", action="store_true", help="after -c, go on in the shell")
+    actions = parser.add_subparsers(dest="action", title="commands", metavar="COMMAND")
+    opened = _new_parser(actions.add_parser, _OPEN_ABOUT, "", name="open", help="the shell with a file loaded")
+    opened.add_argument("file", metavar="FILE", help="an archive (.pt), weights, arrays, or TorchScript text (.py)")
+    run = _new_parser(actions.add_parser, _RUN_ABOUT, _RUN_EXAMPLES, name="run", help="run an archive or a text file")
+    run.add_argument("file", metavar="FILE", help="an archive (.pt) or TorchScript text (.py)")
+    run.add_argument(
+        "--method", metavar="NAME", help="what to call: forward (default), layer.forward; of a text file, main"
+    )
+    run.add_argument(
+        "--input", metavar="INPUT", nargs="+", action="extend", default=[], help="see below; may be repeated"
+    )
+    run.add_argument("--output", metavar="OUT", help="keep the result in a .npz or .npy file instead of printing it")
+    show = _new_parser(actions.add_parser, _SHOW_ABOUT, _SHOW_EXAMPLES, name="show", help="look into a file")
+    show.add_argument("file", metavar="FILE", help="an archive (.pt), weights, or TorchScript text (.py)")
+    show.add_argument(
+        "--method", metavar="NAME", help="only this one: a method, layer.forward of a module inside, a function"
+    )
+    views = show.add_mutually_exclusive_group()
+    for view, help_text in _VIEWS.items():
+        views.add_argument(f"--{view}", dest="view", action="store_const", const=view, help=help_text)
+    files.add_commands(partial(_new_parser, actions.add_parser))
+    return parser
+
+
+_VIEWS: Final = {
+    "code": "Python text printed from the graphs",
+    "graph": "the graphs",
+    "tree": "the modules inside an archive; the syntax tree of a text file",
+    "constants": "the constants that the code refers to",
+    "bytecode": "the instructions for mobile devices in a .ptl file",
+    "sources": "the author's own sources, as the archive's debug records keep them",
+}
+
+
+def _new_parser(make: Callable[..., CommandParser], about: str, examples: str, **options: str) -> CommandParser:
+    return make(
+        description=about, epilog=examples, formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False, **options,
+    )  # fmt: skip
