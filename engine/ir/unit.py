@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import field
 from typing import Any, Final
+from weakref import WeakValueDictionary, ref
 
 from engine.ir.graph import Graph
 from engine.lang.errors import Caution, CompileError
@@ -22,10 +23,11 @@ from engine.lang.types import Type
 
 _TURN: Final = threading.Condition()
 """Whoever needs a function that another thread compiles waits here."""
-_MANGLED = re.compile(r"(.*)\.___torch_mangle_\d+\.([^.]*)")
+_MANGLE: Final = "___torch_mangle_"
+_MANGLED: Final = re.compile(rf"(.*)\.{_MANGLE}\d+\.([^.]*)")
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, weakref_slot=True)
 class Function:
     """A function or method: a schema and a graph.
 
@@ -55,6 +57,11 @@ class Function:
     _signature: FunctionSchema | None = None
     _compiled_by: int = 0
     """The thread that compiles it now, by number."""
+    itself: ref[Function] = field(init=False, repr=False)
+    """For those who must not keep it."""
+
+    def __post_init__(self) -> None:
+        self.itself = ref(self)
 
     @property
     def name(self) -> str:
@@ -127,10 +134,16 @@ class Function:
 
 @dataclass(eq=False, slots=True)
 class CompilationUnit:
-    """A namespace of functions and classes with unique qualified names."""
+    """A namespace of functions and classes with unique qualified names.
 
-    functions: dict[str, Function] = field(default_factory=dict)
-    types: dict[str, Type] = field(default_factory=dict)
+    A `shared_unit` owns none of them: each goes with the last who uses it.  Its name does not become free again, so
+    that names do not depend on when memory is given back.
+    """
+
+    functions: MutableMapping[str, Function] = field(default_factory=dict)
+    types: MutableMapping[str, Type] = field(default_factory=dict)
+    taken: set[str] = field(default_factory=set)
+    """The names that a shared unit has given, but for those with a number, which come only once."""
     _mangle_count: int = 0
 
     def find_function(self, qualname: str) -> Function | None:
@@ -144,6 +157,7 @@ class CompilationUnit:
         if function.qualname in self.functions:
             raise CompileError(f"method '{function.qualname}' already defined.")
         self.functions[function.qualname] = function
+        self._take(function.qualname)
         return function
 
     def add_type(self, qualname: str, type: Type) -> None:
@@ -151,16 +165,32 @@ class CompilationUnit:
         if qualname in self.types:
             raise CompileError(f"class '{qualname}' already defined.")
         self.types[qualname] = type
+        self._take(qualname)
 
     def remove_function(self, qualname: str) -> None:
         """Forget a function, as when its definition failed."""
         self.functions.pop(qualname, None)
+        self.taken.discard(qualname)
+
+    def remove_type(self, qualname: str) -> None:
+        """Forget a class, as when its definition failed."""
+        self.types.pop(qualname, None)
+        self.taken.discard(qualname)
+
+    def _take(self, qualname: str) -> None:
+        if isinstance(self.types, WeakValueDictionary) and _MANGLE not in qualname:
+            self.taken.add(qualname)
 
     def mangle(self, qualname: str) -> str:
         """The name itself while it is free, else `ns.___torch_mangle_N.Name` with the next N."""
         match = _MANGLED.fullmatch(qualname)
         scope, name = (match[1], match[2]) if match else qualname.rpartition(".")[::2]
-        while qualname in self.types or qualname in self.functions:
-            qualname = f"{scope}.___torch_mangle_{self._mangle_count}.{name}".lstrip(".")
+        while qualname in self.types or qualname in self.functions or qualname in self.taken:
+            qualname = f"{scope}.{_MANGLE}{self._mangle_count}.{name}".lstrip(".")
             self._mangle_count += 1
         return qualname
+
+
+def shared_unit() -> CompilationUnit:
+    """A unit that owns nothing, for programs of many owners."""
+    return CompilationUnit(WeakValueDictionary(), WeakValueDictionary())

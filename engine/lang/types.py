@@ -108,17 +108,19 @@ class DictType(Type):
         return (self.key, self.value)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class TupleType(Type):
     """A tuple; with `name` and `fields` a NamedTuple, whose `defaults` are those of its last fields.
 
     `size` counts its parts and theirs, since tuples of one tuple twice, again and again, get big from little text.
+    `python_class` is the class that a NamedTuple was made of, where it was made of one.
     """
 
     elements: tuple[Type, ...]
     name: str | None = None
     fields: tuple[str, ...] = ()
     defaults: tuple[Any, ...] = field(default=(), compare=False)
+    python_class: Any = field(default=None, compare=False, repr=False)
     size: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -212,13 +214,14 @@ class VarType(Type):
         return self.name
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class EnumType(Type):
-    """A Python Enum; `members` are (name, value) in order."""
+    """A Python Enum; `members` are (name, value) in order, `python_class` the class where it was made of one."""
 
     qualname: str
     value_type: Type
     members: tuple[tuple[str, Any], ...] = field(compare=False)
+    python_class: Any = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"Enum<{self.qualname}>"
@@ -246,11 +249,12 @@ class ClassAttribute:
     kind: str = "attribute"
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, weakref_slot=True)
 class ClassType(Type):
     """A script class or a module's type: slots, constants and methods.  Compared by identity.
 
-    `methods` maps names to functions of the compilation unit that owns the class.
+    `methods` maps names to functions of the compilation unit of the class.  `python_class` is the class of modules that
+    it was made of, where it was made of one, and `concrete` what is known of it from there.
     """
 
     qualname: str
@@ -264,6 +268,8 @@ class ClassType(Type):
     forward_pre_hooks: list[Callee] = field(default_factory=list)
     unresolved: dict[str, str] = field(default_factory=dict)
     """Attribute that exists in Python and cannot be compiled -> the reason."""
+    python_class: Any = field(default=None, repr=False)
+    concrete: Any = field(default=None, repr=False)
     _places: dict[str, int] = field(default_factory=dict)
 
     def __str__(self) -> str:
@@ -292,7 +298,7 @@ class ClassType(Type):
         return len(self.attributes) - 1
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, weakref_slot=True)
 class InterfaceType(Type):
     """An interface: names and schemas of methods that a class must have."""
 

@@ -300,7 +300,7 @@ def test_calls_go_straight_to_the_kernel_of_a_plan_that_is_one(made: StandIn) ->
         close(f(x.to(place), x.to(place)), f(x, x))
     assert len(made.ran) == ran + 2
     assert f(x.cuda(), x.cuda()).device == CUDA
-    assert RECENT.plan is f._function
+    assert RECENT.ran() is f._function
     assert torch.jit.last_executed_optimized_graph().findNode("prim::FusionGroup") is not None
     assert executor.anywhere.statistics.misses - looked_up.misses <= 1
     tiering.set_mode("off")

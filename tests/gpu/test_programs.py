@@ -41,7 +41,7 @@ def test_plans_run_where_the_tensors_are() -> None:
         y, place = steps(given, 5)
         assert y.device == place == given.device
         close(y, steps(x, 5)[0])
-    assert "for " in RECENT.plan.source
+    assert "for " in RECENT.ran().source
 
 
 def test_a_plan_may_be_the_first_to_name_the_device() -> None:

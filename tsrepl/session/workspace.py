@@ -407,7 +407,7 @@ class Workspace:
         return path_of(ExprStmt(tree).expression) or path
 
     def functions(self) -> dict[str, Function]:
-        return self.definitions.unit.functions
+        return dict(self.definitions.unit.functions)
 
     def reset(self) -> None:
         """Forget every name."""

@@ -33,10 +33,8 @@ Converter = Callable[[Any], Any]
 
 @dataclass(slots=True)
 class PythonClasses:
-    """Slots for functions that know the Python classes of values; the public classes take them."""
+    """A slot for the function that knows the Python classes of objects; the public classes take it."""
 
-    find_class: Callable[[Type], Any] = lambda type: None
-    """The Enum or NamedTuple that a type was made of, whose instances results are; None if there is none."""
     wrap_object: Callable[[Object], Any] = lambda value: value
     """The instance that Python sees of an object; it holds the object as `_ivalue`."""
 
@@ -79,9 +77,9 @@ def _tuple_out(type: Any) -> Converter | None:
 def python_class(type: TupleType | EnumType) -> Any:
     """The Python class of a named tuple's values, or of an Enum's members."""
     if isinstance(type, EnumType):
-        return PYTHON_CLASSES.find_class(type) or _enum_class(type.qualname, type.members)
+        return type.python_class or _enum_class(type.qualname, type.members)
     assert type.name is not None, f"{type} has no name"
-    return PYTHON_CLASSES.find_class(type) or _named_tuple_class(type.name.rsplit(".", 1)[-1], type.fields)
+    return type.python_class or _named_tuple_class(type.name.rsplit(".", 1)[-1], type.fields)
 
 
 @cache

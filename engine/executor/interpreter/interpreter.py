@@ -313,7 +313,7 @@ def run(executor: GraphExecutor, inputs: Sequence[Any]) -> Any:
     if HOOKS.trace is not None or (SWITCHES.special and not is_optimizing()) or _is_packing():
         return InterpreterState(executor.code, hooks_of_thread()).run(*inputs)
     plan = (executor.anywhere if HOOKS.devices else executor).plan_for(inputs)
-    RECENT.plan = plan
+    RECENT.ran = plan.itself
     entry = plan.entry
     if entry is None:
         return InterpreterState(plan.code).run(*inputs)

@@ -28,7 +28,7 @@ def interrupted_calls(error: KeyboardInterrupt) -> list[CallFrame]:
         return []
     sites = [*_generated(error.__traceback__), *_interpreted(traces)]
     node = sites[-1].node if sites else None
-    callee = RECENT.plan if not sites else callee_of(node) if node is not None else None
+    callee = RECENT.ran() if not sites else callee_of(node) if node is not None else None
     sites += [] if callee is None else list(_in_machine_code(callee.name, callee.graph))
     return _frames(sites)
 

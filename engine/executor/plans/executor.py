@@ -321,13 +321,15 @@ def executor_of(function: Function) -> GraphExecutor:
 def _make_executor(function: Function) -> None:
     with _GUARD:
         lock = _LOCKS.setdefault(function, threading.RLock())
-    with lock:
-        if function.executor is None:
-            if function.before_run is not None:
-                function.before_run()
-            function.executor = GraphExecutor(function)
-    with _GUARD:
-        _LOCKS.pop(function, None)
+    try:
+        with lock:
+            if function.executor is None:
+                if function.before_run is not None:
+                    function.before_run()
+                function.executor = GraphExecutor(function)
+    finally:
+        with _GUARD:
+            _LOCKS.pop(function, None)
 
 
 def code_of(function: Function) -> Code:
@@ -335,18 +337,20 @@ def code_of(function: Function) -> Code:
 
 
 class _Recent:
-    """A cell for the plan that ran last, in any thread, or for the function that ran its kernels directly."""
+    """A cell for the plan that ran last, in any thread, or for the function that ran its kernels directly; it holds
+    neither, but a weak reference."""
 
-    __slots__ = ("plan",)
+    __slots__ = ("ran",)
 
     def __init__(self) -> None:
-        self.plan: ExecutionPlan | Function | None = None
+        self.ran: Callable[[], ExecutionPlan | Function | None] = lambda: None
 
 
 RECENT: Final = _Recent()
 
 
 def last_executed_optimized_graph() -> Graph | None:
-    """The graph of the plan that ran last; None before any has."""
-    plan = executor_of(RECENT.plan).direct if isinstance(RECENT.plan, Function) else RECENT.plan
+    """The graph of the plan that ran last; None before any has, and once that is gone."""
+    ran = RECENT.ran()
+    plan = executor_of(ran).direct if isinstance(ran, Function) else ran
     return shown_graph.shown_graph(plan) if plan else None

@@ -18,6 +18,7 @@ from functools import partial
 from importlib import import_module
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Final, Protocol
+from weakref import WeakValueDictionary
 
 from engine.aten.values import libraries
 from engine.aten.values.libraries import device_of
@@ -92,15 +93,16 @@ class Compiler:
     """The text of a kernel or an expression."""
     cost: Callable[[bindings.Binding, Sequence[Any]], costs.Cost | None] = lambda *call: costs.cost_of(*call)
     """The work of a call with arguments like these."""
-    known: dict[Hashable, bindings.Binding] = field(default_factory=dict)
-    """Kernels by what they are made of: layers of a model often do the same."""
+    known: WeakValueDictionary[Hashable, bindings.Binding] = field(default_factory=WeakValueDictionary)
+    """Kernels of plans by what they are made of: layers of a model often do the same."""
 
     def lower_once(self, graph: Graph, layout: Layout, example: Example) -> bindings.Binding:
         """The kernel that was made for the like before, else a new one.  Raises NotFused."""
         key = structure(graph), layout, _layout(example[1])
-        if key not in self.known:
-            self.known[key] = self.lower(graph, *example)
-        return self.known[key]
+        found = self.known.get(key)
+        if found is None:
+            found = self.known[key] = self.lower(graph, *example)
+        return found
 
 
 @dataclass(slots=True)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
+from weakref import ref
 
 from numpy import ndarray
 
@@ -50,7 +51,7 @@ PLAN: Final = "PLAN"
 """The name under which a generated function's globals hold its plan and its source."""
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, weakref_slot=True)
 class ExecutionPlan:
     """`entry` is the generated function, None where the interpreter has to run the plan, which `reason` explains."""
 
@@ -80,6 +81,11 @@ class ExecutionPlan:
     occasion: str = ""
     """The difference between the call that the plan was made for and the one before: `a: Float(*) → Double(*)`."""
     _code: Code | None = None
+    itself: ref[ExecutionPlan] = field(init=False, repr=False)
+    """For those who must not keep it."""
+
+    def __post_init__(self) -> None:
+        self.itself = ref(self)
 
     def request_bailout(self, index: int) -> None:
         """Have a guard fail when it is checked next; that is by the generated function, so calls go there first."""

@@ -7,7 +7,7 @@ are those that the class annotates and those that `__init__` assigns; `__init__`
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Any, Final
 
 from engine.frontend.compilation.function_schema import evaluate_default
 from engine.frontend.emit import Emitter
@@ -92,7 +92,9 @@ def _enum(unit: CompilationUnit, qualname: str, definition: ClassDef, fresh: Fre
     return found
 
 
-def enum_type(qualname: str, members: list[tuple[str, object]], definition: ClassDef | None = None) -> EnumType:
+def enum_type(
+    qualname: str, members: list[tuple[str, object]], definition: ClassDef | None = None, python_class: Any = None
+) -> EnumType:
     """The type of an enum; its values must share one type."""
     types = {type_of(value) for _, value in members}
     if len(types) != 1:
@@ -108,7 +110,7 @@ def enum_type(qualname: str, members: list[tuple[str, object]], definition: Clas
             definition.range if definition else None,
             hints=("number the members: 1, 2, 3",),
         )
-    return EnumType(qualname, type, tuple(members))
+    return EnumType(qualname, type, tuple(members), python_class)
 
 
 def _name_of(view: Assign, what: str) -> str:

@@ -154,10 +154,10 @@ def define(
 def _restore(unit: CompilationUnit, functions: set[str], types: set[str], self_type: ClassType | None) -> None:
     """Remove the functions and types that are not among those names."""
     for name in set(unit.types) - types:
-        del unit.types[name]
+        unit.remove_type(name)
     for name in set(unit.functions) - functions:
         if self_type is not None:
-            self_type.methods.pop(unit.functions[name].name, None)
+            self_type.methods.pop(name.rpartition(".")[2], None)
         unit.remove_function(name)
 
 
@@ -272,9 +272,9 @@ _written: Final[dict[str, list[Function]]] = {}
 
 def written_overloads(name: str) -> Sequence[Function]:
     """Overloads of the operator that are written in TorchScript, their bodies compiled when first needed."""
-    if name not in _written:
-        _written[name] = [_declare_written(name, index, each) for index, each in enumerate(sources().get(name, ()))]
-    return _written[name]
+    if name not in _written and name in sources():
+        _written[name] = [_declare_written(name, index, each) for index, each in enumerate(sources()[name])]
+    return _written.get(name, ())
 
 
 def _declare_written(name: str, index: int, written: OperatorDefinition) -> Function:

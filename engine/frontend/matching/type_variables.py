@@ -5,16 +5,35 @@ In: a parameter's type and an argument's.  Out: the types that the variables sta
 
 from __future__ import annotations
 
-from functools import lru_cache
+from typing import Final
 
-from engine.lang.types import NONE, DictType, FutureType, ListType, OptionalType, TupleType, Type, VarType, unify, walk
+from engine.lang.types import (
+    NONE,
+    ClassType,
+    DictType,
+    FutureType,
+    ListType,
+    OptionalType,
+    SimpleType,
+    TensorType,
+    TupleType,
+    Type,
+    VarType,
+    unify,
+    walk,
+)  # fmt: skip
 
 TypeVariables = dict[str, Type]
 
 
-@lru_cache(maxsize=4096)
 def has_variables(type: Type) -> bool:
+    if isinstance(type, _PLAIN):
+        return False
     return any(isinstance(part, VarType) for part in walk(type))
+
+
+_PLAIN: Final = (SimpleType, TensorType, ClassType)
+"""Types that are not built from others."""
 
 
 def match_variables(formal: Type, actual: Type, known: TypeVariables) -> str | None:

@@ -47,6 +47,14 @@ class Description:
     texts: tuple[str, ...]
     unresolved: Mapping[str, str] = field(compare=False)
 
+    def digest(self) -> int:
+        """A number that equal descriptions share, which holds on to nothing."""
+        called = [*self.functions, *enumerate(self.pre_hooks), *enumerate(self.hooks), *self.own_methods]
+        called_names = [(name, getattr(each, "__qualname__", "")) for name, each in called]
+        types = [(name, str(type)) for name, type, _ in self.attributes], [(n, str(t)) for n, t in self.children]
+        kinds = [kind for _, _, kind in self.attributes]
+        return hash(repr((types, kinds, self.constants, called_names, self.methods, self.texts)))
+
 
 class AnnotatedValue(NamedTuple):
     """`torch.jit.Attribute(value, type)`: the value of an attribute, with its type."""

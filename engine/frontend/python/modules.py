@@ -11,6 +11,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final
+from weakref import WeakKeyDictionary, ref
 
 from engine.aten.values.ivalue import Object
 from engine.frontend.compilation.compile import declare
@@ -30,6 +31,7 @@ from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import Decl, Def, Param
 from engine.ir.unit import Function
 from engine.lang.errors import CompileError
+from engine.lang.records import dataclass
 from engine.lang.source import Source, SourceRange
 from engine.lang.types import ClassType, InterfaceType
 
@@ -38,13 +40,21 @@ _LENGTH: Final = "def __len__(self) -> int:\n    return {}\n"
 _CONTAINS: Final = "def __contains__(self, key: str) -> bool:\n    return {}\n"
 
 
+@dataclass(slots=True)
+class _Named:
+    """The name that a type was given; the next one like it has it again, once the type is gone."""
+
+    name: str
+    type: ref[ClassType]
+
+
 class PythonModules:
     """The modules that were compiled of one Python program."""
 
     def __init__(self, python: PythonUnit) -> None:
         self.python = python
-        self._known: dict[type, list[tuple[Description, ConcreteModule]]] = {}
-        self._made: dict[ClassType, tuple[type, ConcreteModule]] = {}
+        self._known: WeakKeyDictionary[type, dict[int, list[_Named]]] = WeakKeyDictionary()
+        self._newest: WeakKeyDictionary[type, ref[ClassType]] = WeakKeyDictionary()
 
     def concrete(self, module: Any) -> ConcreteModule:
         """The module's type, made if there is none like it yet.  Raises CompileError."""
@@ -54,25 +64,32 @@ class PythonModules:
         check_initialized(module)
         children = {name: self._child(module, name, each) for name, each in _children(module)}
         description = describe(module, self.python, {name: child.type for name, child in children.items()})
-        known = self._known.setdefault(type(module), [])
-        for other, concrete in known:
-            if other == description and self.python.unit.find_type(concrete.type.qualname) is concrete.type:
-                return concrete
-        concrete = self._make(type(module), description, children)
-        known.append((description, concrete))
+        alike = self._known.setdefault(type(module), {}).setdefault(description.digest(), [])
+        for each in alike:
+            if (known := self._concrete_of(each)) is not None and known.description == description:
+                return known
+        again = next((each for each in alike if self.python.unit.find_type(each.name) is None), None)
+        concrete = self._make(type(module), description, children, None if again is None else again.name)
+        if again is None:
+            alike.append(_Named(concrete.type.qualname, ref(concrete.type)))
+        else:
+            again.type = ref(concrete.type)
         return concrete
+
+    def _concrete_of(self, known: _Named) -> ConcreteModule | None:
+        """None for a type that is gone, or was removed again, since what it was compiled with failed."""
+        type = known.type()
+        found = None if type is None or self.python.unit.find_type(known.name) is not type else type.concrete
+        return found if isinstance(found, ConcreteModule) else None
 
     def of_type(self, type: ClassType) -> ConcreteModule:
         """The concrete module of a type: one that was made here, or any other, as archives have them."""
-        return self._made[type][1] if type in self._made else ConcreteModule(type)
-
-    def python_class(self, type: ClassType) -> type | None:
-        """The Python class that the type was made of."""
-        return self._made[type][0] if type in self._made else None
+        return type.concrete if isinstance(type.concrete, ConcreteModule) else ConcreteModule(type)
 
     def newest(self, cls: type) -> ClassType | None:
         """The type of the module of the class whose type was made last."""
-        return next((type for type, (made_of, _) in reversed(self._made.items()) if made_of is cls), None)
+        found = self._newest.get(cls)
+        return None if found is None else found()
 
     def forget(self, cls: type) -> None:
         """Compile later modules of the class anew: what their methods use has changed."""
@@ -83,7 +100,7 @@ class PythonModules:
 
         Raises CompileError.
         """
-        cls = self.python_class(type)
+        cls = type.python_class
         member = None if cls is None else inspect.getattr_static(cls, name, None)
         if name not in type.methods and inspect.isfunction(member) and not _stays_in_python(member):
             with self.python.attempt():
@@ -94,7 +111,7 @@ class PythonModules:
 
     def compile(self, concrete: ConcreteModule, interface: InterfaceType | None = None) -> None:
         """Compile every method that is declared, and those that the interface wants.  Raises CompileError."""
-        cls = self.python_class(concrete.type)
+        cls = concrete.type.python_class
         for name in interface.methods if interface is not None and cls is not None else ():
             if name not in concrete.type.methods and inspect.isfunction(getattr(cls, name, None)):
                 self._declare(concrete, name, getattr(cls, name))
@@ -107,7 +124,7 @@ class PythonModules:
 
     def define(self, concrete: ConcreteModule, text: str) -> None:
         """Add methods given as text.  Raises CompileError."""
-        cls, unit = self.python_class(concrete.type), self.python.unit
+        cls, unit = concrete.type.python_class, self.python.unit
         names = PythonResolver(self.python, {} if cls is None else names_of(cls))
         resolver = ChainedResolver(TextResolver(unit), names)
         declare(
@@ -132,8 +149,10 @@ class PythonModules:
             return None
         return found if isinstance(found, InterfaceType) else None
 
-    def _make(self, cls: type, description: Description, children: Mapping[str, _Child]) -> ConcreteModule:
-        type = ClassType(self.python.free_name(cls), is_module=True)
+    def _make(
+        self, cls: type, description: Description, children: Mapping[str, _Child], name: str | None
+    ) -> ConcreteModule:
+        type = ClassType(name or self.python.free_name(cls), is_module=True, python_class=cls)
         self.python.unit.add_type(type.qualname, type)
         for name, attribute, kind in description.attributes:
             type.add_attribute(name, attribute, kind)
@@ -142,10 +161,11 @@ class PythonModules:
         type.constants.update((name, value) for name, value, _ in description.constants)
         type.unresolved.update(description.unresolved)
         concretes = {n: c.concrete for n, c in children.items() if isinstance(c.type, ClassType)}
-        concrete = ConcreteModule(type, getattr(cls, "_container_kind", ""), concretes)
+        concrete = ConcreteModule(type, getattr(cls, "_container_kind", ""), concretes, description=description)
         functions = dict(description.functions)
         concrete.lookup = partial(self._lookup, cls, functions, dict(description.own_methods))
-        self._made[type] = cls, concrete
+        type.concrete = concrete
+        self._newest[cls] = ref(type)
         self._declare_methods(concrete, cls, description)
         return concrete
 

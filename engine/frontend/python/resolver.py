@@ -16,8 +16,9 @@ import typing
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import is_dataclass
+from dataclasses import field, is_dataclass
 from typing import Any, Final
+from weakref import WeakSet
 
 from engine.aten.dispatch import table
 from engine.aten.values.ivalue import EnumValue, Object
@@ -39,9 +40,10 @@ from engine.frontend.sugared.values import BuiltinFunction, SugaredTuple
 from engine.frontend.syntax.parser import parse_expression
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import Def
-from engine.ir.unit import CompilationUnit, Function
+from engine.ir.unit import CompilationUnit, Function, shared_unit
 from engine.lang import scalars
 from engine.lang.errors import CompileError
+from engine.lang.records import dataclass
 from engine.lang.schema import Argument, FunctionSchema
 from engine.lang.source import Source, SourceRange
 from engine.lang.types import (
@@ -74,42 +76,85 @@ INTERFACE: Final = "_torchscript_interface"
 """The attribute of classes that are interfaces."""
 
 
+_COMPILED: Final = "__torchscript__"
+"""The attribute of functions and classes with what was compiled of them."""
+
+
+@dataclass(eq=False, slots=True)
+class _Compiled:
+    """The parts that a unit has compiled of one function or class, which owns them: all go together.
+
+    `of` is the owner, since `functools.wraps` copies attributes.  `overloads` has the functions by signature.
+    """
+
+    unit: CompilationUnit
+    of: Any
+    function: Function | None = None
+    type: Type | None = None
+    adopted: Type | None = None
+    """The type of another unit that the class was made of."""
+    overloads: dict[Callable[..., Any], Function] = field(default_factory=dict)
+
+
 class PythonUnit:
     """The compiled functions and classes of a Python program, each once, under `__torch__.module.name`."""
 
     def __init__(self) -> None:
-        self.unit = CompilationUnit()
-        self._functions: dict[Callable[..., Any], Function] = {}
-        self._types: dict[type, Type] = {}
-        self.dataclasses: set[type] = set()
+        self.unit = shared_unit()
+        self.dataclasses: WeakSet[type] = WeakSet()
         """Dataclasses that programs may use: those that were compiled by name."""
 
     def function(self, fn: Callable[..., Any]) -> Function:
         """The function, declared; it is compiled when it is first needed.  Raises CompileError."""
-        known = self._functions.get(fn)
-        if known is not None:
+        known = self._compiled(fn).function
+        if known is not None and self._has(known):
             return known
         tree = tree_from_function(fn)
         prefix = self._free_prefix(fn)
         (function,) = declare(self.unit, [tree], PythonResolver(self, names_of(fn)), prefix)
         function.doc = inspect.getdoc(fn) or ""
-        self._functions[fn] = function
+        self._compiled(fn).function = function
         return function
 
     def forget(self, fn: Callable[..., Any]) -> None:
         """Compile the function anew when it is next needed: what it calls has changed."""
-        self._functions.pop(fn, None)
+        vars(fn).pop(_COMPILED, None)
+
+    def known_function(self, fn: Callable[..., Any]) -> Function | None:
+        """The function, if it was asked for before."""
+        found = self._known(fn)
+        return found.function if found is not None else None
+
+    def _known(self, thing: Any) -> _Compiled | None:
+        found = vars(thing).get(_COMPILED)
+        is_own = isinstance(found, _Compiled) and found.of is thing and found.unit is self.unit
+        return found if is_own else None
+
+    def _compiled(self, thing: Any) -> _Compiled:
+        found = self._known(thing)
+        if found is None:
+            found = _Compiled(self.unit, thing)
+            setattr(thing, _COMPILED, found)
+        return found
+
+    def _has(self, function: Function) -> bool:
+        """False for a function that was removed again, since what it was compiled with failed."""
+        return self.unit.find_function(function.qualname) is function
 
     def adopt(self, cls: type, type: Type) -> None:
         """Let the Python class, which was made of the type, mean that type."""
-        self._types[cls] = type
+        self._compiled(cls).adopted = type
 
     def type_of(self, cls: type) -> Type:
         """The class, named tuple or enum.  Raises CompileError."""
-        known = self._types.get(cls)
-        if known is not None:
+        compiled = self._known(cls)
+        if compiled is not None and compiled.adopted is not None:
+            return compiled.adopted
+        known = compiled.type if compiled is not None else None
+        if known is not None and self.unit.find_type(known.annotation_str) is known:
             return known
-        found = self._types[cls] = self._define(cls)
+        found = self._define(cls)
+        self._compiled(cls).type = found
         if isinstance(found, ClassType):
             for callee in [*found.methods.values(), *found.static_methods.values()]:
                 assert isinstance(callee, Function)
@@ -124,25 +169,25 @@ class PythonUnit:
         return [self._overload(fn, signature) for signature in signatures]
 
     def _overload(self, fn: Callable[..., Any], signature: Callable[..., Any]) -> Function:
-        if signature not in self._functions:
+        overloads = self._compiled(fn).overloads
+        if signature not in overloads or not self._has(overloads[signature]):
             tree = with_signature(tree_from_function(fn), tree_from_function(signature), fn.__name__)
             resolver = PythonResolver(self, names_of(fn))
-            (self._functions[signature],) = declare(self.unit, [tree], resolver, self._free_prefix(fn))
-        return self._functions[signature]
+            (overloads[signature],) = declare(self.unit, [tree], resolver, self._free_prefix(fn))
+        return overloads[signature]
 
     @contextmanager
     def attempt(self) -> Iterator[None]:
         """Compile all of the block or nothing: a CompileError undoes everything."""
-        functions, types = set(self.unit.functions), set(self.unit.types)
-        known_functions, known_types = dict(self._functions), dict(self._types)
+        functions, types, taken = set(self.unit.functions), set(self.unit.types), set(self.unit.taken)
         try:
             yield
         except CompileError:
-            self._functions, self._types = known_functions, known_types
             for name in set(self.unit.functions) - functions:
                 self._remove(name)
             for name in set(self.unit.types) - types:
-                del self.unit.types[name]
+                self.unit.remove_type(name)
+            self.unit.taken &= taken
             raise
 
     def _remove(self, qualname: str) -> None:
@@ -158,7 +203,7 @@ class PythonUnit:
         if INTERFACE in vars(cls):
             return self._interface(cls, qualified(prefix, cls.__name__), resolver)
         if issubclass(cls, enum.Enum):
-            found = enum_type(qualified(prefix, cls.__name__), [(each.name, each.value) for each in cls])
+            found = enum_type(qualified(prefix, cls.__name__), [(each.name, each.value) for each in cls], None, cls)
             self.unit.add_type(found.qualname, found)
             return found
         if issubclass(cls, tuple) and hasattr(cls, "_fields"):
@@ -186,7 +231,7 @@ class PythonUnit:
         defaults = tuple(getattr(cls, "_field_defaults", {}).values())
         for default in defaults:
             _check_field_default(cls, default)
-        found = TupleType(types, qualname, fields, defaults)
+        found = TupleType(types, qualname, fields, defaults, cls)
         self.unit.add_type(qualname, found)
         return found
 

@@ -34,7 +34,8 @@ class ConcreteModule:
     """The type of a module, with the facts that its Python class adds.
 
     `container` is "list", "dict", "parameter_list" or "parameter_dict" for containers; `overloads` maps a method to the
-    names that its overloads are compiled under; `lookup` finds attributes that only the Python class has.
+    names that its overloads are compiled under; `lookup` finds attributes that only the Python class has.  Modules
+    of the class with an equal `description` share the type.
     """
 
     type: ClassType
@@ -42,6 +43,7 @@ class ConcreteModule:
     children: dict[str, ConcreteModule] = field(default_factory=dict)
     overloads: dict[str, tuple[str, ...]] = field(default_factory=dict)
     lookup: Lookup | None = None
+    description: object = None
 
     def child(self, name: str, type: ClassType) -> ConcreteModule:
         return self.children.get(name) or ConcreteModule(type)

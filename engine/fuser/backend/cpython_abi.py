@@ -14,6 +14,7 @@ import ctypes
 import sys
 import sysconfig
 from collections.abc import Callable
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
@@ -158,6 +159,11 @@ def retain(value: object) -> int:
     return id(value)
 
 
+def release(value: object) -> None:
+    """Take back a reference that `retain` counted."""
+    ctypes.pythonapi.Py_DecRef(ctypes.py_object(value))
+
+
 def slot_offset(kind: type, name: str) -> int:
     """Where objects of a type keep what `__slots__` calls so; raises AbiError when the type does not say."""
     descriptor = vars(kind).get(name)
@@ -185,6 +191,7 @@ class _MethodDef(ctypes.Structure):
     )  # fmt: skip
 
 
+@cache
 def _defined(name: str, function: int, flags: int, doc: str) -> int:
     return _kept(_MethodDef(name.encode(), function, flags, doc.encode()))
 

@@ -1,7 +1,15 @@
 """LLVM's text to machine code, with llvmlite, which is imported when first needed.
 
 In: the text of a module, and the names of the functions that are wanted.  Out: their addresses, valid for as long as
-the process lives.  Raises `MachineError` where llvmlite is missing or LLVM refuses the text.
+the process lives, or, of `loaded`, as long as somebody holds what it returns.  Raises `MachineError` where llvmlite is
+missing or LLVM refuses the text.
+
+Note [Giving code back]
+Of each program there is one piece of code in the process, so plans made again, of a model loaded again, find it.  Those
+who hold a `Loaded` are the builtins that call into it, and callers hold a builtin while it runs.  The last one that
+goes puts the code among what is to be given back, which is done when code is loaded next: LLVM may be at work
+meanwhile, and whoever drops a plan should not wait for it.  When Python ends nothing is given back, since what still
+runs may call it.
 """
 
 from __future__ import annotations
@@ -10,17 +18,20 @@ import ctypes
 import re
 import sys
 import threading
+import weakref
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
+from weakref import WeakValueDictionary
 
 import numpy as np
 
 from engine.fuser.backend import kernel_cache, tiering, to_llvm
-from engine.fuser.backend.cpython_abi import retain
+from engine.fuser.backend.cpython_abi import release, retain
 from engine.fuser.backend.memory import keep_freed
 from engine.fuser.ir.kernel import Buffer, Kernel
 from engine.fuser.ir.kernel_verifier import KernelError
@@ -66,6 +77,13 @@ class Program:
 def program(kernel: Kernel) -> Program:
     """The program that is this kernel alone."""
     return Program(repr(kernel), lambda: to_llvm.module([kernel]), (kernel.name,))
+
+
+@dataclass(eq=False, slots=True, weakref_slot=True)
+class Loaded:
+    """A program's functions, by name, valid for as long as this is held."""
+
+    addresses: dict[str, int]
 
 
 @dataclass(slots=True)
@@ -114,14 +132,32 @@ def llvm_binding() -> Iterator[Any]:
 
 def compile_program(program: Program) -> Code:
     """The program's code, from disk if it was compiled before; raises MachineError."""
-    found = stored(program)
-    return found or _loaded(program, _compile(program))
+    return _for_good(program, loaded(program))
 
 
 def stored(program: Program) -> Code | None:
     """The program's code where it is on disk, which takes about a millisecond; raises MachineError."""
-    data = kernel_cache.load(_key(program.text))
-    return None if data is None else _loaded(program, data)
+    found = _known(program, _key(program.text))
+    return None if found is None else _for_good(program, found)
+
+
+def loaded(program: Program) -> Loaded:
+    """The program's code for those who hold it, from disk if it was compiled before; raises MachineError."""
+    key = _key(program.text)
+    return _known(program, key) or _load(program, key, _compile(program))
+
+
+def _for_good(program: Program, code: Loaded) -> Code:
+    retain(code)
+    return Code(code.addresses, program)
+
+
+def _known(program: Program, key: str) -> Loaded | None:
+    """The code in the process, or on disk."""
+    found = _LOADED.get(key)
+    if found is None and (data := kernel_cache.load(key)) is not None:
+        return _load(program, key, data)
+    return found
 
 
 def _compile(program: Program) -> bytes:
@@ -142,7 +178,13 @@ def _compile(program: Program) -> bytes:
     return data
 
 
-def _loaded(program: Program, data: bytes) -> Code:
+_LOADED: Final[WeakValueDictionary[str, Loaded]] = WeakValueDictionary()
+"""The code in the process by the key of its text.  See Note [Giving code back]."""
+_TO_GIVE_BACK: Final[deque[Any]] = deque()
+"""LLVM's owners of code that nobody holds any more."""
+
+
+def _load(program: Program, key: str, data: bytes) -> Loaded:
     symbols, _, code = data.partition(b"\n")
     _resolve(symbols.decode().split())
     keep_freed()
@@ -150,9 +192,19 @@ def _loaded(program: Program, data: bytes) -> Code:
         engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target_machine(llvm, opt=3))
         engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         engine.finalize_object()
-        addresses = {name: engine.get_function_address(name) for name in program.names}
-        retain(engine)  # for good: what runs while Python ends may still call the code
-    return Code(addresses, program)
+        found = Loaded({name: engine.get_function_address(name) for name in program.names})
+        retain(engine)  # what runs while Python ends may still call the code
+        weakref.finalize(found, _TO_GIVE_BACK.append, engine).atexit = False
+        _give_back()
+    return _LOADED.setdefault(key, found)
+
+
+def _give_back() -> None:
+    """Free the code that nobody holds any more."""
+    while _TO_GIVE_BACK:
+        engine = _TO_GIVE_BACK.popleft()
+        release(engine)
+        engine.close()
 
 
 def _key(text: str) -> str:
@@ -170,7 +222,8 @@ def _circumstances(llvm: Any) -> tuple[str, ...]:
 
 
 def _optimized(llvm: Any, machine: Any, text: str) -> Any:
-    parsed = llvm.parse_assembly(text)
+    """The text's module, in a context of its own: contexts keep types and constants for good."""
+    parsed = llvm.parse_assembly(text, llvm.create_context())
     parsed.verify()
     _optimize(llvm, machine, parsed, thoroughly=True, speed=3)
     return parsed
@@ -253,4 +306,8 @@ def _optimize(llvm: Any, machine: Any, module: Any, thoroughly: bool, speed: int
     # for entries what matters are short rows, and how long LLVM takes
     options.loop_unrolling = options.loop_interleaving = thoroughly
     builder = llvm.create_pass_builder(machine, options)
-    builder.getModulePassManager().run(module, builder)
+    passes = builder.getModulePassManager()
+    passes.run(module, builder)
+    kind = llvm.newpassmanagers
+    if kind.ModulePassManager._dispose is kind.ffi.ObjectRef._dispose:  # which frees nothing, so nobody else does
+        kind.NewPassManager._dispose(passes)

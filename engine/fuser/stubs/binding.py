@@ -165,12 +165,13 @@ class History:
     constants: tuple[Any, ...] = field(repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Binding:
     """`guards` are bool expressions that all must hold.  `lets` give more scalars, each over the ones before.
 
     `work`: an estimate of nanoseconds, from which on others may run meanwhile.  One result is returned itself, several
-    as a tuple.  `history`: the result's; calls that have another one, or none, are left to the fallback.
+    as a tuple.  `history`: the result's; calls that have another one, or none, are left to the fallback.  `stubs`: its
+    code and the addresses of it by their roles, for this very object: equal ones may differ in the sign of a zero.
     """
 
     kernel: Kernel
@@ -181,6 +182,7 @@ class Binding:
     work: Expression | None = None
     told: Told | None = None
     history: History | None = None
+    stubs: dict[str, tuple[Any, int]] = field(default_factory=dict, init=False, compare=False, repr=False)
 
 
 def size(argument: str, dimension: int) -> Name:

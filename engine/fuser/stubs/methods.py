@@ -10,6 +10,7 @@ object that it calls; `SUPPLY` of them are compiled at a time.
 from __future__ import annotations
 
 import ctypes
+import itertools
 import threading
 from collections.abc import Callable
 from typing import Any, Final
@@ -23,6 +24,7 @@ from engine.lang.records import dataclass
 SUPPLY: Final = 64
 _free: Final[list[tuple[int, int]]] = []
 """Addresses of native functions, and of the places for what they call."""
+_supplies: Final = itertools.count()
 _lock: Final = threading.Lock()
 
 
@@ -51,7 +53,8 @@ def method(kind: type, name: str, function: Callable[..., Any], doc: str = "") -
 
 def _supply() -> list[tuple[int, int]]:
     names = [f"method.{i}" for i in range(SUPPLY)]
-    code = machine.compile_program(machine.Program(f"methods {process().layout}", module, (*names, _PLACES)))
+    text = f"methods {next(_supplies)} {process().layout}"  # code with places of its own
+    code = machine.compile_program(machine.Program(text, module, (*names, _PLACES)))
     first = ctypes.CFUNCTYPE(ctypes.c_int64)(code.addresses[_PLACES])()
     return [(code.addresses[name], first + 8 * i) for i, name in enumerate(names)]
 

@@ -58,8 +58,6 @@ Role = Literal["group", "operator", "method", "body"]
 """The thing that the stub stands for.  operator: while something steps in between operators (`HOOKS.trace`) or
 machine code is off (`HOOKS.python_only`), the fallback is called.  method: the same, and arguments that are given by
 name only are left out.  body: whether tensors record is not looked at."""
-_compiled: Final[dict[tuple[int, Role], tuple[Binding, int]]] = {}
-"""Addresses of stubs by the identity of their binding, which is kept: equal ones may differ in the sign of a zero."""
 
 
 def bind(
@@ -78,30 +76,29 @@ def bind(
     for binding in reversed(bindings):
         doc = f"Compiled as {binding.kernel.name}."
         history = () if binding.history is None else (binding.history.plan, *binding.history.constants)
-        found = abi.holding_builtin(name, _address(binding, role), doc, (found, on_error, *history))
+        code, address = _compiled(binding, role)
+        found = abi.holding_builtin(name, address, doc, (found, on_error, *history, code))
     return found
 
 
-def _address(binding: Binding, role: Role) -> int:
-    """The address of the binding's stub, compiled once."""
-    key = id(binding), role
-    if key not in _compiled:
+def _compiled(binding: Binding, role: Role) -> tuple[machine.Loaded, int]:
+    """The binding's stub and its address, compiled once."""
+    if role not in binding.stubs:
         of: Role = "operator" if role == "method" else role
         names: dict[Role, str] = {of: _stub_name(binding)}
         if of == "operator":
             names["method"] = _method_name(binding)
         text = f"stub {binding} {of} {process().layout}"
-        code = machine.compile_program(machine.Program(text, lambda: module(binding, of), tuple(names.values())))
-        for each, name in names.items():
-            _compiled[id(binding), each] = binding, code.addresses[name]
-    return _compiled[key][1]
+        code = machine.loaded(machine.Program(text, lambda: module(binding, of), tuple(names.values())))
+        binding.stubs.update((each, (code, code.addresses[name])) for each, name in names.items())
+    return binding.stubs[role]
 
 
 def module(binding: Binding, role: Role = "group") -> Any:
     """An `llvmlite.ir` module with the kernel and `ptr STUB(ptr held, ptr args, i64 n, ptr names)`; raises AbiError.
 
-    `held` is the tuple of the fallback and `on_error`, or None, then the plan and constants of a `History`.  That of an
-    operator has the stub for methods, too.
+    `held` is the tuple of the fallback and `on_error`, or None, then the plan and constants of a `History`, and last
+    the code, which is thereby there as long as the builtin is.  That of an operator has the stub for methods, too.
     """
     at = process()
     made = to_llvm.module([binding.kernel])

@@ -7,7 +7,7 @@ as mutable when something in it is; tensors are one type whatever is known of th
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
+from typing import Final
 
 from engine.lang.types import (
     ANY,
@@ -23,6 +23,7 @@ from engine.lang.types import (
     InterfaceType,
     ListType,
     OptionalType,
+    SimpleType,
     TensorType,
     TupleType,
     Type,
@@ -31,23 +32,26 @@ from engine.lang.types import (
     members_of,
 )
 
-_MUTABLE = (TensorType, ListType, DictType, ClassType, InterfaceType, VarType)
-_MUTABLE_WORDS = (ANY, ANY_LIST, ANY_TUPLE, ANY_CLASS)
+_MUTABLE: Final = (TensorType, ListType, DictType, ClassType, InterfaceType, VarType)
+_MUTABLE_WORDS: Final = frozenset(word.name for word in (ANY, ANY_LIST, ANY_TUPLE, ANY_CLASS))
+_OF_PARTS: Final = (TupleType, OptionalType, UnionType, FutureType)
 
 
-@lru_cache(maxsize=1024)
 def is_mutable_type(type: Type) -> bool:
     """True if a value of the type, or something in it, can be written to."""
-    if isinstance(type, _MUTABLE) or type in _MUTABLE_WORDS:
+    if isinstance(type, _MUTABLE):
         return True
-    if isinstance(type, (TupleType, OptionalType, UnionType, FutureType)):
-        return any(map(is_mutable_type, type.contained()))
-    return False
+    if isinstance(type, SimpleType):
+        return type.name in _MUTABLE_WORDS
+    return isinstance(type, _OF_PARTS) and any(map(is_mutable_type, type.contained()))
 
 
-@lru_cache(maxsize=1024)
 def mutable_members(type: Type) -> tuple[Type, ...]:
     """The mutable types that a value of the type may have, without facts about tensors: `Tensor?` gives Tensor."""
+    if isinstance(type, TensorType):
+        return (TENSOR,)
+    if isinstance(type, SimpleType):
+        return (type,) if type.name in _MUTABLE_WORDS else ()
     found = dict.fromkeys(_plain(member) for member in members_of(type) if is_mutable_type(member))
     return tuple(found)
 

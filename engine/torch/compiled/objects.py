@@ -10,8 +10,8 @@ import copy
 import inspect
 import io
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.ivalue import CustomObject, Object
@@ -141,7 +141,7 @@ class ScriptFunction(_Compiled):
         entry = function.entry
         if entry is None or kwargs or HOOKS.trace is not None or HOOKS.tracer is not None or SWITCHES.special:
             return call_function(function, args, kwargs)
-        RECENT.plan = function
+        RECENT.ran = function.itself
         return entry(*args)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ScriptFunction:
@@ -334,11 +334,17 @@ def wrapper_of(value: Object) -> Any:
     return convert(value)
 
 
-@lru_cache(maxsize=1024)
+_python_classes: Final[WeakKeyDictionary[ClassType, type[ScriptObject]]] = WeakKeyDictionary()
+
+
 def python_class_of(script_class: ClassType) -> type[ScriptObject]:
     """ScriptObject with the special methods that the script class defines, which Python looks up in the class."""
-    special = {name: _forward(name) for name in script_class.methods if name in _SPECIAL_METHODS}
-    return type(script_class.name, (ScriptObject,), {"__slots__": (), **special}) if special else ScriptObject
+    known = _python_classes.get(script_class)
+    if known is None:
+        special = {name: _forward(name) for name in script_class.methods if name in _SPECIAL_METHODS}
+        known = type(script_class.name, (ScriptObject,), {"__slots__": (), **special}) if special else ScriptObject
+        _python_classes[script_class] = known
+    return known
 
 
 def _forward(name: str) -> Callable[..., Any]:

@@ -37,7 +37,7 @@ _python_cu: Final = _PythonUnit()
 
 def _try_get_jit_cached_function(key: Callable[..., Any]) -> ScriptFunction | None:
     """The function as it was compiled; None if it was not yet."""
-    known = PYTHON._functions.get(key)
+    known = PYTHON.known_function(key)
     return ScriptFunction(known) if known is not None and known.is_defined else None
 
 

@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from engine.aten.values.ivalue import Object
 from engine.executor.conversion.from_python import Mismatch, from_python
-from engine.executor.conversion.to_python import PYTHON_CLASSES
 from engine.frontend.python.module_description import AnnotatedValue
 from engine.frontend.python.modules import PythonModules
 from engine.frontend.python.resolver import PythonUnit
@@ -76,11 +75,3 @@ def _child(name: str, value: Any, type: ClassType | InterfaceType) -> Object:
             hints=[f"it has no method '{method}'" for method in missing] or ["compare the signatures of the methods"],
         )
     return made
-
-
-def _python_class(type: Type) -> type | None:
-    """The Python Enum or NamedTuple that the type was compiled from."""
-    return next((cls for cls, made in PYTHON._types.items() if made is type), None)
-
-
-PYTHON_CLASSES.find_class = _python_class

@@ -364,7 +364,7 @@ def _refuse_python_calls(type: ClassType) -> None:
 
 def _python_attribute(module: ScriptModule, name: str) -> Any:
     """A method that stays in Python, or that which a class whose modules are compiled at once has; else None."""
-    cls = MODULES.python_class(module._ivalue.type)
+    cls = module._ivalue.type.python_class
     member = None if cls is None else inspect.getattr_static(cls, name, None)
     if inspect.isfunction(member) and modifier_of(member) in IGNORED:
         return MethodType(member, module)
@@ -394,7 +394,7 @@ class CompiledAtOnce(type):
     def __instancecheck__(cls, instance: Any) -> bool:
         if not isinstance(instance, ScriptModule):
             return super().__instancecheck__(instance)
-        made_of = MODULES.python_class(instance._ivalue.type)
+        made_of = instance._ivalue.type.python_class
         return made_of is not None and issubclass(made_of, cls)
 
 

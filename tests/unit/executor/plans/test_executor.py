@@ -91,7 +91,7 @@ def test_the_graph_that_ran_is_told() -> None:
 
 def test_nothing_is_optimized_where_that_is_asked_for() -> None:
     executor = executor_of(function("def f(x: Tensor):\n    return x + 1"))
-    RECENT.plan = None
+    RECENT.ran = lambda: None
     with optimized_execution(False):
         assert run(executor, [tensor([1.0])]).tolist() == [2.0]
         assert last_executed_optimized_graph() is None

@@ -4,6 +4,7 @@ import sys
 import sysconfig
 from collections.abc import Callable, Iterator
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from engine.aten.values.tensor import Tensor
 from engine.fuser.backend import cpython_abi, kernel_cache, machine, tiering
 from engine.fuser.backend.cpython_abi import AbiError
 from engine.fuser.operators import eager
-from engine.fuser.stubs import methods, process, stub
+from engine.fuser.stubs import methods, process
 
 Patch = pytest.MonkeyPatch
 X = Tensor(np.arange(6.0))
@@ -78,7 +79,7 @@ def exp(monkeypatch: Patch) -> Iterator[Op]:
     found = table.find("aten::exp")
     assert found is not None
     tiering.wait()
-    monkeypatch.setattr(stub, "_compiled", {})
+    monkeypatch.setattr(machine, "_LOADED", WeakValueDictionary())
     monkeypatch.setattr(methods, "_free", [])
     monkeypatch.setattr(kernel_cache, "directory", lambda: None)
     process._found = None
