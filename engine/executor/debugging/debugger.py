@@ -23,7 +23,7 @@ from engine.executor.bytecode.instructions import ASSIGN, CALLS, CONSTANT, JUMP,
 from engine.executor.debugging import stops
 from engine.executor.debugging.author_names import author_name
 from engine.executor.debugging.effects import CHANGING, effects_of
-from engine.executor.debugging.evaluating import Condition, Evaluator, ResolverFor, Watch, names_in
+from engine.executor.debugging.evaluating import Change, Condition, Evaluator, ResolverFor, Watch, names_in
 from engine.executor.debugging.places import ModulePaths, Variable, line_starts, place_in, place_of, variables_in
 from engine.executor.debugging.recording import BOUND, Recording
 from engine.executor.debugging.stops import Breakpoint, Holds, Where
@@ -299,16 +299,17 @@ class Debugger:
         """A breakpoint, written as `stops` says.  Raises ArgumentError, ParseError."""
         match = _CONDITIONAL.fullmatch(text.strip())
         place, condition = (match[1].strip(), match[2]) if match else (text.strip(), "")
-        holds: list[Holds] = []
-        if place:
-            where, more = self._where(place)
-            holds += [more] if more is not None else []
-        else:
-            where = stops.at_writes(self._known_names(condition or text))
+        if not place:
+            names = self._known_names(condition or text)
+            where = _at_changes(names)
+            change = Change(Condition(condition, self.evaluator), stops.at_writes(names), where)
+            return self._add(Breakpoint(0, text.strip(), where, change, after=True, is_temporary=is_temporary))
+        where, more = self._where(place)
+        holds: list[Holds] = [more] if more is not None else []
         if condition:
             holds.append(Condition(condition, self.evaluator))
         test = holds[0] if len(holds) == 1 else (lambda frame: all(each(frame) for each in holds)) if holds else None
-        return self._add(Breakpoint(0, text.strip(), where, test, after=not place, is_temporary=is_temporary))
+        return self._add(Breakpoint(0, text.strip(), where, test, is_temporary=is_temporary))
 
     def watch(self, text: str) -> Breakpoint:
         """A stop wherever the value of an expression changes; `nan`, `inf`: where a computed tensor has one.
@@ -321,8 +322,7 @@ class Debugger:
         watched = Watch(text, self.evaluator)
         if self.recording.frames:
             watched.look(self.frame.frame)
-        writes = stops.at_writes(names)
-        return self._add(Breakpoint(0, f"watch {text}", lambda c: {*writes(c), *_changing(c)}, watched, after=True))
+        return self._add(Breakpoint(0, f"watch {text}", _at_changes(names), watched, after=True))
 
     def delete(self, number: int) -> Breakpoint:
         """Forget a breakpoint.  Raises ArgumentError where there is none of that number."""
@@ -491,6 +491,12 @@ def _nodes(graph: Graph) -> Iterator[Node]:
         yield node
         if node.has_attribute("Subgraph"):
             yield from _nodes(node.attr("Subgraph"))
+
+
+def _at_changes(names: Sequence[str]) -> Where:
+    """The instructions behind which one of these variables, or what it holds, may be another."""
+    writes = stops.at_writes(names)
+    return lambda code: {*writes(code), *_changing(code)}
 
 
 def _changing(code: Code) -> Iterator[int]:

@@ -6,7 +6,7 @@ program, `torch`, and operators without their `torch.`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from itertools import count
 from typing import Any, Final
@@ -14,7 +14,8 @@ from typing import Any, Final
 from engine.aten.dispatch import table
 from engine.aten.values.tensor import Tensor
 from engine.executor.bytecode.code import Code
-from engine.executor.bytecode.instructions import CONSTANT, DROP, LOAD, OPERATE, RETURN
+from engine.executor.bytecode.instructions import CONSTANT, DROP, LOAD, OPERATE, RETURN, Instruction
+from engine.executor.bytecode.operations import op_of
 from engine.executor.bytecode.traceback import CallSite, execution_error
 from engine.executor.debugging.places import Variable, variables_in
 from engine.executor.debugging.recording import NOWHERE, Recording
@@ -101,12 +102,14 @@ class StraightCode:
 class Statements:
     """Compiled statements, with the registers of the frame that they read and write.
 
-    `type` is that of the value of the last one; None where it is no expression, or one without a value.
+    `type` is that of the value of the last one; None where it is no expression, or one without a value.  `is_steady`
+    says that what is read decides the value, and nothing else.
     """
 
     entry: EntryFunction
     code: Code
     straight: StraightCode | None
+    is_steady: bool
     reads: tuple[int, ...]
     writes: tuple[int, ...]
     type: Type | None
@@ -121,12 +124,11 @@ class Statements:
             return None
         return result[-1] if len(self.entry.results) > 1 else result
 
-    def value(self, frame: Frame) -> Any:
+    def value(self, inputs: Sequence[Any]) -> Any:
         """The value of an expression, for conditions: what it might change is not recorded.  Raises ExecutionError.
 
         Asked thousands of times in a run, it would get a plan and machine code, and these cost more than they save.
         """
-        inputs = [frame.registers[r] for r in self.reads]
         return self.straight.run(*inputs) if self.straight else InterpreterState(self.code).run(*inputs)
 
 
@@ -171,7 +173,15 @@ def _placed(entry: EntryFunction, variables: Mapping[str, Variable]) -> Statemen
     is_value = last == RESULT and type is not NONE
     code = code_of(entry.function)
     straight = StraightCode(code) if StraightCode.fits(code) else None
-    return Statements(entry, code, straight, reads, writes, type if is_value else None)
+    is_steady = straight is not None and all(map(_is_steady, code.instructions))
+    return Statements(entry, code, straight, is_steady, reads, writes, type if is_value else None)
+
+
+def _is_steady(instruction: Instruction) -> bool:
+    """True if the inputs of the instruction decide its results; what takes none asks for a state."""
+    op = op_of(instruction.node) if instruction.node is not None else None
+    is_free = op is None or not (op.nondeterministic or op.side_effects)
+    return instruction.opcode != OPERATE or (is_free and bool(instruction.inputs))
 
 
 def _target(name: str, type: Type, variables: Mapping[str, Variable]) -> int:
@@ -202,6 +212,7 @@ def _parsed(text: str) -> list[Tree]:
 class Condition:
     """An expression that decides whether a run stops: true for a tensor that has any element that is.
 
+    It is computed only where what it reads may be another than the last time; `held` is the answer of then.
     `problem` says why it could not be computed the last time; then it does not hold, but where that is an error of the
     computation, so that nobody waits in vain.
     """
@@ -209,6 +220,8 @@ class Condition:
     text: str
     evaluator: Evaluator
     problem: str = ""
+    held: bool = False
+    _asked_for: Sequence[tuple[Any, object]] | None = None
     _known: dict[tuple[Code, int], Statements | None] = field(default_factory=dict)
 
     def __call__(self, frame: Frame) -> bool:
@@ -216,12 +229,25 @@ class Condition:
         statements = self._known[place] if place in self._known else self._compiled(frame)
         if statements is None:
             return False
+        inputs = [frame.registers[r] for r in statements.reads]
+        if statements.is_steady and self._was_asked_for(inputs):
+            return self.held
         self.problem = ""
         try:
-            return is_true(statements.value(frame))
+            self.held = is_true(statements.value(inputs))
         except EngineError as error:
-            self.problem = str(error)
-            return True
+            self.problem, self.held = str(error), True
+        self._asked_for = [(each, _version(each)) for each in inputs]
+        return self.held
+
+    def _was_asked_for(self, inputs: Sequence[Any]) -> bool:
+        """True if it was asked for these very values the last time, and nothing was written to them since."""
+        if self._asked_for is None or len(inputs) != len(self._asked_for):
+            return False
+        for value, (before, version) in zip(inputs, self._asked_for, strict=True):
+            if value is not before or _version(value) != version:
+                return False
+        return True
 
     def _compiled(self, frame: Frame) -> Statements | None:
         """The expression where the frame stands; None where it cannot be asked."""
@@ -231,6 +257,34 @@ class Condition:
             found = None
         self._known[frame.code, frame.pc] = found
         return found
+
+
+@dataclass(eq=False, slots=True)
+class Change:
+    """A condition that stops where a variable of it is written, and behind other changes where it begins to hold."""
+
+    condition: Condition
+    writes: Callable[[Code], Iterable[int]]
+    changes: Callable[[Code], Iterable[int]]
+    _known: dict[Code, tuple[frozenset[int], frozenset[int]]] = field(default_factory=dict)
+
+    def __call__(self, frame: Frame) -> bool:
+        held = self.condition.held
+        return self.condition(frame) and (not held or self._is_at_write(frame))
+
+    def _is_at_write(self, frame: Frame) -> bool:
+        """True where the instruction behind which the run stands, or going back the one before it, is a write."""
+        if frame.code not in self._known:
+            self._known[frame.code] = frozenset(self.writes(frame.code)), frozenset(self.changes(frame.code))
+        writes, changes = self._known[frame.code]
+        return (frame.pc - 1 if frame.pc - 1 in changes else frame.pc) in writes
+
+
+def _version(value: Any) -> object:
+    """The same as long as nothing is written to the value; never the same for what holds others."""
+    if type(value) is Tensor:
+        return value.memory.version
+    return 0 if isinstance(value, (int, float, complex, str)) else object()
 
 
 def is_true(value: Any) -> bool:
@@ -264,7 +318,8 @@ class Watch:
 
     def _value(self, frame: Frame) -> Any:
         try:
-            value = self.evaluator.compile(self.text, frame).value(frame)
+            statements = self.evaluator.compile(self.text, frame)
+            value = statements.value([frame.registers[r] for r in statements.reads])
         except EngineError:
             return _MISSING
         return _copied(value)

@@ -3,6 +3,7 @@
 import pytest
 
 from engine.aten.values.tensor import tensor
+from engine.executor.debugging.evaluating import Statements
 from engine.lang.errors import ArgumentError, CompileError
 from engine.torch import nn
 from engine.torch.jit import script
@@ -104,6 +105,36 @@ def test_breakpoints(place: str, lines: list[int]) -> None:
         stops.append(line(found))
     assert stops == lines
     assert made.hits == len(stops)
+
+
+IN_PLACE = """def f(x: Tensor, n: int):
+    h = x * 1.0
+    other = x * 1.0
+    for i in range(n):
+        h.add_(1.0)
+        other.add_(1.0)
+    return h
+"""
+
+
+def test_a_condition_sees_what_is_written_in_place() -> None:
+    found = debugger(IN_PLACE, tensor([0.0]), 6)
+    found.break_at("if h.max() > 3")
+    stop = found.go()
+    assert stop.kind == "breakpoint"
+    assert found.evaluate("h.max()")[0].item() == 4.0
+    assert found.go().kind == "end", "it goes on to hold, which is no news"
+
+
+def test_a_condition_is_compiled_once_and_computed_where_what_it_reads_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    computed = []
+    value = Statements.value
+    monkeypatch.setattr(Statements, "value", lambda self, inputs: computed.append(self.entry) or value(self, inputs))
+    found = debugger(IN_PLACE, tensor([0.0]), 6)
+    found.break_at("if h.max() > 30")
+    assert found.go().kind == "end"
+    assert len(computed) == 1 + 6, "once for each value of h, not where only the other one is written"
+    assert len({*map(id, computed)}) == 1
 
 
 def test_a_line_without_instructions_stands_for_the_next_one() -> None:
