@@ -31,6 +31,23 @@ EMPTY: Final[Mapping[str, Any]] = {
     "nbformat_minor": 5,
 }
 
+PROGRAM: Final = """%%torchscript
+def f(x, n: int):
+    h = torch.tanh(x)
+    for i in range(n):
+        if i > 1:
+            h = h + x
+        else:
+            h = h * 2.
+    return h.sum()
+
+def g(x, y):
+    h = torch.tanh(x)
+    z = h * y + x
+    return torch.relu(z).sum(1)
+"""
+"""A cell with functions whose views are looked at."""
+
 
 class Front(NamedTuple):
     """A front end: the module that serves it, the class of its options, and where it shows notebooks."""
@@ -206,7 +223,7 @@ def _wait(address: str, process: subprocess.Popen[bytes], log: Path) -> None:
 
 @contextmanager
 def browsing() -> Iterator[Any]:
-    """A page of a browser; its `errors` are those of scripts."""
+    """A page of a browser; its `errors` are those that scripts of views had a part in, which come from blobs."""
     from playwright.sync_api import sync_playwright  # it may be missing
 
     # While playwright runs, its event loop runs in this thread, where no other could.
@@ -215,7 +232,7 @@ def browsing() -> Iterator[Any]:
         page: Any = browser.new_page(viewport=SIZE)
         page.set_default_timeout(60_000)
         page.errors = []
-        page.on("pageerror", lambda error: page.errors.append(str(error)))
+        page.on("pageerror", lambda error: page.errors.append(error.stack) if "blob:" in (error.stack or "") else None)
         yield page
         browser.close()
 
@@ -233,3 +250,11 @@ def opened(page: Any, front: Front, address: str, name: str) -> Notebook:
 def write_empty(path: Path) -> None:
     """A notebook without cells."""
     path.write_text(json.dumps(EMPTY))
+
+
+def drawn(view: Any) -> int:
+    """The boxes that the view's canvas shows."""
+    canvas = view.locator("canvas.tsw-canvas")
+    canvas.wait_for()
+    view.page.wait_for_function("each => Number(each.dataset.drawn) > 0", arg=canvas.element_handle())
+    return int(canvas.get_attribute("data-drawn"))

@@ -10,25 +10,10 @@ import os
 from pathlib import Path
 from typing import Any
 
-from tests.browser.lab import Front, opened
+from tests.browser.lab import PROGRAM, Front, drawn, opened
 
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
-PROGRAM = """%%torchscript
-def f(x, n: int):
-    h = torch.tanh(x)
-    for i in range(n):
-        if i > 1:
-            h = h + x
-        else:
-            h = h * 2.
-    return h.sum()
-
-def g(x, y):
-    h = torch.tanh(x)
-    z = h * y + x
-    return torch.relu(z).sum(1)
-"""
 MODULE = """import engine.torch as torch
 
 class Block(torch.nn.Module):
@@ -84,14 +69,6 @@ def picture(notebook: Any, name: str, view: Any) -> None:
         view.scroll_into_view_if_needed()
         view.screenshot(path=PICTURES / f"{name}-{theme}.png")
     notebook.theme(THEMES["light"])
-
-
-def drawn(view: Any) -> int:
-    """The boxes that the view's canvas shows."""
-    canvas = view.locator("canvas.tsw-canvas")
-    canvas.wait_for()
-    view.page.wait_for_function("each => Number(each.dataset.drawn) > 0", arg=canvas.element_handle())
-    return int(canvas.get_attribute("data-drawn"))
 
 
 def test_the_extension_and_a_cell(notebook: Any) -> None:

@@ -59,6 +59,19 @@ function store(manager, notebook) {
     notebook.setMetadata("widgets", { [STATE_TYPE]: { version_major: 2, version_minor: 0, state: Object.fromEntries(kept) } });
 }
 
+/** Keeps the notebook's keys out of views: in one, "b" is no new cell and "0" twice no restart.  Those with Ctrl, Alt or
+    Meta, and Shift+Enter, stay the notebook's.  JupyterLab and Notebook read the attribute, of the element that has the
+    focus before any around it. */
+function keys() {
+  const mark = Symbol.for("tsrepl.keys");
+  if (window[mark]) return;
+  window[mark] = true;
+  window.addEventListener("keydown", (event) => {
+    const isTheirs = event.ctrlKey || event.altKey || event.metaKey || (event.shiftKey && event.key === "Enter");
+    if (event.target.closest?.(".tsw")) event.target.toggleAttribute("data-lm-suppress-shortcuts", !isTheirs);
+  }, true);
+}
+
 /** An element: h("button", {class: "x", onclick}, ...children). */
 function h(tag, attributes, ...children) {
   const made = document.createElement(tag);
@@ -83,6 +96,7 @@ function line(pieces, onValue) {
 /** The root of a view, with a place where it says what happens, and a way to ask the kernel. */
 function root(model, el, title, label) {
   saved(model.widget_manager);
+  keys();
   const status = h("span", { class: "tsw-status", role: "status", "aria-live": "polite" });
   const bar = h("div", { class: "tsw-bar" }, h("span", { class: "tsw-title" }, title));
   const host = h("section", { class: "tsw", "aria-label": label }, bar, status);
