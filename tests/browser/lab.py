@@ -65,8 +65,8 @@ FRONTS: Final = {
 
 def missing(front: Front) -> str:
     """The reason why nothing can be opened; "" if it can."""
-    if importlib.util.find_spec("playwright") is None or importlib.util.find_spec("jupyterlab") is None:
-        return "playwright or JupyterLab is not installed: bring the extra 'test'"
+    if any(importlib.util.find_spec(each) is None for each in ("playwright", "jupyterlab", "axe_playwright_python")):
+        return "playwright, JupyterLab or axe is not installed: bring the extra 'test'"
     if importlib.util.find_spec(front.module) is None:
         return f"{front.module} is not installed: pip install {front.module}"
     return "" if CHROMIUM else "chromium is not installed: apt-get install chromium"
@@ -109,6 +109,16 @@ class Notebook:
         view = self.cell(at).wait_for_selector("section.tsw")
         canvas = view.query_selector("canvas.tsw-canvas[data-boxes]")
         return view.get_attribute("aria-label"), int(canvas.get_attribute("data-boxes")) if canvas else 0
+
+    def violations(self, at: int) -> list[str]:
+        """Everything in a cell's first view that axe calls serious: the rule, and the elements that break it."""
+        from axe_playwright_python.sync_playwright import Axe  # it may be missing
+
+        label, _ = self.seen(at)
+        found = Axe().run(self.page, context=[f'section.tsw[aria-label="{label}"]']).response
+        assert found["passes"], f"{label} was not looked at"
+        bad = (each for each in found["violations"] if each["impact"] in ("serious", "critical"))
+        return [f"{label}: {each['id']} {[node['html'] for node in each['nodes']]}" for each in bad]
 
     def view(self, source: str) -> Any:
         """Run a cell that shows a widget; the widget."""

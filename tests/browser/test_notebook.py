@@ -164,7 +164,10 @@ def test_modules_open_by_key_and_are_found(notebook: Any) -> None:
     view.locator("input[type=search]").fill("layers.1.bn.weight")
     view.locator("[role=option]").first.wait_for()
     view.locator("input[type=search]").press("Enter")
-    view.locator("[data-path='layers.1.bn.weight']:focus").wait_for()
+    view.locator("[data-path='layers.1.bn.weight'][tabindex='0']:focus").wait_for()
+    notebook.page.keyboard.press("ArrowLeft")
+    view.locator("[data-path='layers.1.bn'][tabindex='0']:focus").wait_for()
+    assert view.locator("[tabindex='0'][role=treeitem]").count() == 1
     picture(notebook, "modules", view)
 
 
@@ -187,6 +190,14 @@ def test_the_cost_of_a_module_marks_its_nodes(notebook: Any) -> None:
     view.locator(".tsw-flame[data-path='layers'][aria-pressed=true]").wait_for()
     assert view.locator("tr.here", has_text="layers.").count() >= 1
     picture(notebook, "cost", view)
+
+
+def test_views_have_names_roles_and_contrast(notebook: Any) -> None:
+    """All views that show so far, in both themes: no violation that axe calls serious."""
+    for theme in THEMES.values():
+        notebook.theme(theme)
+        assert [each for at in notebook.views() for each in notebook.violations(at)] == []
+    notebook.theme(THEMES["light"])
 
 
 def test_the_debugger_by_its_buttons(notebook: Any) -> None:

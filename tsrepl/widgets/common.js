@@ -134,3 +134,36 @@ function arrows(host, selector) {
     }
   });
 }
+
+/** A search with a list of hits: `find(text)` promises them, `row(hit)` is what a line holds, `choose(hit)` goes there. */
+function finder(parts, label, find, row, choose) {
+  const id = `tsw-${Math.random().toString(36).slice(2)}`;
+  const hits = h("ul", { class: "tsw-hits", id, role: "listbox", "aria-label": "hits", hidden: true });
+  const search = h("input", { type: "search", class: "tsw-search", placeholder: "find", "aria-label": label, role: "combobox",
+    "aria-controls": id, "aria-expanded": "false", "aria-autocomplete": "list" });
+  const open = (isOpen) => { hits.hidden = !isOpen; search.setAttribute("aria-expanded", isOpen); };
+  const option = (hit) => {
+    const go = () => { open(false); choose(hit); };
+    return h("li", { role: "option", "aria-selected": "false", tabindex: -1, onclick: go, onkeydown: (event) => {
+      if (event.key === "Enter") go();
+      if (event.key === "Escape") { open(false); search.focus(); }
+    } }, ...row(hit));
+  };
+  let timer;
+  search.oninput = () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => find(search.value).then((found) => {
+      hits.replaceChildren(...found.map(option));
+      open(search.value !== "" && found.length > 0);
+      parts.say(`${found.length} found`);
+    }).catch(parts.fail), 150);
+  };
+  search.onkeydown = (event) => {
+    event.stopPropagation();
+    if (event.key === "Escape") open(false);
+    if (event.key === "Enter") hits.firstChild?.click();
+    if (event.key === "ArrowDown" && hits.firstChild) { event.preventDefault(); open(true); hits.firstChild.focus(); }
+  };
+  arrows(hits, "li");
+  return h("span", { class: "tsw-find" }, search, hits);
+}
