@@ -1,7 +1,7 @@
 """A notebook that is open in a browser without a screen, once for the tests of a module.
 
-In: Debian's chromium, playwright and JupyterLab; where one is missing, the tests are skipped, which says what.  With
-TSREPL_FRONT=notebook they run in Notebook 7 instead.
+In: Debian's chromium, playwright and the front end that a module names as its `FRONT`, JupyterLab by default; where one
+is missing, the tests are skipped, which says what.  With TSREPL_FRONT=notebook all run in Notebook 7.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from tests.browser.lab import FRONTS, Front, Notebook, browsing, missing, opened
 
 
 @pytest.fixture(scope="module")
-def front() -> Front:
-    found = FRONTS[os.environ.get("TSREPL_FRONT", "lab")]
+def front(request: pytest.FixtureRequest) -> Front:
+    found = FRONTS[os.environ.get("TSREPL_FRONT") or getattr(request.module, "FRONT", "lab")]
     if reason := missing(found):
         pytest.skip(reason)
     return found

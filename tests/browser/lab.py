@@ -31,6 +31,23 @@ EMPTY: Final[Mapping[str, Any]] = {
     "nbformat_minor": 5,
 }
 
+PROGRAM: Final = """%%torchscript
+def f(x, n: int):
+    h = torch.tanh(x)
+    for i in range(n):
+        if i > 1:
+            h = h + x
+        else:
+            h = h * 2.
+    return h.sum()
+
+def g(x, y):
+    h = torch.tanh(x)
+    z = h * y + x
+    return torch.relu(z).sum(1)
+"""
+"""A cell with functions whose views are looked at."""
+
 
 class Front(NamedTuple):
     """A front end: the module that serves it, the class of its options, and where it shows notebooks."""
@@ -48,8 +65,8 @@ FRONTS: Final = {
 
 def missing(front: Front) -> str:
     """The reason why nothing can be opened; "" if it can."""
-    if importlib.util.find_spec("playwright") is None or importlib.util.find_spec("jupyterlab") is None:
-        return "playwright or JupyterLab is not installed: bring the extra 'test'"
+    if any(importlib.util.find_spec(each) is None for each in ("playwright", "jupyterlab", "axe_playwright_python")):
+        return "playwright, JupyterLab or axe is not installed: bring the extra 'test'"
     if importlib.util.find_spec(front.module) is None:
         return f"{front.module} is not installed: pip install {front.module}"
     return "" if CHROMIUM else "chromium is not installed: apt-get install chromium"
@@ -92,6 +109,16 @@ class Notebook:
         view = self.cell(at).wait_for_selector("section.tsw")
         canvas = view.query_selector("canvas.tsw-canvas[data-boxes]")
         return view.get_attribute("aria-label"), int(canvas.get_attribute("data-boxes")) if canvas else 0
+
+    def violations(self, at: int) -> list[str]:
+        """Everything in a cell's first view that axe calls serious: the rule, and the elements that break it."""
+        from axe_playwright_python.sync_playwright import Axe  # it may be missing
+
+        label, _ = self.seen(at)
+        found = Axe().run(self.page, context=[f'section.tsw[aria-label="{label}"]']).response
+        assert found["passes"], f"{label} was not looked at"
+        bad = (each for each in found["violations"] if each["impact"] in ("serious", "critical"))
+        return [f"{label}: {each['id']} {[node['html'] for node in each['nodes']]}" for each in bad]
 
     def view(self, source: str) -> Any:
         """Run a cell that shows a widget; the widget."""
@@ -206,7 +233,7 @@ def _wait(address: str, process: subprocess.Popen[bytes], log: Path) -> None:
 
 @contextmanager
 def browsing() -> Iterator[Any]:
-    """A page of a browser; its `errors` are those of scripts."""
+    """A page of a browser; its `errors` are those that scripts of views had a part in, which come from blobs."""
     from playwright.sync_api import sync_playwright  # it may be missing
 
     # While playwright runs, its event loop runs in this thread, where no other could.
@@ -215,7 +242,7 @@ def browsing() -> Iterator[Any]:
         page: Any = browser.new_page(viewport=SIZE)
         page.set_default_timeout(60_000)
         page.errors = []
-        page.on("pageerror", lambda error: page.errors.append(str(error)))
+        page.on("pageerror", lambda error: page.errors.append(error.stack) if "blob:" in (error.stack or "") else None)
         yield page
         browser.close()
 
@@ -233,3 +260,11 @@ def opened(page: Any, front: Front, address: str, name: str) -> Notebook:
 def write_empty(path: Path) -> None:
     """A notebook without cells."""
     path.write_text(json.dumps(EMPTY))
+
+
+def drawn(view: Any) -> int:
+    """The boxes that the view's canvas shows."""
+    canvas = view.locator("canvas.tsw-canvas")
+    canvas.wait_for()
+    view.page.wait_for_function("each => Number(each.dataset.drawn) > 0", arg=canvas.element_handle())
+    return int(canvas.get_attribute("data-drawn"))

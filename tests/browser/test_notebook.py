@@ -10,25 +10,10 @@ import os
 from pathlib import Path
 from typing import Any
 
-from tests.browser.lab import Front, opened
+from tests.browser.lab import PROGRAM, Front, drawn, opened
 
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
-PROGRAM = """%%torchscript
-def f(x, n: int):
-    h = torch.tanh(x)
-    for i in range(n):
-        if i > 1:
-            h = h + x
-        else:
-            h = h * 2.
-    return h.sum()
-
-def g(x, y):
-    h = torch.tanh(x)
-    z = h * y + x
-    return torch.relu(z).sum(1)
-"""
 MODULE = """import engine.torch as torch
 
 class Block(torch.nn.Module):
@@ -84,14 +69,6 @@ def picture(notebook: Any, name: str, view: Any) -> None:
         view.scroll_into_view_if_needed()
         view.screenshot(path=PICTURES / f"{name}-{theme}.png")
     notebook.theme(THEMES["light"])
-
-
-def drawn(view: Any) -> int:
-    """The boxes that the view's canvas shows."""
-    canvas = view.locator("canvas.tsw-canvas")
-    canvas.wait_for()
-    view.page.wait_for_function("each => Number(each.dataset.drawn) > 0", arg=canvas.element_handle())
-    return int(canvas.get_attribute("data-drawn"))
 
 
 def test_the_extension_and_a_cell(notebook: Any) -> None:
@@ -187,7 +164,10 @@ def test_modules_open_by_key_and_are_found(notebook: Any) -> None:
     view.locator("input[type=search]").fill("layers.1.bn.weight")
     view.locator("[role=option]").first.wait_for()
     view.locator("input[type=search]").press("Enter")
-    view.locator("[data-path='layers.1.bn.weight']:focus").wait_for()
+    view.locator("[data-path='layers.1.bn.weight'][tabindex='0']:focus").wait_for()
+    notebook.page.keyboard.press("ArrowLeft")
+    view.locator("[data-path='layers.1.bn'][tabindex='0']:focus").wait_for()
+    assert view.locator("[tabindex='0'][role=treeitem]").count() == 1
     picture(notebook, "modules", view)
 
 
@@ -210,6 +190,14 @@ def test_the_cost_of_a_module_marks_its_nodes(notebook: Any) -> None:
     view.locator(".tsw-flame[data-path='layers'][aria-pressed=true]").wait_for()
     assert view.locator("tr.here", has_text="layers.").count() >= 1
     picture(notebook, "cost", view)
+
+
+def test_views_have_names_roles_and_contrast(notebook: Any) -> None:
+    """All views that show so far, in both themes: no violation that axe calls serious."""
+    for theme in THEMES.values():
+        notebook.theme(theme)
+        assert [each for at in notebook.views() for each in notebook.violations(at)] == []
+    notebook.theme(THEMES["light"])
 
 
 def test_the_debugger_by_its_buttons(notebook: Any) -> None:

@@ -188,7 +188,7 @@ class _Recording:
         row = replace(row, place="") if self._chosen.no_lines else row
         values = (*before, *(_values(frame, instruction.outputs) if row.writes else ()))
         self._held += sum(value.array.nbytes for value, _ in values[len(before) :] if isinstance(value, Tensor))
-        moment = Moment(frame.code.graph, instruction.node, values if self._held < MOST_HELD else ())
+        moment = Moment(frame.code.graph, instruction.node, [*values] if self._held < MOST_HELD else [])
         is_late = self._chosen.last or len(self._head) >= MOST_ROWS // 2
         (self._tail if is_late else self._head).append((row, moment))
         self._total += 1

@@ -270,11 +270,12 @@ class TraceRow:
 @dataclass(frozen=True, slots=True)
 class Moment:
     """The values that one executed instruction read, then those it wrote, each with the number of writes to it so far;
-    the node that it is of, and the graph of that."""
+    the node that it is of, and the graph of that.  The values are a list so that who shows many traces can let go of
+    them wherever the reply is kept."""
 
     graph: Graph
     node: Node | None
-    values: tuple[tuple[Any, int], ...]
+    values: list[tuple[Any, int]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,6 +59,19 @@ function store(manager, notebook) {
     notebook.setMetadata("widgets", { [STATE_TYPE]: { version_major: 2, version_minor: 0, state: Object.fromEntries(kept) } });
 }
 
+/** Keeps the notebook's keys out of views: in one, "b" is no new cell and "0" twice no restart.  Those with Ctrl, Alt or
+    Meta, and Shift+Enter, stay the notebook's.  JupyterLab and Notebook read the attribute, of the element that has the
+    focus before any around it. */
+function keys() {
+  const mark = Symbol.for("tsrepl.keys");
+  if (window[mark]) return;
+  window[mark] = true;
+  window.addEventListener("keydown", (event) => {
+    const isTheirs = event.ctrlKey || event.altKey || event.metaKey || (event.shiftKey && event.key === "Enter");
+    if (event.target.closest?.(".tsw")) event.target.toggleAttribute("data-lm-suppress-shortcuts", !isTheirs);
+  }, true);
+}
+
 /** An element: h("button", {class: "x", onclick}, ...children). */
 function h(tag, attributes, ...children) {
   const made = document.createElement(tag);
@@ -83,6 +96,7 @@ function line(pieces, onValue) {
 /** The root of a view, with a place where it says what happens, and a way to ask the kernel. */
 function root(model, el, title, label) {
   saved(model.widget_manager);
+  keys();
   const status = h("span", { class: "tsw-status", role: "status", "aria-live": "polite" });
   const bar = h("div", { class: "tsw-bar" }, h("span", { class: "tsw-title" }, title));
   const host = h("section", { class: "tsw", "aria-label": label }, bar, status);
@@ -119,4 +133,37 @@ function arrows(host, selector) {
       next.focus();
     }
   });
+}
+
+/** A search with a list of hits: `find(text)` promises them, `row(hit)` is what a line holds, `choose(hit)` goes there. */
+function finder(parts, label, find, row, choose) {
+  const id = `tsw-${Math.random().toString(36).slice(2)}`;
+  const hits = h("ul", { class: "tsw-hits", id, role: "listbox", "aria-label": "hits", hidden: true });
+  const search = h("input", { type: "search", class: "tsw-search", placeholder: "find", "aria-label": label, role: "combobox",
+    "aria-controls": id, "aria-expanded": "false", "aria-autocomplete": "list" });
+  const open = (isOpen) => { hits.hidden = !isOpen; search.setAttribute("aria-expanded", isOpen); };
+  const option = (hit) => {
+    const go = () => { open(false); choose(hit); };
+    return h("li", { role: "option", "aria-selected": "false", tabindex: -1, onclick: go, onkeydown: (event) => {
+      if (event.key === "Enter") go();
+      if (event.key === "Escape") { open(false); search.focus(); }
+    } }, ...row(hit));
+  };
+  let timer;
+  search.oninput = () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => find(search.value).then((found) => {
+      hits.replaceChildren(...found.map(option));
+      open(search.value !== "" && found.length > 0);
+      parts.say(`${found.length} found`);
+    }).catch(parts.fail), 150);
+  };
+  search.onkeydown = (event) => {
+    event.stopPropagation();
+    if (event.key === "Escape") open(false);
+    if (event.key === "Enter") hits.firstChild?.click();
+    if (event.key === "ArrowDown" && hits.firstChild) { event.preventDefault(); open(true); hits.firstChild.focus(); }
+  };
+  arrows(hits, "li");
+  return h("span", { class: "tsw-find" }, search, hits);
 }

@@ -12,7 +12,7 @@ function render({ model, el }) {
   const title = h("h4", { "aria-live": "polite" });
   const source = h("div", { class: "tsw-text", role: "list", "aria-label": "source" });
   const variables = h("div", { class: "tsw-scroll", tabindex: 0, role: "region", "aria-label": "variables" });
-  const told = h("pre", { class: "tsw-text", "aria-live": "polite", "aria-label": "answers" });
+  const told = h("pre", { class: "tsw-text", role: "log", "aria-label": "answers" });
   const entry = h("input", { class: "tsw-search", style: "width:100%", placeholder: "TorchScript, or a word of the debugger: help", "aria-label": "TorchScript or a command" });
   const moves = MOVES.map(([sign, word, label]) => button(sign, `${word}: ${label}`, () => run(word), { "data-command": word }));
   const quit = button("quit", "leave the debugger", () => run("quit"));

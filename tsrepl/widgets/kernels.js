@@ -12,7 +12,12 @@ function render({ model, el }) {
     let lines = [];
 
     const mark = (place, name) => {
-      for (const each of lines) each.element.classList.toggle("here", Boolean((place && each.place === place) || (!place && name && each.name === name)));
+      for (const each of lines) {
+        const isHere = Boolean((place && each.place === place) || (!place && name && each.name === name));
+        each.element.classList.toggle("here", isHere);
+        if (each.element.hasAttribute("aria-pressed")) each.element.setAttribute("aria-pressed", isHere);
+      }
+      parts.say(`${lines.filter((each) => each.element.classList.contains("here")).length} lines belong to ${place || name}`);
       const seen = new Set();
       for (const each of lines)
         if (each.element.classList.contains("here") && !seen.has(each.column)) {
@@ -21,9 +26,14 @@ function render({ model, el }) {
         }
     };
     const row = (column, [pieces, place, name], isProgram) => {
-      const isLinked = Boolean(place || name);
-      const element = h("span", { class: "tsw-row" + (isLinked ? " tsw-linked" : ""), tabindex: isLinked && (place || isProgram) ? 0 : null,
-        role: isLinked ? "button" : null, onclick: () => mark(place, name), onkeydown: (event) => event.key === "Enter" && mark(place, name) },
+      const isLinked = Boolean(pieces.length && (place || name));
+      const isStop = isLinked && Boolean(place || isProgram);
+      const element = h("span", { class: "tsw-row" + (isLinked ? " tsw-linked" : ""), tabindex: isStop ? 0 : null,
+        role: isStop ? "button" : null, "aria-pressed": isStop ? "false" : null, onclick: () => mark(place, name), onkeydown: (event) => {
+          if (event.key !== "Enter" && event.key !== " ") return;
+          event.preventDefault();
+          mark(place, name);
+        } },
         ...(isProgram ? [h("span", { class: "r-muted" }, place + "  ")] : []), ...line(pieces));
       lines.push({ element, place, name, column });
       return element;
@@ -76,7 +86,7 @@ function render({ model, el }) {
   }
   if (data.unfused.length)
     parts.host.append(h("details", {}, h("summary", {}, `without a kernel: ${data.unfused.length}`),
-      h("table", { class: "tsw-table" }, ...data.unfused.map((cells) => h("tr", {}, ...cells.map((each) => h("td", {}, each)))))));
+      h("table", { class: "tsw-table", "aria-label": "without a kernel" }, ...data.unfused.map((cells) => h("tr", {}, ...cells.map((each) => h("td", {}, each)))))));
 }
 
 export default { render };

@@ -29,7 +29,19 @@ function render({ model, el }) {
       },
     };
     item.onclick = () => { item.focus(); one.open(inside.hidden).catch(parts.fail); };
+    item.onfocus = () => { // Tab comes back to where it left
+      tree.querySelector("[tabindex='0']")?.setAttribute("tabindex", -1);
+      item.tabIndex = 0;
+    };
     item.onkeydown = (event) => {
+      const isOpen = row.opens && !inside.hidden;
+      const next = event.key === "ArrowRight" && isOpen ? inside.querySelector("[role=treeitem]")
+        : event.key === "ArrowLeft" && !isOpen ? item.closest("[role=group]")?.previousSibling : null;
+      if (next) {
+        event.preventDefault();
+        event.stopPropagation();
+        return void next.focus();
+      }
       const opens = { ArrowRight: true, ArrowLeft: false, Enter: inside.hidden, " ": inside.hidden }[event.key];
       if (opens === undefined) return;
       event.preventDefault();
@@ -51,24 +63,10 @@ function render({ model, el }) {
     if (found) { found.item.scrollIntoView({ block: "nearest" }); found.item.focus(); }
   }
 
-  const hits = h("ul", { class: "tsw-hits", role: "listbox", "aria-label": "hits", hidden: true });
-  const search = h("input", { type: "search", class: "tsw-search", placeholder: "find", "aria-label": "find a module or parameter" });
-  search.oninput = () => ask("find", { text: search.value }).then((answer) => {
-    hits.hidden = !search.value;
-    const choose = (path) => { hits.hidden = true; go(path).catch(parts.fail); };
-    hits.replaceChildren(...answer.hits.map(([path, type]) => h("li", { role: "option", tabindex: -1, onclick: () => choose(path),
-      onkeydown: (event) => event.key === "Enter" && choose(path) }, path || data.title, " ", h("span", { class: "r-type" }, type))));
-    parts.say(`${answer.hits.length} found`);
-  }).catch(parts.fail);
-  search.onkeydown = (event) => {
-    event.stopPropagation();
-    if (event.key === "Enter" && hits.firstChild) hits.firstChild.click();
-    if (event.key === "Escape") hits.hidden = true;
-    if (event.key === "ArrowDown" && hits.firstChild) { event.preventDefault(); hits.firstChild.focus(); }
-  };
-  arrows(hits, "li");
+  const find = finder(parts, "find a module or parameter", (text) => ask("find", { text }).then((answer) => answer.hits),
+    ([path, type]) => [path || data.title, " ", h("span", { class: "r-type" }, type)], ([path]) => go(path).catch(parts.fail));
   arrows(tree, "[role=treeitem]");
-  parts.bar.append(h("span", { class: "tsw-find" }, search, hits));
+  parts.bar.append(find);
   fill(tree, [data.root]);
   const top = branches.get("");
   fill(top.inside, data.rows);

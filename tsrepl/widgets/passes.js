@@ -17,7 +17,7 @@ function render({ model, el }) {
     skip.setAttribute("aria-pressed", changedOnly);
   }, { "aria-pressed": "true" });
   const one = pane(parts, ask);
-  const text = h("pre", { class: "tsw-text tsw-diff", tabindex: 0, "aria-label": "changes of the text" });
+  const text = h("pre", { class: "tsw-text tsw-diff", tabindex: 0, role: "region", "aria-label": "changes of the text" });
 
   function move(step) {
     let next = at + step;

@@ -313,8 +313,6 @@ function pane(parts, ask) {
     h("p", { class: "r-muted" }, "Choose a box, or a value in a text, to see its definition, uses, type and line."));
   const facts = h("div", { class: "tsw-facts", tabindex: 0, role: "region", "aria-label": "facts about what is chosen" }, told);
   const canvasHost = h("div", { class: "tsw-picture" });
-  const hits = h("ul", { class: "tsw-hits", role: "listbox", "aria-label": "hits", hidden: true });
-  const search = h("input", { type: "search", class: "tsw-search", placeholder: "find", "aria-label": "find in the graph" });
   const guarded = (promise, then) => promise.then(then).catch(parts.fail);
   const picture = new Picture(canvasHost, {
     say: parts.say,
@@ -356,26 +354,9 @@ function pane(parts, ask) {
     told.replaceChildren(h("h4", {}, answer.title), h("dl", {}, ...rows.flatMap(([name, what]) => [h("dt", {}, name), h("dd", {}, what)])));
   }
 
-  let timer;
-  search.oninput = () => {
-    clearTimeout(timer);
-    timer = setTimeout(() => guarded(ask("find", { text: search.value }), (answer) => {
-      hits.hidden = !search.value;
-      const option = ([key, title, path]) => h("li", { role: "option", tabindex: -1, onclick: () => { hits.hidden = true; go(key); },
-        onkeydown: (event) => { if (event.key === "Enter") { hits.hidden = true; go(key); } } },
-        title, " ", h("span", { class: "r-muted" }, path));
-      hits.replaceChildren(...answer.hits.map(option));
-      parts.say(`${answer.hits.length} found`);
-    }), 150);
-  };
-  search.onkeydown = (event) => {
-    event.stopPropagation();
-    if (event.key === "Escape") hits.hidden = true;
-    if (event.key === "Enter" && hits.firstChild) hits.firstChild.click();
-    if (event.key === "ArrowDown" && hits.firstChild) { event.preventDefault(); hits.firstChild.focus(); }
-  };
-  arrows(hits, "li");
-  const tools = h("span", { class: "tsw-tools" }, h("span", { class: "tsw-find" }, search, hits),
+  const find = finder(parts, "find in the graph", (text) => ask("find", { text }).then((answer) => answer.hits),
+    ([, title, path]) => [title, " ", h("span", { class: "r-muted" }, path)], ([key]) => go(key));
+  const tools = h("span", { class: "tsw-tools" }, find,
     button("−", "zoom out", () => picture.zoom(0.8)), button("+", "zoom in", () => picture.zoom(1.25)),
     button("fit", "fit the picture", () => picture.fit()));
   parts.bar.append(tools);

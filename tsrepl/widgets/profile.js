@@ -2,11 +2,11 @@
 
 function render({ model, el }) {
   const data = model.get("data");
-  const parts = root(model, el, data.title, "profiles and guards of " + data.title);
+  const parts = root(model, el, data.title, `${data.kind} of ${data.title}`);
   const filter = h("input", { type: "search", class: "tsw-search", placeholder: "filter", "aria-label": "filter values" });
   filter.value = model.get("state").filter ?? "";
   parts.bar.append(filter);
-  const host = h("div", { class: "tsw-scroll", tabindex: 0, role: "region", "aria-label": "values by line" });
+  const host = h("div", { class: "tsw-scroll", tabindex: 0, role: "region", "aria-label": `${data.kind} of ${data.title}, by line` });
 
   function table(columns, rows, label) {
     return h("table", { class: "tsw-table", "aria-label": label }, h("thead", {}, h("tr", {}, ...columns.map((each) => h("th", { scope: "col" }, each)))), h("tbody", {}, ...rows));

@@ -25,15 +25,20 @@ class ProfileView(View):
 
     def __init__(self, reply: ProfileReply | GuardsReply) -> None:
         if isinstance(reply, ProfileReply):
-            columns, sections = ["value", "seen as", "times", "used by"], [*map(_profile, reply.profiles)]
+            kind, columns, sections = (
+                "profiles",
+                ["value", "seen as", "times", "used by"],
+                [*map(_profile, reply.profiles)],
+            )
         else:
+            kind = "guards"
             columns, sections = ["value", "guarded as", "state", "failed", "because"], [*map(_plan, reply.plans)]
         left = MOST
         for section in sections:
             for line in section["lines"]:
                 line["rows"] = line["rows"][:left]
                 left -= len(line["rows"])
-        super().__init__({"title": reply.title, "columns": columns, "sections": sections})
+        super().__init__({"kind": kind, "title": reply.title, "columns": columns, "sections": sections})
 
 
 def _line(place: str, text: str, rows: Iterable[Answer]) -> Answer:

@@ -22,7 +22,7 @@ function render({ model, el }) {
   const one = pane(parts, ask);
   const values = h("div", { class: "tsw-values", role: "group", "aria-label": "values read and written" });
   const closer = h("div", { class: "tsw-closer", "aria-live": "polite" });
-  const source = h("pre", { class: "tsw-text", "aria-label": "source" });
+  const source = h("pre", { class: "tsw-text", tabindex: 0, role: "region", "aria-label": "source" });
 
   function step(by) {
     let next = at + by;

@@ -1,11 +1,14 @@
 """The trace player: one instruction at a time, forward and back, with the values that it read and wrote.
 
 In: a `TraceReply`.  Out: its widget.  The values are those of the run itself: a tensor is looked at when its place is
-chosen, and one that was written to since says so.
+chosen, and one that was written to since says so.  All traces of a kernel share the memory that one may take:
+the oldest give way.
 """
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
 import traitlets
@@ -13,6 +16,7 @@ import traitlets
 from engine.aten.values.tensor import Tensor
 from engine.executor.plans.source_lines import line_of
 from engine.ir.graph import Graph, Node
+from tsrepl.session.observing import MOST_HELD
 from tsrepl.session.replies import Moment, TraceReply, TraceRow
 from tsrepl.widgets.graph import PaneView
 from tsrepl.widgets.heat import looked_at
@@ -42,6 +46,7 @@ class TracePlayer(PaneView):
         rows = [_row(row, moment) for row, moment in zip(reply.rows, reply.moments, strict=True)]
         first = next((at for at, row in enumerate(rows) if not row["quiet"]), 0)
         super().__init__({"title": reply.title, "rows": rows, "result": reply.result}, step=first)
+        _hold(self.moments)
 
     def _pane(self, graph: Graph) -> Pane:
         if graph not in self._panes:
@@ -65,6 +70,8 @@ class TracePlayer(PaneView):
     def looked(self, step: int, slot: int) -> Answer:
         """A value of the instruction, as a picture."""
         values = self._moment(step).values
+        if self.moments and not any(moment.values for moment in self.moments):
+            raise Refused("the values of this trace gave way to those of later ones: run the cell again")
         if not 0 <= slot < len(values):
             raise Refused("the value was not kept: those before it fill the memory that a trace may take")
         value, writes = values[slot]
@@ -78,6 +85,22 @@ class TracePlayer(PaneView):
         if not 0 <= step < len(self.moments):
             raise Refused(f"there is no instruction {step}")
         return self.moments[step]
+
+
+_held: Final[deque[tuple[Sequence[Moment], int]]] = deque()
+"""The traces whose values are still there, the oldest first, and the bytes of each."""
+
+
+def _hold(moments: Sequence[Moment]) -> None:
+    """Keep the values of a trace, and let go of those of the oldest ones as far as all are too many."""
+    tensors = {id(value): value for moment in moments for value, _ in moment.values if isinstance(value, Tensor)}
+    if any(known is moments for known, _ in _held):  # another view of the same reply
+        return
+    _held.append((moments, sum(each.array.nbytes for each in tensors.values())))
+    while len(_held) > 1 and sum(size for _, size in _held) > MOST_HELD:
+        oldest, _ = _held.popleft()
+        for moment in oldest:
+            moment.values.clear()
 
 
 def _row(row: TraceRow, moment: Moment) -> Answer:

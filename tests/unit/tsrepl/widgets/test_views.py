@@ -15,11 +15,12 @@ from engine.aten.values.tensor import Tensor
 from tsrepl.magics.display import bundle
 from tsrepl.session.passing import gathered
 from tsrepl.session.plan_replies import CostReply, CostRow
-from tsrepl.session.replies import ErrorReply, Later, PassesReply, PassReply, PipelineReply, Reply
+from tsrepl.session.replies import ErrorReply, Later, PassesReply, PassReply, PipelineReply, Reply, TraceReply
 from tsrepl.session.session import Session
 from tsrepl.widgets import WIDGETS
 from tsrepl.widgets.heat import CELLS, looked_at
 from tsrepl.widgets.messages import Find, Fold, Refused, Show, message_of
+from tsrepl.widgets.trace import TracePlayer
 from tsrepl.widgets.view import View, spans
 
 PROGRAM = """def f(x, n: int):
@@ -304,3 +305,17 @@ def _with_program() -> Session:
     made = Session()
     [*made.run_text(PROGRAM)]
     return made
+
+
+def test_older_traces_give_way_to_later_ones(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tsrepl.widgets.trace.MOST_HELD", 1000)
+    (first,) = (each for each in session.run_text("%trace torch.tanh(x) + x") if isinstance(each, TraceReply))
+    old = TracePlayer(first)
+    at = next(at for at, moment in enumerate(first.moments) if moment.values)
+    assert "answer" in old.answer({"kind": "look", "id": 1, "step": at, "slot": 0})
+    for _ in range(8):
+        (last,) = (each for each in session.run_text("%trace torch.tanh(x) + x") if isinstance(each, TraceReply))
+        new = TracePlayer(last)
+    assert "gave way" in old.answer({"kind": "look", "id": 2, "step": at, "slot": 0})["refused"]
+    assert not any(moment.values for moment in first.moments)  # wherever the reply is kept
+    assert "answer" in new.answer({"kind": "look", "id": 3, "step": at, "slot": 0})
