@@ -13,9 +13,11 @@ from typing import Any, Final
 from engine.lang.records import dataclass
 
 _ANNOTATION: Final = re.compile(
-    r"#\s*CHECK(?:-(?P<kind>NEXT|SAME|DAG|NOT|REGEX|COUNT(?:-EXACTLY)?-(?P<count>\d+)))?:\s*(?P<text>.*?)\s*$",
+    r"#\s*CHECK(?:-(?P<kind>NEXT|SAME|DAG|NOT|REGEX|SOURCE-HIGHLIGHTED|COUNT(?:-EXACTLY)?-(?P<count>\d+)))?:"
+    r"[ \t]+(?P<text>.*?)\s*$",
     re.MULTILINE,
 )
+_BEGUN: Final = re.compile(r"#\s*CHECK.*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +66,19 @@ class FileCheck:
         """Check that the text occurs; neighbouring checks of this kind may match in any order."""
         return self._add(_Check("DAG", test_string))
 
-    def check_count(self, test_string: str, count: int, exactly: bool = False) -> FileCheck:
+    def check_count(self, str: str, count: int, exactly: bool = False) -> FileCheck:
         """Check that the text occurs `count` times, and, if `exactly`, not again before the next check."""
-        return self._add(_Check("COUNT", test_string, count, exactly))
+        if count < (0 if exactly else 1):
+            raise RuntimeError(f'check_count("{str}", {count}) checks nothing: count from 1, or say exactly=True')
+        return self._add(_Check("COUNT", str, count, exactly))
 
     def check_regex(self, test_string: str) -> FileCheck:
         """Check that the regular expression matches."""
         return self._add(_Check("REGEX", test_string))
+
+    def check_source_highlighted(self, test_string: str) -> FileCheck:
+        """Check that the text occurs and that the line below marks it, from its first to its last letter, with `~`."""
+        return self._add(_Check("SOURCE-HIGHLIGHTED", test_string))
 
     def run(self, text: Any, test: Any = None) -> None:
         """Run the checks on the text; with two arguments, the first has the checks in comments: `# CHECK: word`.
@@ -94,7 +102,10 @@ class FileCheck:
 def _annotated(text: str) -> list[_Check]:
     """The checks written as comments."""
     found = []
-    for match in _ANNOTATION.finditer(text):
+    for begun in _BEGUN.finditer(text):
+        match = _ANNOTATION.match(text, begun.start())
+        if match is None:
+            raise RuntimeError(f'Could not parse check: write "# CHECK: text" or "# CHECK-NOT: text"\n{begun[0]}')
         kind, count = match["kind"] or "", match["count"]
         if count is None:
             found.append(_Check(kind, match["text"]))
@@ -124,6 +135,8 @@ def _find(together: list[_Check], text: str, at: int) -> tuple[int, int]:
     check = together[0]
     if check.kind == "COUNT":
         return _find_count(check, text, at)
+    if check.kind == "SOURCE-HIGHLIGHTED":
+        return _find_highlighted(check, text, at)
     spans = [_found(each, text, at) for each in together]
     start, end = min(first for first, _ in spans), max(last for _, last in spans)
     lines = text.count("\n", at, start)
@@ -140,6 +153,27 @@ def _find_count(check: _Check, text: str, at: int) -> tuple[int, int]:
         start, end = _found(check, text, end)
         first = start if number == 0 else first
     return first, end
+
+
+def _find_highlighted(check: _Check, text: str, at: int) -> tuple[int, int]:
+    """The first of the text's places whose letters, and no others beside them, are marked in the line below."""
+    span = _found(check, text, at)
+    while not _is_highlighted(text, *span):
+        following = check.find(text, span[1])
+        if following is None:
+            raise _error(check, f'Expected to find "{check.text}" highlighted but it is not', text, span[0])
+        span = following
+    return span
+
+
+def _is_highlighted(text: str, start: int, end: int) -> bool:
+    below = text.find("\n", end) + 1
+    if not below:
+        return False
+    column = start - (text.rfind("\n", 0, start) + 1)
+    marks = text[below:].split("\n", 1)[0]
+    around = marks[:column][-1:] + marks[column + end - start :][:1]
+    return marks[column : column + end - start] == "~" * (end - start) and "~" not in around
 
 
 def _found(check: _Check, text: str, at: int) -> tuple[int, int]:

@@ -27,6 +27,24 @@ BAD = {
 }
 
 
+HIGHLIGHTED = "x y\nf(x)\n  ~ <--- HERE\n"
+
+
+@pytest.mark.parametrize("marks", ["~ <--- HERE", "~"])
+def test_a_highlighted_place(marks: str) -> None:
+    FileCheck().check_source_highlighted("x").run(f"x y\n{marks}\n")
+
+
+def test_a_later_place_may_be_the_highlighted_one() -> None:
+    FileCheck().check_source_highlighted("x").check_same(")").run(HIGHLIGHTED)
+
+
+@pytest.mark.parametrize("text", ["x y", "x y\n", "x y\n~~\n", "x y\n ~\n", "a x\n~~~\n", "x\nx y\n  ~\n"])
+def test_other_places_are_not_highlighted(text: str) -> None:
+    with pytest.raises(RuntimeError, match='Expected to find "x" highlighted'):
+        FileCheck().check_source_highlighted("x").run(text)
+
+
 def made(checks: str) -> Any:
     return eval(f"FileCheck().{checks}", {"FileCheck": FileCheck})
 
@@ -62,3 +80,20 @@ def test_checks_in_comments() -> None:
 def test_nothing_to_check_is_a_mistake() -> None:
     with pytest.raises(RuntimeError, match="nothing to check"):
         FileCheck().run(TEXT)
+
+
+def test_every_kind_of_check_may_stand_in_a_comment() -> None:
+    FileCheck().run("# CHECK-SOURCE-HIGHLIGHTED: x\n# CHECK-SAME: )\n# CHECK-REGEX: ~+\n", HIGHLIGHTED)
+
+
+@pytest.mark.parametrize("line", ["# CHECK-FOO: x", "# CHECK:x", "# CHECK x"])
+def test_a_comment_that_is_no_check_is_shown(line: str) -> None:
+    with pytest.raises(RuntimeError, match=f"Could not parse check.*\n{line}"):
+        FileCheck().run(f"{line}\n# CHECK: x\n", "x")
+
+
+def test_counts_by_name_and_counts_of_nothing() -> None:
+    FileCheck().check_count(str="aa", count=3, exactly=True).run(TEXT)
+    FileCheck().check_count("zz", 0, exactly=True).run(TEXT)
+    with pytest.raises(RuntimeError, match="checks nothing"):
+        FileCheck().check_count("aa", 0)
