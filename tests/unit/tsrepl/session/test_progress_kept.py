@@ -28,6 +28,18 @@ def note(replies: list[Reply]) -> str:
     return said.text
 
 
+def interrupted(session: Session, text: str) -> list[Reply]:
+    """The replies of an entry that is interrupted while it runs: later if a busy machine had not begun to run it."""
+    for seconds in (0.3, 1.0, 5.0):
+        timer = threading.Timer(seconds, _thread.interrupt_main)
+        timer.start()
+        replies = list(session.run_text(text))
+        timer.join()
+        if len(replies) > 1:
+            break
+    return replies
+
+
 def test_a_loop_that_fails_keeps_what_it_had(session: Session) -> None:
     said = note(session.execute("for i in range(9):\n    n += i\n    first, n2 = [1, 2, 3][i], n * 2"))
     assert said == "stopped in the iteration where i = 3; i, n, first, n2 keep what they had"
@@ -49,10 +61,7 @@ def test_names_keep_their_types(session: Session) -> None:
 @pytest.mark.parametrize("body", ["n = n + i % 7", "n += 1\n    x = torch.tanh(x)"])
 def test_an_interrupt_keeps_it_too(session: Session, body: str) -> None:
     session.execute("x = torch.ones(3)")
-    timer = threading.Timer(0.3, _thread.interrupt_main)
-    timer.start()
-    said = note(list(session.run_text(f"for i in range(2000000000):\n    {body}")))
-    timer.join()
+    said = note(interrupted(session, f"for i in range(2000000000):\n    {body}"))
     at = values(session)["i"]
     assert isinstance(at, int) and at > 0
     assert said.startswith(f"stopped in the iteration where i = {at}; i, n")
@@ -65,13 +74,10 @@ def test_a_while_loop_tells_how_often_it_ran(session: Session) -> None:
 
 def test_an_interrupt_tells_the_line_and_the_iteration(session: Session) -> None:
     session.execute("def again(n: int):\n    while n >= 0:\n        n = n * 3 % 1000003\n    return n")
-    timer = threading.Timer(0.3, _thread.interrupt_main)
-    timer.start()
-    failed, said = session.run_text("while True:\n    print(n)\n    again(1)")
-    timer.join()
+    failed, said = interrupted(session, "while True:\n    print(n)\n    again(1)")
     assert isinstance(failed, ErrorReply) and isinstance(said, TextReply)
     outer, inner = failed.places
-    assert outer.location == "entry 3, line 3"
+    assert outer.location.endswith(", line 3")
     assert inner.location in ("entry 2, line 2, in again", "entry 2, line 3, in again")
     assert said.text == "stopped in iteration 1"
 
