@@ -17,6 +17,7 @@ from engine.aten.values.ivalue import Object
 from engine.aten.values.tensor import Tensor
 from engine.executor.interpreter.interpreter import run_function
 from engine.frontend.compilation.entries import EntryFunction, compile_entry
+from engine.frontend.syntax.name_uses import names_of
 from engine.frontend.syntax.parser import parse_statements
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import ExprStmt, Var
@@ -34,7 +35,7 @@ from tsrepl.session.module_methods import called, path_of, plain
 from tsrepl.session.modules import module_node, short_name, without_scopes
 from tsrepl.session.names import PromptResolver
 from tsrepl.session.numbered import name_of_number
-from tsrepl.session.progress_kept import KEPT, KEPT_TYPE, ROUNDS, ROUNDS_TYPE, keeping, loop_counters, types_kept
+from tsrepl.session.progress_kept import KEPT, KEPT_TYPE, ROUNDS, ROUNDS_TYPE, Keeping, types_kept
 from tsrepl.session.replies import Binding, ErrorReply, ModuleReply, Reply, SchemaReply, TextReply, ValueReply
 from tsrepl.session.values import summary, tensor_facts, value_text
 
@@ -241,16 +242,16 @@ class Workspace:
         return self._own_python
 
     def _run_statement(self, statement: Tree) -> Iterator[Reply]:
-        entry, arguments, kept, rounds = self._compile_keeping(statement)
+        keeping, (entry, arguments, kept, rounds) = self._compile_keeping(statement)
         entry.function.inlines = False  # it runs once, while the plans of what it calls serve other entries
         yield from caution_replies(entry.function)
         try:
             results = entry.split(self.run(entry.function, arguments))
         except (Exception, KeyboardInterrupt) as error:
-            raise Stopped(error, self._keep(statement, entry, kept, rounds[0])) from error
+            raise Stopped(error, self._keep(entry, kept, keeping.progress(kept, rounds))) from error
         for name in entry.deleted:
             self.variables.pop(name, None)
-        self._keep(statement, entry, {name: value for name, value in kept.items() if name not in entry.deleted})
+        self._keep(entry, {name: value for name, value in kept.items() if name not in entry.deleted})
         for name, value, type in results:
             if name != LAST or (type is not NONE and not _is_no_value(type)):
                 self.variables[name] = SessionVariable(value, type)
@@ -262,24 +263,29 @@ class Workspace:
             path = self.dotted(expression.range.text)
             yield ValueReply(value, str(type), named, name=LAST) if named else self.show(value, type, path)
 
-    def _compile_keeping(self, statement: Tree) -> Compiled:
+    def _compile_keeping(self, statement: Tree) -> tuple[Keeping, Compiled]:
         """The statement as a function that keeps what it binds on its way, if it is a loop or a branch."""
-        keeps = keeping(statement)
-        if keeps is not statement:
-            with suppress(CompileError):  # the error of the statement as it was written tells more
-                return self._compile([keeps])
-        return self._compile([statement])
+        keeping = Keeping(statement)
+        with suppress(CompileError):
+            return keeping, self._compile([keeping.tree], len(keeping.loops))
+        found = self._compile([statement])  # the error of the statement as it was written tells more
+        names = dict.fromkeys(names_of([statement]).assigned)
+        without = [*names]
+        for name in names:  # a function, for one, is no value that could be stored
+            tried = Keeping(statement, {*without} - {name})
+            with suppress(CompileError):
+                found, keeping = self._compile([tried.tree], len(tried.loops)), tried
+                without.remove(name)
+        return keeping, found
 
-    def _keep(self, statement: Tree, entry: EntryFunction, kept: Mapping[str, Any], rounds: int = 0) -> list[Reply]:
+    def _keep(self, entry: EntryFunction, kept: Mapping[str, Any], where: str = "") -> list[Reply]:
         """Bind what a statement has bound on its way; a reply says where that was, and what is bound."""
         types = {**types_kept(entry.function, kept), **dict(entry.results)}
         for name, value in kept.items():
             self.variables[name] = SessionVariable(value, types[name])
-        counters = [f"{name} = {summary(kept[name])}" for name in loop_counters(statement) if name in kept]
-        iteration = f"iteration {rounds:,}" if rounds else f"the iteration where {', '.join(counters)}"
-        where = [f"stopped in {iteration}"] if rounds or counters else []
-        names = [f"{', '.join(kept)} {'keep what they' if len(kept) > 1 else 'keeps what it'} had"] if kept else []
-        return [TextReply("; ".join([*where, *names]))] if where or names else []
+        said = [f"stopped in {where}"] if where else []
+        said += [f"{', '.join(kept)} {'keep what they' if len(kept) > 1 else 'keeps what it'} had"] if kept else []
+        return [TextReply("; ".join(said))] if said else []
 
     def _call_on_module(self, statement: Tree) -> list[Reply] | None:
         """The replies to a call of a method that Python's modules have, `m.eval()`; None for anything else."""
@@ -329,9 +335,9 @@ class Workspace:
             raise UsageError(f"'{text}' is not an expression")
         return [self._with_made(trees[0])]
 
-    def _compile(self, statements: Sequence[Tree]) -> Compiled:
+    def _compile(self, statements: Sequence[Tree], loops: int = 0) -> Compiled:
         trees, found = plain(statements, self._seen())
-        kept, rounds = dict[str, Any](), [0]
+        kept, rounds = dict[str, Any](), [0] * loops
         known = {KEPT: (kept, KEPT_TYPE), ROUNDS: (rounds, ROUNDS_TYPE), **found}
         known |= {name: (variable.value, variable.type) for name, variable in self._seen().items()}
         types = {name: type for name, (_, type) in known.items()}

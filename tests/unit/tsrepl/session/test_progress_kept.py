@@ -101,3 +101,36 @@ def test_what_is_deleted_is_gone(session: Session) -> None:
 def test_what_cannot_be_stored_still_runs(session: Session) -> None:
     assert session.execute("for i in range(2):\n    g = torch.relu\n    n += 1") == []
     assert values(session)["n"] == 2
+
+
+def test_a_loop_that_is_over_tells_nothing(session: Session) -> None:
+    said = note(session.execute("if True:\n    for i in range(3):\n        n = i\n    n = 1 // (n - 2)"))
+    assert said == "i, n keep what they had"
+
+
+def test_what_cannot_be_stored_leaves_the_rest_kept(session: Session) -> None:
+    said = note(session.execute("for i in range(9):\n    g = torch.relu\n    n += 1\n    one = 1 // (3 - i)"))
+    assert said == "stopped in the iteration where i = 3; i, n, one keep what they had"
+    assert values(session) == {"n": 4, "i": 3, "one": 1}
+
+
+NESTED = {
+    "for i in range(9):\n    for j in range(9):\n        n = 1 // (16 - i * j)": "the iteration where i = 2, j = 8",
+    "for i in range(9):\n    for j in range(2):\n        n = j\n    n = 1 // (4 - i)": "the iteration where i = 4",
+    "for i in range(3):\n    while n < 9:\n        n = n + 1\n        one = 1 // (4 - n)": (
+        "the iteration where i = 0, in it iteration 4"
+    ),
+    "while n < 99:\n    for j in range(9):\n        n = n + 1\n        one = 1 // (12 - n)": (
+        "iteration 2, in it the iteration where j = 2"
+    ),
+    "if True:\n    for j in range(9):\n        n = 1 // (2 - j)": "the iteration where j = 2",
+    "if True:\n    while n < 9:\n        n = n + 1\n        one = 1 // (3 - n)": "iteration 3",
+    "for i in range(9):\n    for j in range(9):\n        if j == 1:\n            break\n    n = 1 // (3 - i)": (
+        "the iteration where i = 3"
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "where"), NESTED.items())
+def test_all_loops_that_run_are_told(session: Session, text: str, where: str) -> None:
+    assert note(session.execute(text)).startswith(f"stopped in {where}; ")
