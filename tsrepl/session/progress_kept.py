@@ -59,9 +59,8 @@ class Keeping:
                 said += [f"iteration {rounds[self.loops.index(loop)]:,}" for loop in loops]
                 continue
             names = [name for loop in loops for name in loop_counters(loop) if name in kept]
-            said += [f"the iteration where {', '.join(f'{name} = {summary(kept[name])}' for name in names)}"] * bool(
-                names
-            )
+            counters = ", ".join(f"{name} = {summary(kept[name])}" for name in names)
+            said += [f"the iteration where {counters}"] if counters else []
         return ", in it ".join(said)
 
     def _storing(self, statement: Tree) -> Tree:
