@@ -231,8 +231,9 @@ class Debugger:
                     pc = frame.pc if frame is not None else 0
                     if not recording.forward():
                         return self._stopped(Stop("end"))
-                    if self.breakpoints and not (frame is not None and self._is_quiet(frame.code)[pc]):
-                        found = self._hit(frame, pc)
+                    if self.breakpoints:
+                        quiet = frame and (self._quiet.get(frame.code) or self._quiet_at(frame.code))
+                        found = None if quiet and quiet[pc] else self._hit(frame, pc)
                         if found is not None:
                             return self._stopped(found)
                     if is_there():
@@ -414,15 +415,13 @@ class Debugger:
                     found.setdefault(pc, []).append(each)
         return found
 
-    def _is_quiet(self, code: Code) -> list[bool]:
+    def _quiet_at(self, code: Code) -> list[bool]:
         """For each instruction of a code, whether no breakpoint can stop behind it, or before what comes next."""
-        found = self._quiet.get(code)
-        if found is None:
-            before, after = self._at(code, after=False), self._at(code, after=True)
-            found = self._quiet[code] = []
-            for at, (opcode, operand, *_) in enumerate(code.program):
-                comes_next = {at + 1, operand} if opcode in JUMPS else {at + 1}
-                found.append(opcode not in _APART and at not in after and not comes_next & {*before})
+        before, after = self._at(code, after=False), self._at(code, after=True)
+        found = self._quiet[code] = []
+        for at, (opcode, operand, *_) in enumerate(code.program):
+            comes_next = {at + 1, operand} if opcode in JUMPS else {at + 1}
+            found.append(opcode not in _APART and at not in after and not comes_next & {*before})
         return found
 
     def _hit(self, frame: Frame | None, pc: int) -> Stop | None:

@@ -216,9 +216,13 @@ class Recording:
             if effect.is_plain:
                 value = frame.registers[effect.registers[0]]
                 nbytes = _ENTRY_BYTES + (value.array.nbytes if type(value) is Tensor else 0)
-                self._note(
+                self._journal.append(
                     _make(_Entry, (thread, thread, frame, frame.pc, effect.registers, (value,), (), None, nbytes))
                 )
+                self._nbytes += nbytes
+                self.position += 1
+                if self._nbytes > self.bound:
+                    self._make_room()
                 try:
                     thread.state.attempt()
                 except BaseException as raised:
@@ -252,6 +256,10 @@ class Recording:
         self._journal.append(entry)
         self._nbytes += entry.nbytes
         self.position += 1
+        self._make_room()
+
+    def _make_room(self) -> None:
+        """Drop the oldest entries of a journal that takes too much."""
         while self._nbytes > self.bound and len(self._journal) > 1:
             self._drop_oldest()
 

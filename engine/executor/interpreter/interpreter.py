@@ -149,7 +149,13 @@ class InterpreterState:
 
         Waits for the future if it comes to one.  Raises ExecutionError.
         """
+        frame = self.frames[-1]
+        opcode, operand, source, target, dead = frame.code.program[frame.pc]
         try:
+            if opcode == OPERATE and not dead:  # what recorded runs are made of, without the loop around it
+                frame.registers[target] = operand(*source(frame.registers))
+                frame.pc += 1
+                return
             self._advance(repeat(None, 1))
             if self.waiting_for is not None:
                 self._await(self.waiting_for)
