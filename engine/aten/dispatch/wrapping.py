@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten.dispatch.out_checks import Check
+from engine.aten.kernels.overlap import may_overlap, write_in_order
 from engine.aten.kernels.rules import is_dense, overlaps_partly
 from engine.aten.values import xp
 from engine.aten.values.hooks import HOOKS
@@ -115,7 +116,11 @@ def overwrite(target: Tensor, result: Array) -> None:
 
 
 def _copy(array: Array, result: Array) -> None:
-    np.copyto(array, xp.cast(result, array.dtype), casting="unsafe")
+    values = xp.cast(result, array.dtype)
+    if not array.flags.c_contiguous and type(array) is np.ndarray and may_overlap(array):
+        write_in_order(array, values)
+    else:
+        np.copyto(array, values, casting="unsafe")
 
 
 def _brought(result: Array, target: Array) -> Array:

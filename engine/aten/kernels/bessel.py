@@ -49,7 +49,7 @@ def _asymptotic(order: int, x: Array) -> Array:
 
 
 def first_kind(order: int, x: Array) -> Array:
-    """J0 or J1."""
+    """J0 or J1.  At infinity they are NaN, as in PyTorch, not their limit."""
     size = np.abs(x)
     near = np.minimum(size, 2 * _NEAR)
     inner = np.zeros_like(size)
@@ -57,8 +57,8 @@ def first_kind(order: int, x: Array) -> Array:
         angle = np.pi * (k + 0.5) / _NODES
         inner = inner + np.cos(order * angle - near * np.sin(angle))
     outer = _hankel(order, np.maximum(size, 2 * _NEAR))
-    value = np.where(np.isinf(size), 0.0, np.where(size <= 2 * _NEAR, inner / _NODES, outer))
-    return np.where((x < 0) & bool(order % 2), -value, value)
+    value = np.where(np.isinf(size), np.nan, np.where(size <= 2 * _NEAR, inner / _NODES, outer))
+    return np.where(x == 0, x, np.where(x < 0, -value, value)) if order % 2 else value
 
 
 def _hankel(order: int, x: Array) -> Array:

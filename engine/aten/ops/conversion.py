@@ -131,12 +131,12 @@ def _scalar_tensor(dtypes: dict[type, scalars.dtype]) -> Callable[[Any], Tensor]
 
 
 _DTYPES: Final = {int: scalars.int64, float: scalars.float64, complex: scalars.complex128, bool: scalars.bool_}
-_LIST_KINDS: Final = {
-    # number of the annotated element type: (name, kinds of array that fit)
-    0: ("int", "i"),
-    1: ("float", "f"),
-    2: ("complex", "c"),
-    3: ("bool", "b"),
+_LIST_DTYPES: Final = {
+    # number of the annotated element type: the dtype that fits, as any floating one does for float
+    0: xp.INT64,
+    1: xp.FLOAT32,
+    2: xp.COMPLEX128,
+    3: xp.BOOL,
 }
 
 
@@ -154,11 +154,12 @@ def tolist(value: Tensor, dimensions: int, element: int) -> Any:
     array = value.array
     if array.ndim != dimensions:
         raise OperatorError("Output annotation list dimension and runtime tensor dimension must match for tolist()")
-    name, kind = _LIST_KINDS[element]
-    if array.dtype.kind != kind and not (name == "float" and xp.is_float(array.dtype)):
+    annotated = _LIST_DTYPES[element]
+    if array.dtype != annotated and not (annotated == xp.FLOAT32 and xp.is_float(array.dtype)):
         raise OperatorError(
-            "Output annotation element type and runtime tensor element type must match for tolist()",
-            hints=(f"the tensor holds {array.dtype.name}, the annotation says {name}",),
+            "Output annotation element type and runtime tensor element type must match for tolist(): "
+            f"{xp.ir_name(annotated)} vs {xp.ir_name(array.dtype)}",
+            hints=("annotate the type that the tensor holds, or convert it: x.to(torch.int64).tolist()",),
         )
     return value.tolist()
 

@@ -15,6 +15,7 @@ from engine.aten.dispatch.compose import run
 from engine.aten.dispatch.grad_mode import is_grad_enabled
 from engine.aten.dispatch.table import describe, op, out_form
 from engine.aten.kernels import singular_values
+from engine.aten.kernels.lu import eliminated, permutation
 from engine.aten.kernels.refusals import no_code
 from engine.aten.ops.linalg import adjoint, check_matrix, check_square, solve_kernel
 from engine.aten.values import xp
@@ -331,37 +332,7 @@ def lu_factor(A: Array, pivot: bool) -> tuple[Array, Array]:
     check_matrix("torch.lu_factor", A)
     if not pivot and A.size:
         raise OperatorError("linalg.lu_factor: LU without pivoting is not implemented on the CPU")
-    lu = A.copy()
-    rows, count = A.shape[-2], min(A.shape[-2:])
-    pivots = np.empty((*A.shape[:-2], count), np.int32)
-    batch = np.indices(A.shape[:-2])
-    for k in range(count):
-        best = k + np.argmax(_size(lu[..., k:, k]), axis=-1)
-        pivots[..., k] = best + 1
-        swapped = lu[(*batch, best)].copy()
-        lu[(*batch, best)] = lu[..., k, :]
-        lu[..., k, :] = swapped
-        head = lu[..., k, k]
-        lu[..., k + 1 :, k] /= np.where(head == 0, 1, head)[..., None] if rows > k + 1 else 1
-        lu[..., k + 1 :, k + 1 :] -= lu[..., k + 1 :, k : k + 1] * lu[..., k : k + 1, k + 1 :]
-    return lu, pivots
-
-
-def _size(x: Array) -> Array:
-    """Magnitude by which pivots are chosen: |re| + |im| for complex numbers, as in LAPACK."""
-    return np.abs(x.real) + np.abs(x.imag) if x.dtype.kind == "c" else np.abs(x)
-
-
-def permutation(pivots: Array, rows: int) -> Array:
-    """Row permutation of the factors, from LAPACK's pivots."""
-    order = np.broadcast_to(np.arange(rows), (*pivots.shape[:-1], rows)).copy()
-    batch = np.indices(pivots.shape[:-1])
-    for k in range(pivots.shape[-1]):
-        other = pivots[..., k] - 1
-        held = order[(*batch, other)].copy()
-        order[(*batch, other)] = order[..., k]
-        order[..., k] = held
-    return order
+    return eliminated(A)
 
 
 def lu_unpack(LU: Array, pivots: Array, unpack_data: bool, unpack_pivots: bool) -> tuple[Array, Array, Array]:

@@ -277,9 +277,9 @@ def index_fill(self: Array, dim: int, index: Array, value: Any) -> Array:
                 f"but got tensor with {value.ndim} dimension(s)."
             )
         value = value.item()
+    base, dim, flat = along(self, dim, index, "index_fill")
     if isinstance(value, complex) and self.dtype.kind != "c":
         raise OperatorError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
-    base, dim, flat = along(self, dim, index, "index_fill")
     _check_range("index_fill", base.shape[dim], dim, flat)
     result = base.copy()
     result[_place(dim, flat)] = np.asarray(converted(value, self.dtype)).astype(self.dtype)

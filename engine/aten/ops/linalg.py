@@ -15,6 +15,7 @@ import numpy as np
 from engine.aten.dispatch import out_checks
 from engine.aten.dispatch.compose import run, where
 from engine.aten.dispatch.table import describe, op, out_form
+from engine.aten.kernels.lu import eliminated, substituted, zero_pivots
 from engine.aten.kernels.refusals import no_code
 from engine.aten.kernels.rules import check_same_dtype, wrap_dims
 from engine.aten.values import xp
@@ -76,11 +77,8 @@ def _solved(A: Array, B: Array) -> tuple[Array, Array]:
         return np.asarray(np.linalg.solve(A, B)), np.zeros(A.shape[:-2], np.int32)
     except np.linalg.LinAlgError:
         pass
-    singular = np.asarray(np.linalg.matrix_rank(A) < A.shape[-1])
-    info = np.where(singular, A.shape[-1], 0).astype(np.int32)
-    safe = np.where(singular[..., None, None], np.eye(A.shape[-1], dtype=A.dtype), A)
-    result = np.where(singular[..., None, None], np.inf, np.linalg.solve(safe, B)).astype(A.dtype)
-    return result, info
+    factors, pivots = eliminated(A)
+    return substituted(factors, pivots, B), zero_pivots(factors)
 
 
 def refuse_singular(name: str, info: Array) -> None:
@@ -91,7 +89,7 @@ def refuse_singular(name: str, info: Array) -> None:
         f"{name}: {batch}The diagonal element {int(info.flat[np.flatnonzero(info)[0]])} is zero, "
         "the inversion could not be completed because the input matrix is singular."
         if name == "linalg.inv"
-        else f"{name}: {batch}The solver failed because the input matrix is singular."
+        else f"torch.{name}: {batch}The solver failed because the input matrix is singular."
     )
 
 
@@ -121,7 +119,7 @@ def solve_ex(A: Tensor, B: Tensor, left: bool, check_errors: bool) -> tuple[Tens
     _check_fits("linalg.solve", A.array, columns.array, left)
     solution, info = run("_solve", A if left else _transposed(A), columns if left else _transposed(columns))
     if check_errors:
-        refuse_singular("linalg.solve", info.array)
+        refuse_singular("linalg.solve_ex", info.array)
     solution = solution if left else _transposed(solution)
     return (solution.squeeze(-1) if vector else solution), info
 

@@ -229,7 +229,7 @@ def divide_mode(self: Array, other: Any, rounding_mode: str | None) -> Array:
         )
     if d.kind in "bc" and rounding_mode is not None:
         raise no_kernel(f"div_{rounding_mode}_cpu", d)
-    if d in xp.HALVES and rounding_mode == "trunc":
+    if d in xp.HALVES and rounding_mode == "trunc" and np.size(other) != 1:
         quotient = np.asarray(np.divide(*_operands(d, self, other, keeps=True))).astype(d).astype(wide(d))
         whole: Array = np.trunc(quotient)
         return whole.astype(d)

@@ -18,6 +18,7 @@ from engine.aten.kernels.memory import check_memory
 from engine.aten.kernels.random import Generator, generator
 from engine.aten.kernels.rules import broadcast_shapes, c_name, no_kernel
 from engine.aten.ops.creation import FORMAT, OPTIONS, check_device, check_size
+from engine.aten.ops.shape import expand
 from engine.aten.values import xp
 from engine.aten.values.promotion import default_dtype, result_type, wide
 from engine.aten.values.tensor import Tensor
@@ -189,8 +190,8 @@ def _draw_bernoulli(shape: tuple[int, ...], d: xp.NumpyDtype, p: Any, source: An
         p = _probabilities(p, shape, d)
     elif d.kind == "c":
         raise no_kernel("bernoulli_scalar_cpu_", d)
-    if np.any((np.asarray(p) < 0) | (np.asarray(p) > 1)):
-        raise OperatorError(f"bernoulli_ expects p to be in [0, 1], but got p={p if np.ndim(p) == 0 else 'a tensor'}")
+    elif not 0 <= p <= 1:
+        raise OperatorError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
     return generator(source).bernoulli(shape, np.asarray(p).astype(np.float64)).astype(d)
 
 
@@ -199,9 +200,14 @@ def _probabilities(p: Array, shape: tuple[int, ...], d: xp.NumpyDtype) -> Array:
         raise no_kernel("bernoulli_tensor_cpu_self_", d)
     if math.prod(shape) and not xp.is_float(p.dtype):
         raise no_kernel("bernoulli_tensor_cpu_p_", p.dtype)
-    if broadcast_shapes(shape, p.shape) != shape:
-        raise OperatorError(f"p of shape {list(p.shape)} does not go with a tensor of shape {list(shape)}")
-    return np.broadcast_to(p, shape) if math.prod(shape) else np.zeros(shape)
+    spread = expand(p, shape, False)
+    wrong = p[~((p >= 0) & (p <= 1))]
+    if wrong.size:
+        raise OperatorError(
+            "Expected p_in >= 0 && p_in <= 1 to be true, but got false.",
+            hints=(f"probabilities are between 0 and 1; among these is {float(wrong[0]):g}",),
+        )
+    return spread if math.prod(shape) else np.zeros(shape)
 
 
 def bernoulli(self: Array, source: Any) -> Array:

@@ -289,11 +289,11 @@ def _spread(self: Array, dim: Dims, correction: float, keepdim: bool, name: str)
     count = math.prod([self.shape[axis] for axis in axes])
     mean = np.divide(over(np.add, x, axes, True), float(count)).astype(x.dtype, copy=False)
     apart = x - mean
-    squares = np.square(np.abs(apart) if apart.dtype.kind == "c" else apart)
-    divisor = np.float64(max(count - correction, 0.0))
-    variance = np.divide(over(np.add, squares, axes, keepdim), divisor).astype(squares.dtype)
-    shape = np.asarray(variance).shape
-    return np.asarray(variance), np.asarray(mean).reshape(shape)
+    divisor = np.float64(max(0.0, count - correction))
+    parts = (apart.real, apart.imag) if apart.dtype.kind == "c" else (apart,)
+    of_parts = [np.divide(over(np.add, np.square(part), axes, keepdim), divisor) for part in parts]
+    variance = np.asarray(sum(of_parts[1:], of_parts[0])).astype(parts[0].dtype)
+    return variance, np.asarray(mean).reshape(variance.shape)
 
 
 def spread(name: str, root: bool, with_mean: bool) -> tuple[Callable[..., Any], ...]:

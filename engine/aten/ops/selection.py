@@ -14,6 +14,7 @@ import numpy as np
 from engine.aten.dispatch import out_checks
 from engine.aten.dispatch.compose import run
 from engine.aten.dispatch.table import describe, op, out_form
+from engine.aten.dispatch.wrapping import overwrite
 from engine.aten.kernels.accumulate import accumulate
 from engine.aten.kernels.memory import check_memory
 from engine.aten.kernels.order_statistics import SHORT, kth_in_machine_code, kth_place
@@ -307,13 +308,13 @@ def as_strided_scatter(
     self: Array, src: Array, size: Sequence[int], stride: Sequence[int], storage_offset: int | None
 ) -> Array:
     result = np.array(self, order="C")
-    part = as_strided_view(Tensor(result), size, stride, storage_offset or 0).array
+    part = as_strided_view(Tensor(result), size, stride, storage_offset or 0)
     if part.shape != src.shape:
         raise OperatorError(
             "expected src to have a size equal to the slice of self. "
             f"src size = {list(src.shape)}, slice size = {list(part.shape)}"
         )
-    part[...] = xp.cast(src, self.dtype)
+    overwrite(part, src)
     return result
 
 

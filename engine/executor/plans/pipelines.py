@@ -23,13 +23,13 @@ from typing import Final
 
 BEFORE_EXECUTION: Final = (
     "autocast",
-    "erase_shape_information",
     "scalar_operands",
+    "erase_shape_information",
     "peephole",
     "constant_propagation_immutable_types",
     "dead_write_elimination",
 )
-PRE_SPECIALISATION: Final = ("erase_shape_information", "scalar_operands")
+PRE_SPECIALISATION: Final = ("scalar_operands", "erase_shape_information")
 PRE_DERIVATIVE: Final = (
     "specialize_autogradzero",
     "lower_grad_of",

@@ -157,7 +157,7 @@ def _assign_attribute(
 
 
 def augmented(e: Emitter, tree: Tree) -> None:
-    """`target op= value`: in place for tensors and lists."""
+    """`target op= value`: in place for tensors and lists, but not for values of dictionaries."""
     view = AugAssign(tree)
     if view.target.kind == "variable":
         value = e.expression(view.target)
@@ -230,8 +230,7 @@ def _augment_subscript(e: Emitter, view: AugAssign) -> None:
         )
     index, new = e.expression(parts[0]), e.expression(view.value)
     before = e.insert("aten::__getitem__", [owner, index], range)
-    in_place = isinstance(type, ListType) or isinstance(before.type, TensorType)
-    operator = _operator(view, before.type) if in_place else _plain(view.operator)
+    operator = _operator(view, before.type) if isinstance(type, ListType) else _plain(view.operator)
     changed = e.insert(operator, [before, new], range)
     e.insert("aten::_set_item", [owner, index, changed], range)
 

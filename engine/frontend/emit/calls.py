@@ -159,7 +159,8 @@ def _tolist(e: Emitter, view: Apply, form: SpecialForm, hint: Type | None) -> Su
     kinds = {INT: 0, FLOAT: 1, COMPLEX: 2, BOOL: 3}
     if element not in kinds:
         raise CompileError(
-            f"Unsupported type for tolist: {element.annotation_str} (one of int, float, complex and bool)", view.range
+            f"{element.annotation_str} is not one of the supported element types for tolist: int, float, complex, bool",
+            view.range,
         )
     assert form.value is not None
     inputs = [form.value, e.constant(depth), e.constant(kinds[element])]

@@ -41,14 +41,16 @@ def _found(qualified: str) -> Op:
 
 def _with_tensor(op: Op, args: tuple[Any, ...]) -> Recorded:
     x, number, *rest = args
-    overload = "out" if op.qualified_name.endswith("_out") else "Tensor"
-    form = table.find(f"{op.name}.{overload}") or table.find(op.name)
+    name = table.first_name(op.name)
+    form = table.find(f"{name}.{_OF_TENSORS[op.overload]}") or table.find(name)
     if form is None or not isinstance(x, Tensor):
         return op, args
     known = isinstance(number, (TracedInt, TracedFloat))
     return form, (x, number.tensor if known else tensor(number, dtype=_DTYPES.get(type(number))), *rest)
 
 
+_OF_TENSORS: Final = {"Scalar": "Tensor", "Scalar_mode": "Tensor_mode", "Scalar_out": "out"}
+"""Overloads that take a number -> those that take a tensor."""
 _DTYPES: Final = {float: DTYPE_BY_NAME["float64"], complex: DTYPE_BY_NAME["complex128"]}
 
 
@@ -123,9 +125,12 @@ def _with_correction(op: Op, args: tuple[Any, ...]) -> Recorded:
 
 _FORMS: Final[dict[str, Callable[[Op, tuple[Any, ...]], Recorded]]] = {
     **{
-        f"aten::{name}{suffix}.Scalar": _with_tensor for name in ("add", "sub", "mul", "div") for suffix in ("", "_")
+        f"aten::{name}{suffix}.Scalar": _with_tensor
+        for name in ("add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide")
+        for suffix in ("", "_")
     },
     **{f"aten::{name}.Scalar_out": _with_tensor for name in ("add", "sub", "mul", "div")},
+    **{f"aten::{name}.Scalar_mode": _with_tensor for name in ("div", "div_", "divide", "divide_")},
     "aten::floor_divide.Scalar": _with_tensor,
     **dict.fromkeys(_CONVOLUTIONS, _convolution),
     "aten::to.other": _to_other, "aten::to.prim_Device": _to_device, "aten::cpu": lambda _, args: _moved(args[0], CPU),

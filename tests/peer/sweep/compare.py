@@ -65,16 +65,22 @@ KNOWN: Final = (
     Known("`arange` of bfloat16 rounds where vectors begin there", r"arange\(.*bfloat16"),
     Known("products that overflow depend on the order of factors", r"prod\("),
     Known("its graph of a traced `view` with a dtype cannot be read", r"\.view\(torch", theirs="alias_analysis"),
+    Known("norms of small orders raise the error of a sum to a high power", r"norm\(", r"0\.1"),
+    Known("factors at the ends of their dtype, whose sign is turned first", r"\b(r?sub)", r"2\*\*(31|63)"),
+    Known("half types are compared with limits in float32", "threshold", r"float16.*(2\*\*|1e)"),
     Known("norms of orders that no power has room for", r"norm\(", r"300|2\*\*|nan|1e30"),
     Known("functions of torch.nn.functional take floats, no complex numbers", r"nn\.functional", r"j\)|j$"),
     Known("programs have more names here", r"^a\.bfloat16\(\)|^torch\.__", theirs="has no attribute"),
-    Known("a traced `//` by a float promotes like a tensor", r"//|floor_divide", r"\d\.\d|math|1e"),
     Known(
         "traces may return numbers, and fill with large ones", "numel|size|stride|fill", theirs="Only tensors|full_like"
     ),
     Known("a list of lists takes numbers of two kinds", r"^torch\.tensor\(\[\[a\], \[1.5\]\]\)"),
     Known("kernels do not look at the numbers of functions of torch.nn", r"nn\.functional", "1e300|1e30"),
-    Known("a traced quotient with a bool cannot be run", r"divide|div_", "True|False"),
+    Known(
+        "its graph of a traced quotient with a bool cannot be read", r"/|div", "True|False", "INTERNAL|alias_analysis"
+    ),
+    Known("its graph of a traced shift of a truth value cannot be read", "<<|>>", "True|False", "shift"),
+    Known("infinite complex numbers to the power 0 or 1", r"\*\*|pow", r"300j|1e30"),
     Known("`copy_` takes no complex number, and programs' looks at none", r"\.copy_\(", r"j\)|j$|math|1e|2\*\*|300"),
     Known("the last digits of complex powers", r"\*\*|pow", r"complex|j\)|j$"),
     Known("`gelu` below -2 is a difference of nearly equal numbers, whose last digits it shows", "gelu"),
