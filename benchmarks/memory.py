@@ -21,36 +21,6 @@ from typing import Any, Final
 
 SHOWN: Final = 8
 STEPS: Final = 20_000
-CHANNELS: Final = ((4, 1), (8, 2), (16, 2), (32, 2))
-
-
-def small_resnet18(torch: Any) -> Any:
-    """The network, with a sixteenth of the channels."""
-    nn = torch.nn
-
-    class Block(nn.Module):  # type: ignore[misc, name-defined]
-        def __init__(self, before: int, channels: int, stride: int) -> None:
-            super().__init__()
-            self.conv1 = nn.Conv2d(before, channels, 3, stride, 1, bias=False)
-            self.bn1 = nn.BatchNorm2d(channels)
-            self.relu = nn.ReLU(inplace=True)
-            self.conv2 = nn.Conv2d(channels, channels, 3, 1, 1, bias=False)
-            self.bn2 = nn.BatchNorm2d(channels)
-            self.beside = nn.Conv2d(before, channels, 1, stride, bias=False)
-
-        def forward(self, x):  # type: ignore[no-untyped-def]
-            y = self.bn2(self.conv2(self.relu(self.bn1(self.conv1(x)))))
-            return self.relu(y + self.beside(x))
-
-    blocks: list[Any] = []
-    before = 4
-    for channels, stride in CHANNELS:
-        blocks += [Block(before, channels, stride), Block(channels, channels, 1)]
-        before = channels
-    return nn.Sequential(
-        nn.Conv2d(3, 4, 7, 2, 3, bias=False), nn.BatchNorm2d(4), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, 1),
-        *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(32, 10),
-    ).eval()  # fmt: skip
 
 
 def megabytes() -> int:
@@ -108,7 +78,9 @@ def main() -> None:
         archive = given.archive or f"{folder}/resnet18.pt"
         if not given.archive:
             torch: Any = import_module("engine.torch")
-            torch.jit.save(torch.jit.script(small_resnet18(torch)), archive)
+            made = import_module("resnet18")  # which the processes that are measured do not load
+            network = made.resnet18(torch, width=4, classes=10)
+            torch.jit.save(torch.jit.trace(network, torch.ones(1, 3, 32, 32)), archive)
         who = [("engine", sys.executable, "engine.torch")] + ([("PyTorch", given.peer, "torch")] if given.peer else [])
         for name, python, library in who:
             for calls in (3, 0):

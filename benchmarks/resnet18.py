@@ -17,12 +17,12 @@ from beside import TORCH, Call, table
 
 import engine.torch as engine_torch
 
-STAGES: Final = ((64, 1), (128, 2), (256, 2), (512, 2))
-"""Channels and stride of each pair of blocks."""
+STAGES: Final = ((1, 1), (2, 2), (4, 2), (8, 2))
+"""Channels, in widths, and stride of each pair of blocks."""
 
 
-def resnet18(torch: Any) -> Any:
-    """The network, written for either library."""
+def resnet18(torch: Any, width: int = 64, classes: int = 1000) -> Any:
+    """The network, written for either library; `width` is the number of channels at the beginning."""
     nn = torch.nn
 
     class Block(nn.Module):  # type: ignore[misc, name-defined]
@@ -45,13 +45,14 @@ def resnet18(torch: Any) -> Any:
             return self.relu(y)
 
     blocks: list[Any] = []
-    before = 64
-    for channels, stride in STAGES:
+    before = width
+    for widths, stride in STAGES:
+        channels = widths * width
         blocks += [Block(before, channels, stride), Block(channels, channels, 1)]
         before = channels
     return nn.Sequential(
-        nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, 1),
-        *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 1000),
+        nn.Conv2d(3, width, 7, 2, 3, bias=False), nn.BatchNorm2d(width), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, 1),
+        *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(before, classes),
     ).eval()  # fmt: skip
 
 

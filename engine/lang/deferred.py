@@ -1,4 +1,4 @@
-"""Modules that are loaded when something of them is first asked for.
+"""Modules that are loaded, and members of classes that are written, when they are first asked for.
 
 In: a module's name.  Out: an object with the module's attributes.  A dialogue pays for what it uses, not for all that
 there is, when it starts.  Type checkers and import contracts read the import that stands beside it:
@@ -12,7 +12,7 @@ there is, when it starts.  Type checkers and import contracts read the import th
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
@@ -47,6 +47,20 @@ def left_out(name: str) -> Iterator[None]:
         yield
     finally:
         del sys.modules[name]
+
+
+class Unwritten:
+    """A member of a class that nobody has asked for yet: it puts what `write` makes in its place."""
+
+    __slots__ = ("_name", "_owner", "_write")
+
+    def __init__(self, owner: type, name: str, write: Callable[[], Any]) -> None:
+        self._owner, self._name, self._write = owner, name, write
+
+    def __get__(self, instance: Any, kind: type) -> Any:
+        made = self._write()
+        setattr(self._owner, self._name, made)
+        return made.__get__(instance, kind) if hasattr(made, "__get__") else made
 
 
 def load(*modules: Any) -> None:

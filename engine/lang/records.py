@@ -11,9 +11,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import MISSING, Field, FrozenInstanceError
+from functools import partial
 from operator import attrgetter
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any
+
+from engine.lang.deferred import Unwritten
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
@@ -38,12 +41,12 @@ else:
 
 def _members(cls: type, repr: bool, eq: bool, frozen: bool, slots: bool) -> Iterator[tuple[str, Any]]:
     """The methods that these options ask for."""
-    yield "__init__", _Unwritten(cls, _frozen_init_of if frozen else _init_of)
+    yield _late(cls, "__init__", _frozen_init_of if frozen else _init_of)
     if repr:
-        yield "__repr__", _Unwritten(cls, _repr_of)
+        yield _late(cls, "__repr__", _repr_of)
     if eq:
-        yield "__eq__", _Unwritten(cls, _eq_of)
-        yield "__hash__", _Unwritten(cls, _hash_of) if frozen else None
+        yield _late(cls, "__eq__", _eq_of)
+        yield _late(cls, "__hash__", _hash_of) if frozen else ("__hash__", None)
     if frozen:
         yield "__setattr__", _refuse_write
         yield "__delattr__", _refuse_removal
@@ -52,19 +55,14 @@ def _members(cls: type, repr: bool, eq: bool, frozen: bool, slots: bool) -> Iter
         yield "__setstate__", _set_state
 
 
-class _Unwritten:
-    """A method that nobody has asked for yet: it puts the function in its place."""
+def _late(cls: type, name: str, write: Callable[[type], Callable[..., Any]]) -> tuple[str, Unwritten]:
+    return name, Unwritten(cls, name, partial(_written, cls, write))
 
-    __slots__ = ("_cls", "_write")
 
-    def __init__(self, cls: type, write: Callable[[type], Callable[..., Any]]) -> None:
-        self._cls, self._write = cls, write
-
-    def __get__(self, instance: Any, kind: type) -> Any:
-        function = self._write(self._cls)
-        function.__qualname__ = f"{self._cls.__qualname__}.{function.__name__}"
-        setattr(self._cls, function.__name__, function)
-        return function.__get__(instance, kind)
+def _written(cls: type, write: Callable[[type], Callable[..., Any]]) -> Callable[..., Any]:
+    function = write(cls)
+    function.__qualname__ = f"{cls.__qualname__}.{function.__name__}"
+    return function
 
 
 def _init_of(cls: type, store: str = "self.{0} = {1}") -> Callable[..., Any]:

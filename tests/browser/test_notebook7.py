@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tests.browser.lab import PROGRAM, Front, drawn, opened
+from tests.browser.lab import PROGRAM, Front, drawn, of_views, opened
 
 FRONT = "notebook"
 CELLS = "() => window.jupyterapp.shell.currentWidget.content.widgets.length"
@@ -48,4 +48,4 @@ def test_a_saved_notebook_shows_its_views(notebook: Any, front: Front, server: t
     notebook.save_and_leave()
     again = opened(notebook.page, front, server[0], "views.ipynb")
     assert {at: again.seen(at) for at in again.views()} == before
-    assert notebook.page.errors == []
+    assert of_views(notebook.page.errors) == []

@@ -278,7 +278,7 @@ class Moment:
     values: list[tuple[Any, int]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class TraceReply:
     """The interpreter's trace, instruction by instruction; `left_out` were not kept, behind the first `head` rows.
 

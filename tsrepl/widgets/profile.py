@@ -25,14 +25,11 @@ class ProfileView(View):
 
     def __init__(self, reply: ProfileReply | GuardsReply) -> None:
         if isinstance(reply, ProfileReply):
-            kind, columns, sections = (
-                "profiles",
-                ["value", "seen as", "times", "used by"],
-                [*map(_profile, reply.profiles)],
-            )
+            kind, sections = "profiles", [*map(_profile, reply.profiles)]
+            columns = ["value", "seen as", "times", "used by"]
         else:
-            kind = "guards"
-            columns, sections = ["value", "guarded as", "state", "failed", "because"], [*map(_plan, reply.plans)]
+            kind, sections = "guards", [*map(_plan, reply.plans)]
+            columns = ["value", "guarded as", "state", "failed", "because"]
         left = MOST
         for section in sections:
             for line in section["lines"]:

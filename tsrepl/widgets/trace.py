@@ -8,8 +8,8 @@ the oldest give way.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
 from typing import Any, ClassVar, Final
+from weakref import ref
 
 import traitlets
 
@@ -40,13 +40,13 @@ class TracePlayer(PaneView):
     }
 
     def __init__(self, reply: TraceReply) -> None:
-        self.moments = reply.moments
+        self._reply, self.moments = reply, reply.moments
         self._panes: dict[Graph, Pane] = {}
         self.pane = self._pane(reply.moments[0].graph) if reply.moments else Pane(Graph())
         rows = [_row(row, moment) for row, moment in zip(reply.rows, reply.moments, strict=True)]
         first = next((at for at, row in enumerate(rows) if not row["quiet"]), 0)
         super().__init__({"title": reply.title, "rows": rows, "result": reply.result}, step=first)
-        _hold(self.moments)
+        _hold(reply)
 
     def _pane(self, graph: Graph) -> Pane:
         if graph not in self._panes:
@@ -87,20 +87,21 @@ class TracePlayer(PaneView):
         return self.moments[step]
 
 
-_held: Final[deque[tuple[Sequence[Moment], int]]] = deque()
-"""The traces whose values are still there, the oldest first, and the bytes of each."""
+_held: Final[deque[tuple[ref[TraceReply], int]]] = deque()
+"""The traces that are there, the oldest first, and the bytes of their values; they live as long as others hold them."""
 
 
-def _hold(moments: Sequence[Moment]) -> None:
-    """Keep the values of a trace, and let go of those of the oldest ones as far as all are too many."""
-    tensors = {id(value): value for moment in moments for value, _ in moment.values if isinstance(value, Tensor)}
-    if any(known is moments for known, _ in _held):  # another view of the same reply
-        return
-    _held.append((moments, sum(each.array.nbytes for each in tensors.values())))
+def _hold(reply: TraceReply) -> None:
+    """Count the values of a trace, and let go of those of the oldest ones as far as all are too many."""
+    there = [(known, size) for known, size in _held if known() is not None and known() is not reply]
+    tensors = {id(value): value for moment in reply.moments for value, _ in moment.values if isinstance(value, Tensor)}
+    _held.clear()
+    _held.extend([*there, (ref(reply), sum(each.array.nbytes for each in tensors.values()))])
     while len(_held) > 1 and sum(size for _, size in _held) > MOST_HELD:
         oldest, _ = _held.popleft()
-        for moment in oldest:
-            moment.values.clear()
+        if (gone := oldest()) is not None:
+            for moment in gone.moments:
+                moment.values.clear()
 
 
 def _row(row: TraceRow, moment: Moment) -> Answer:

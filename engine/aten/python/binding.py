@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -22,24 +22,17 @@ from engine.aten.python import indexing
 from engine.aten.values import promotion
 from engine.aten.values import tensor as tensors
 from engine.aten.values.tensor import Tensor
+from engine.lang.deferred import Unwritten
 from engine.lang.errors import OperatorTypeError
 from engine.lang.generated import define
 
 _NUMBERS: Final = (int, float, complex)
 
 
-class _Unwritten:
-    """A member that nobody has asked for yet: it puts what `write` makes in its place."""
+class _Late(NamedTuple):
+    """A member that `write` makes when it is first asked for."""
 
-    def __init__(self, write: Callable[[], Any]) -> None:
-        self._write = write
-
-    def __set_name__(self, kind: type, name: str) -> None:
-        self._name = name
-
-    def __get__(self, instance: Tensor | None, kind: type) -> Any:
-        setattr(Tensor, self._name, self._write())
-        return getattr(kind if instance is None else instance, self._name)
+    write: Callable[[], Any]
 
 
 def _special(lines: Sequence[str], parameters: Sequence[str], **overloads: str) -> Callable[..., Any]:
@@ -56,7 +49,7 @@ def _of_array(array: Any) -> Tensor:
     return tensors.tensor(np.asarray(array))
 
 
-def _binary(name: str, *rest: Any, tensor: str = "Tensor", scalar: str = "Scalar") -> _Unwritten:
+def _binary(name: str, *rest: Any, tensor: str = "Tensor", scalar: str = "Scalar") -> _Late:
     """`x op y` where y is a tensor or a number (without `scalar`: no number); `rest` are the arguments after them."""
     more = "".join(f", {each!r}" for each in rest)
     lines = [
@@ -70,7 +63,7 @@ def _binary(name: str, *rest: Any, tensor: str = "Tensor", scalar: str = "Scalar
         are_numbers = "type(other) in NUMBERS or isinstance(other, Number)"
         lines.insert(1, f"if {are_numbers}: return with_number.op.impl(self, other{more})")
         overloads["with_number"] = _qualified(name, scalar)
-    return _Unwritten(partial(_special, lines, ["other"], **overloads))
+    return _Late(partial(_special, lines, ["other"], **overloads))
 
 
 def _reflected(name: str) -> Callable[[Any, Any], Any]:
@@ -93,8 +86,8 @@ def _inplace(name: str) -> Callable[[Any, Any], Any]:
     return lambda self, other: operator(self, other)
 
 
-def _unary(name: str) -> _Unwritten:
-    return _Unwritten(partial(_special, ["return run.op.impl(self)"], [], run=_qualified(name, "")))
+def _unary(name: str) -> _Late:
+    return _Late(partial(_special, ["return run.op.impl(self)"], [], run=_qualified(name, "")))
 
 
 def _invert(self: Tensor) -> Any:
@@ -166,9 +159,7 @@ _TAKEN: Final[dict[str, Any]] = {}
 def bind(members: Mapping[str, Any]) -> None:
     """Give `Tensor` these members: methods, properties, constants."""
     for name, member in members.items():
-        setattr(Tensor, name, member)
-        if isinstance(member, _Unwritten):
-            member.__set_name__(Tensor, name)
+        setattr(Tensor, name, Unwritten(Tensor, name, member.write) if isinstance(member, _Late) else member)
 
 
 def bind_table() -> None:
@@ -185,14 +176,14 @@ def _bind_entry(entry: Op) -> None:
 
 def _bind_method(name: str) -> None:
     if name not in vars(Tensor):
-        bind({name: _Unwritten(partial(calls.method, name))})
+        bind({name: _Late(partial(calls.method, name))})
 
 
 def member(name: str) -> Any:
     """The member in Python, resolved, whatever has taken its place; None if there is none."""
     if name in _TAKEN:
         return _TAKEN[name]
-    if isinstance(vars(Tensor).get(name), _Unwritten):
+    if isinstance(vars(Tensor).get(name), Unwritten):
         getattr(Tensor, name)
     return vars(Tensor).get(name)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from engine.aten.dispatch import families, table
+from engine.lang.errors import SchemaError
 
 ROWS = """
 import sys
@@ -45,6 +46,11 @@ def test_the_table_is_the_same_in_any_order() -> None:
     _, ordered = rows("")
     assert shuffled == ordered
     assert [row.partition(" -> ")[0] for row in ordered] == [text.partition(" -> ")[0] for text in expected]
+
+
+def test_facts_stand_in_a_family_that_has_rows_of_the_name() -> None:
+    with pytest.raises(SchemaError, match="no operator aten::mul to describe"):
+        table.describe("mul", exact=True)  # of no family, so that no index would lead here
 
 
 def test_rows_of_one_name_stand_in_the_order_of_families() -> None:

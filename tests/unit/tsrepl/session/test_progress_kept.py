@@ -77,7 +77,7 @@ def test_an_interrupt_tells_the_line_and_the_iteration(session: Session) -> None
     failed, said = interrupted(session, "while True:\n    print(n)\n    again(1)")
     assert isinstance(failed, ErrorReply) and isinstance(said, TextReply)
     outer, inner = failed.places
-    assert outer.location.endswith(", line 3")
+    assert outer.location == f"entry {len(session.workspace.history)}, line 3"
     assert inner.location in ("entry 2, line 2, in again", "entry 2, line 3, in again")
     assert said.text == "stopped in iteration 1"
 

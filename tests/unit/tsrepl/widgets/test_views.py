@@ -12,6 +12,7 @@ from nbconvert import HTMLExporter
 
 import engine.torch as torch
 from engine.aten.values.tensor import Tensor
+from tests.viewed_program import VIEWED
 from tsrepl.magics.display import bundle
 from tsrepl.session.passing import gathered
 from tsrepl.session.plan_replies import CostReply, CostRow
@@ -23,20 +24,7 @@ from tsrepl.widgets.messages import Find, Fold, Refused, Show, message_of
 from tsrepl.widgets.trace import TracePlayer
 from tsrepl.widgets.view import View, spans
 
-PROGRAM = """def f(x, n: int):
-    h = torch.tanh(x)
-    for i in range(n):
-        if i > 1:
-            h = h + x
-        else:
-            h = h * 2.
-    return h.sum()
-
-def g(x, y):
-    h = torch.tanh(x)
-    z = h * y + x
-    return torch.relu(z).sum(1)
-
+PROGRAM = f"""{VIEWED}
 def inside(x):
     x.add_(1)
     return x * 2
