@@ -25,6 +25,7 @@ from engine.fuser.groups.from_graph import NotFused
 from engine.fuser.operators import eager
 from engine.fuser.operators.eager import binding_of
 from engine.fuser.stubs import stub
+from tests.timing import uncollected
 from tests.unit.fuser.outcomes import agree, copied, outcome, tensors
 
 X = Tensor(np.linspace(-2, 3, 12, dtype=np.float32).reshape(3, 4))
@@ -238,16 +239,16 @@ def test_operators_do_what_their_python_functions_do(call: tuple[str, list[Any]]
 def test_plain_calls_of_methods_make_no_call_of_python(call: Callable[[Any], Any]) -> None:
     x = torch.rand(3, 4)
     call(x)
-    gc.collect()  # what goes now calls nobody below
     events: list[Any] = []
     before = sys.getprofile()
-    gc.disable()
-    sys.setprofile(lambda frame, event, argument: events.append(frame.f_code.co_qualname) if event == "call" else None)
-    try:
-        call(x)
-    finally:
-        sys.setprofile(before)
-        gc.enable()
+    with uncollected():  # what is collected may call Python
+        sys.setprofile(
+            lambda frame, event, argument: events.append(frame.f_code.co_qualname) if event == "call" else None
+        )
+        try:
+            call(x)
+        finally:
+            sys.setprofile(before)
     assert [each for each in events if "<lambda>" not in each] == []
 
 
