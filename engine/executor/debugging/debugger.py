@@ -22,10 +22,19 @@ from engine.executor.bytecode.code import Code
 from engine.executor.bytecode.instructions import ASSIGN, CALLS, CONSTANT, JUMP, JUMPS, RETURN, Instruction
 from engine.executor.debugging import stops
 from engine.executor.debugging.author_names import author_name
-from engine.executor.debugging.effects import CHANGING, effects_of
+from engine.executor.debugging.effects import effects_of
 from engine.executor.debugging.evaluating import Change, Condition, Evaluator, ResolverFor, Watch, names_in
-from engine.executor.debugging.places import ModulePaths, Variable, line_starts, place_in, place_of, variables_in
+from engine.executor.debugging.places import (
+    ModulePaths,
+    Variable,
+    line_starts,
+    place_in,
+    place_of,
+    registers_of,
+    variables_in,
+)
 from engine.executor.debugging.recording import BOUND, Recording
+from engine.executor.debugging.runs import Run, Runs
 from engine.executor.debugging.stops import Breakpoint, Holds, Where
 from engine.executor.interpreter.interpreter import Frame
 from engine.ir.graph import Graph, Node
@@ -33,9 +42,12 @@ from engine.ir.unit import Function
 from engine.lang.errors import ArgumentError, ExecutionError, did_you_mean
 from engine.lang.records import dataclass
 from engine.lang.source import SourceRange
+from engine.lang.types import BOOL, NUMBER, NUMBERS, STR
 from engine.passes.inline import callee_of
 
 StopKind = Literal["start", "step", "breakpoint", "watch", "error", "end", "interrupted"]
+Asked = Literal["everywhere", "at lines", "at returns"]
+"""Where a command asks whether the run is there: behind each instruction, at line starts, or where a call returns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +81,6 @@ class FrameView:
 
 _ByInstruction = dict[int, list[Breakpoint]]
 _PASSING: Final = (ASSIGN, CONSTANT, JUMP)
-_APART: Final = frozenset({*CALLS, *CHANGING})
-"""Opcodes behind which another call or thread may go on."""
 _CONDITIONAL: Final = re.compile(r"(.*?)(?:^|\s)if\s(.+)")
 _LINE: Final = re.compile(r"(?:(.+):)?(\d+)")
 
@@ -95,7 +105,8 @@ class Debugger:
         self._count = 0
         self._before: dict[Code, _ByInstruction] = {}
         self._after: dict[Code, _ByInstruction] = {}
-        self._quiet: dict[Code, list[bool]] = {}
+        self._runs: dict[tuple[Code, Asked], Runs] = {}
+        self._stops: dict[tuple[Code, Asked], set[int]] = {}
         self._starts: dict[Code, tuple[bool, ...]] = {}
         self._to_first_line()
 
@@ -150,16 +161,16 @@ class Debugger:
 
     def step(self) -> Stop:
         """To the next line, into calls."""
-        return self._go(self._is_line_start)
+        return self._go(self._is_line_start, "at lines")
 
     def next(self) -> Stop:
         """To the next line of this call, or of one that is around it."""
         is_outside = self._outside(self._depth())
-        return self._go(lambda: self._is_line_start() and is_outside())
+        return self._go(lambda: self._is_line_start() and is_outside(), "at lines")
 
     def out(self) -> Stop:
         """To where the selected call has returned."""
-        return self._go(self._outside(self._depth() - self.selected - 1))
+        return self._go(self._outside(self._depth() - self.selected - 1), "at returns")
 
     def until(self, line: int | None = None) -> Stop:
         """To a line of this call farther down than the present one, or at least that; else to where it has returned."""
@@ -167,37 +178,38 @@ class Debugger:
         is_inside, has_returned = self._outside(depth), self._outside(depth - 1)
         least = (self._line() or 0) + 1 if line is None else line
         return self._go(
-            lambda: has_returned() or (self._is_line_start() and is_inside() and (self._line() or 0) >= least)
+            lambda: has_returned() or (self._is_line_start() and is_inside() and (self._line() or 0) >= least),
+            "at lines",
         )
 
     def go(self) -> Stop:
         """To the next breakpoint, or the end."""
-        return self._go(lambda: False)
+        return self._go(lambda: False, "at returns")
 
     def instruction(self) -> Stop:
         """One instruction."""
-        return self._go(lambda: True)
+        return self._go(lambda: True, "everywhere")
 
     def back_step(self) -> Stop:
         """To the beginning of the line before, into calls."""
-        return self._go_back(self._is_line_start)
+        return self._go_back(self._is_line_start, "at lines")
 
     def back_next(self) -> Stop:
         """To the beginning of the line before in this call, or in one that is around it."""
         is_outside = self._outside(self._depth())
-        return self._go_back(lambda: self._is_line_start() and is_outside())
+        return self._go_back(lambda: self._is_line_start() and is_outside(), "at lines")
 
     def back_out(self) -> Stop:
         """To the line that has made the selected call."""
         is_outside = self._outside(self._depth() - self.selected - 1)
-        return self._go_back(lambda: self._is_line_start() and is_outside())
+        return self._go_back(lambda: self._is_line_start() and is_outside(), "at lines")
 
     def back_go(self) -> Stop:
         """To the last breakpoint that was passed, or the beginning."""
-        return self._go_back(lambda: False)
+        return self._go_back(lambda: False, "at returns")
 
     def back_instruction(self) -> Stop:
-        return self._go_back(lambda: True)
+        return self._go_back(lambda: True, "everywhere")
 
     def go_to(self, position: int) -> Stop:
         """To where so many instructions have been executed."""
@@ -211,7 +223,7 @@ class Debugger:
     def restart(self) -> Stop:
         """To the first line; breakpoints stay, and may stop it before."""
         self.go_to(0)
-        stop = self._go(self._is_line_start)
+        stop = self._go(self._is_line_start, "at lines")
         return self._stopped(Stop("start")) if stop.kind == "step" else stop
 
     def switch(self, thread: int) -> Stop:
@@ -220,22 +232,28 @@ class Debugger:
             raise ArgumentError(f"there is no thread {thread} that could run")
         return self._stopped(Stop("step", f"thread {thread}"))
 
-    def _go(self, is_there: Callable[[], bool]) -> Stop:
+    def _go(self, is_there: Callable[[], bool], asked: Asked) -> Stop:
+        """To where it is there, a breakpoint stops, or an instruction fails."""
         if self.finished:
             return self._stopped(Stop("end"))
         recording = self.recording
         with recording.running():
             try:
                 while True:
-                    frame = recording.thread.state.frames[-1] if recording.thread.state.frames else None
+                    frames = recording.thread.state.frames
+                    frame = frames[-1] if frames else None
                     pc = frame.pc if frame is not None else 0
-                    if not recording.forward():
+                    run = self._run_at(frame, asked) if frame is not None and recording.is_straight else None
+                    if run is not None:
+                        recording.forward_over(run)
+                        if run.is_passed:
+                            continue
+                        pc = run.pcs[-1]
+                    elif not recording.forward():
                         return self._stopped(Stop("end"))
-                    if self.breakpoints:
-                        quiet = frame and (self._quiet.get(frame.code) or self._quiet_at(frame.code))
-                        found = None if quiet and quiet[pc] else self._hit(frame, pc)
-                        if found is not None:
-                            return self._stopped(found)
+                    found = self._hit(frame, pc) if self.breakpoints else None
+                    if found is not None:
+                        return self._stopped(found)
                     if is_there():
                         return self._stopped(Stop("step"))
             except ExecutionError as error:
@@ -243,11 +261,16 @@ class Debugger:
             except KeyboardInterrupt:
                 return self._stopped(Stop("interrupted"))
 
-    def _go_back(self, is_there: Callable[[], bool]) -> Stop:
+    def _go_back(self, is_there: Callable[[], bool], asked: Asked) -> Stop:
+        """To where it was there, a breakpoint stops, or the beginning."""
         recording = self.recording
         with recording.running():
             try:
-                while recording.back():
+                while recording.position:
+                    if self._is_passed_back(asked):
+                        recording.back_over()
+                        continue
+                    recording.back()
                     found = self._hit_before(backwards=True)
                     if found is not None:
                         return self._stopped(found)
@@ -284,10 +307,13 @@ class Debugger:
         if not frames:
             return False
         frame = frames[-1]
-        starts = self._starts.get(frame.code)
-        if starts is None:
-            starts = self._starts[frame.code] = line_starts(frame.code)
-        return starts[frame.pc]
+        return self._starts_of(frame.code)[frame.pc]
+
+    def _starts_of(self, code: Code) -> tuple[bool, ...]:
+        found = self._starts.get(code)
+        if found is None:
+            found = self._starts[code] = line_starts(code)
+        return found
 
     def _line(self) -> int | None:
         frames = self.recording.frames
@@ -346,7 +372,7 @@ class Debugger:
         return made
 
     def _forget_pcs(self) -> None:
-        for known in (self._before, self._after, self._quiet):
+        for known in (self._before, self._after, self._runs, self._stops):
             known.clear()
 
     def _where(self, place: str) -> tuple[Where, Holds | None]:
@@ -415,14 +441,38 @@ class Debugger:
                     found.setdefault(pc, []).append(each)
         return found
 
-    def _quiet_at(self, code: Code) -> list[bool]:
-        """For each instruction of a code, whether no breakpoint can stop behind it, or before what comes next."""
-        before, after = self._at(code, after=False), self._at(code, after=True)
-        found = self._quiet[code] = []
+    def _run_at(self, frame: Frame, asked: Asked) -> Run | None:
+        """The run at which a frame stands; None where more than registers is changed, or one instruction is wanted."""
+        if asked == "everywhere":
+            return None
+        runs = self._runs.get((frame.code, asked))
+        if runs is None:
+            runs = self._runs[frame.code, asked] = self.recording.runs_past(frame.code, self._passed(frame.code, asked))
+        return runs.at(frame.pc)
+
+    def _passed(self, code: Code, asked: Asked) -> list[bool]:
+        """For each instruction of a code, whether nothing can stop behind it, or before what comes next."""
+        before, after = self._stops_before(code, asked), self._at(code, after=True)
+        found = []
         for at, (opcode, operand, *_) in enumerate(code.program):
             comes_next = {at + 1, operand} if opcode in JUMPS else {at + 1}
-            found.append(opcode not in _APART and at not in after and not comes_next & {*before})
+            found.append(opcode not in CALLS and at not in after and before.isdisjoint(comes_next))
         return found
+
+    def _stops_before(self, code: Code, asked: Asked) -> set[int]:
+        """The instructions before which a run may stop."""
+        starts = (at for at, is_start in enumerate(self._starts_of(code)) if is_start) if asked == "at lines" else ()
+        return {*self._at(code, after=False), *starts}
+
+    def _is_passed_back(self, asked: Asked) -> bool:
+        """True if nothing can stop in the run that was executed last, on the way back."""
+        if asked == "everywhere" or self.recording.last is None:
+            return False
+        code, pcs = self.recording.last
+        stops = self._stops.get((code, asked))
+        if stops is None:
+            stops = self._stops[code, asked] = {*self._stops_before(code, asked), *self._at(code, after=True)}
+        return stops.isdisjoint(pcs)
 
     def _hit(self, frame: Frame | None, pc: int) -> Stop | None:
         """The breakpoint that stops behind the instruction that was executed, or before the next one."""
@@ -495,7 +545,13 @@ def _nodes(graph: Graph) -> Iterator[Node]:
 def _at_changes(names: Sequence[str]) -> Where:
     """The instructions behind which one of these variables, or what it holds, may be another."""
     writes = stops.at_writes(names)
-    return lambda code: {*writes(code), *_changing(code)}
+    return lambda code: {*writes(code), *(_changing(code) if _may_change(code, names) else ())}
+
+
+def _may_change(code: Code, names: Sequence[str]) -> bool:
+    """True if one of these variables holds what can be written to, which numbers and text cannot."""
+    held = {value.type for name in names for r in registers_of(code, name) if (value := code.values[r]) is not None}
+    return not held <= {BOOL, STR, NUMBER, *NUMBERS}
 
 
 def _changing(code: Code) -> Iterator[int]:

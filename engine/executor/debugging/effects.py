@@ -35,7 +35,7 @@ Keep = Callable[[Sequence[Any]], Iterable[Kept]]
 class Effect:
     """`registers` are written by the instruction; `keep` is None for one that changes no values.
 
-    `is_plain` is True for one that changes one register and nothing else.
+    `is_plain` is True for one that changes registers and nothing else.
     """
 
     registers: tuple[int, ...]
@@ -55,7 +55,7 @@ def effects_of(code: Code) -> tuple[Effect, ...]:
 
 def _effect(instruction: Instruction, registers: tuple[int, ...]) -> Effect:
     keep = _keep_of(instruction)
-    return Effect(registers, keep, keep is None and len(registers) == 1 and instruction.opcode not in CHANGING)
+    return Effect(registers, keep, keep is None and instruction.opcode not in CHANGING)
 
 
 def _keep_of(instruction: Instruction) -> Keep | None:

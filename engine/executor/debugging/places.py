@@ -150,10 +150,24 @@ def _blocks_around(node: Node) -> Iterator[tuple[Block, Node]]:
 
 
 def writers_of(code: Code, name: str) -> dict[int, tuple[int, ...]]:
-    """The instructions that give the variable a value, and the registers that they write."""
-    registers = {at for at, value in enumerate(code.values) if value is not None and author_name(value) == name}
-    written = ((at, tuple(r for r in i.outputs if r in registers)) for at, i in enumerate(code.instructions))
-    return {at: found for at, found in written if found}
+    """The instructions that give the variable a value, and the registers that they write.
+
+    To go round a loop, or to leave a branch, moves its value to another register, which is no new value.
+    """
+    registers = registers_of(code, name)
+    written: dict[int, tuple[int, ...]] = {}
+    for at, instruction in enumerate(code.instructions):
+        inputs = instruction.inputs if instruction.opcode == ASSIGN else ()
+        moved = {target for source, target in zip(inputs, instruction.outputs, strict=False) if source in registers}
+        found = tuple(r for r in instruction.outputs if r in registers and r not in moved)
+        if found:
+            written[at] = found
+    return written
+
+
+def registers_of(code: Code, name: str) -> frozenset[int]:
+    """The registers that hold the variable, each in a part of the code."""
+    return frozenset(at for at, value in enumerate(code.values) if value is not None and author_name(value) == name)
 
 
 # -- modules

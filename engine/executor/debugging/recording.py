@@ -4,12 +4,13 @@ In: a function and its inputs.  Out: a `Recording`, whose `position` counts the 
 `forward` executes one, `back` undoes one, `go_to` does either until it is where it is wanted.
 
 Note [Going back]
-The journal has an entry for each instruction: what was in the registers that it wrote, and the values that it was
-about to write to (`effects`).  `back` restores these in place.  When the entries take more than `bound` bytes, the
-oldest are dropped; of what they kept, the first state of each value that was there before the run is held on to
-(`_Origin`).  To go back farther than the journal reaches, everything is restored to the beginning and run again up to
-the position, which gives the same values: the generator of random numbers is restored as well, and what the program
-prints is not printed again.  What Python functions do outside of the program's values is done again.
+The journal has an entry for each instruction, or for a run of instructions that write registers only (`runs`): what
+was in the registers, and the values that it was about to write to (`effects`).  To undo an entry restores these in
+place; to be in the middle of a run, its first instructions are executed again.  When the entries take more than
+`bound` bytes, the oldest are dropped; of what they kept, the first state of each value that was there before the run
+is held on to (`_Origin`).  To go back farther than the journal reaches, everything is restored to the beginning and
+run again up to the position, which gives the same values: the generator of random numbers is restored as well, and
+what the program prints is not printed again.  What Python functions do outside of the program's values is done again.
 
 Note [Forks as threads]
 A fork is a run of its own that stands still until somebody waits for its future, or `switch` is called: so the order
@@ -19,6 +20,7 @@ of all instructions is the same each time.
 from __future__ import annotations
 
 import io
+import sys
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
@@ -30,6 +32,7 @@ from engine.executor.bytecode.code import Code
 from engine.executor.bytecode.instructions import FORK, OPERATE, RETURN, TAIL_CALL, WAIT
 from engine.executor.concurrency.futures import Future
 from engine.executor.debugging.effects import CHANGING, Effect, effects_of
+from engine.executor.debugging.runs import Run, Runs
 from engine.executor.debugging.undo import Kept, keep, keep_contents, keep_histories, keep_modes, keep_random, owners_in
 from engine.executor.interpreter.interpreter import Frame, InterpreterState
 from engine.executor.plans.executor import executor_of
@@ -60,13 +63,13 @@ class Thread:
 
 
 class _Entry(NamedTuple):
-    """The changes of one instruction.  `caller` has the place and the old values of registers that a return wrote,
+    """The changes of instructions.  `caller` has the place and the old values of registers that a return wrote,
     `before` is the thread that was to run, which may have waited for this one."""
 
     thread: Thread
     before: Thread
     frame: Frame
-    pc: int
+    pcs: tuple[int, ...]
     registers: tuple[int, ...]
     values: Sequence[Any]
     kept: tuple[Kept, ...]
@@ -133,6 +136,8 @@ class Recording:
         self.threads: list[Thread] = []
         self._codes: dict[Graph, Code] = {}
         self._effects: dict[Code, tuple[Effect, ...]] = {}
+        self._singles: dict[Code, Runs] = {}
+        self._runs: dict[Code, Runs] = {}
         self._journal: deque[_Entry] = deque()
         self._nbytes = 0
         self._edits: list[Edit] = []
@@ -165,7 +170,7 @@ class Recording:
     @property
     def reach(self) -> int:
         """The first position to which the journal goes back without running anything again."""
-        return self.position - len(self._journal)
+        return self.position - sum(len(entry.pcs) for entry in self._journal)
 
     def code_of(self, function: Function) -> Code:
         """The function's own code, in which values stay in their registers."""
@@ -208,28 +213,48 @@ class Recording:
 
         A fork whose instruction has failed ends there the next time.
         """
-        thread = self.thread
-        frames = thread.state.frames
-        if frames and self.error is None and not HOOKS.rebased:
-            frame = frames[-1]
-            effect = (self._effects.get(frame.code) or self._effects_of(frame.code))[frame.pc]
-            if effect.is_plain:
-                value = frame.registers[effect.registers[0]]
-                nbytes = _ENTRY_BYTES + (value.array.nbytes if type(value) is Tensor else 0)
-                self._journal.append(
-                    _make(_Entry, (thread, thread, frame, frame.pc, effect.registers, (value,), (), None, nbytes))
-                )
-                self._nbytes += nbytes
-                self.position += 1
-                if self._nbytes > self.bound:
-                    self._make_room()
-                try:
-                    thread.state.attempt()
-                except BaseException as raised:
-                    self._failed(raised)
-                    raise
+        if self.is_straight:
+            frame = self.thread.state.frames[-1]
+            run = (self._singles.get(frame.code) or self._singles_of(frame.code)).at(frame.pc)
+            if run is not None:
+                self.forward_over(run)
                 return True
         return self._forward_apart()
+
+    @property
+    def is_straight(self) -> bool:
+        """True if the next instructions change what they say and no more, so that they may be executed as a run."""
+        return bool(self.thread.state.frames) and self.error is None and not HOOKS.rebased
+
+    def forward_over(self, run: Run) -> None:
+        """Execute the run that begins here, where `is_straight`.
+
+        Raises ExecutionError where an instruction fails, and stands at that.
+        """
+        thread, frame = self.thread, self.thread.state.frames[-1]
+        registers, count, nbytes = frame.registers, len(run.pcs), _ENTRY_BYTES
+        if run.large is not None:
+            for value in run.large(registers):
+                if type(value) is Tensor:
+                    nbytes += value.array.nbytes
+        values = run.values(registers)
+        self._journal.append(_make(_Entry, (thread, thread, frame, run.pcs, run.registers, values, (), None, nbytes)))
+        self._nbytes += nbytes
+        self.position += count
+        if self._nbytes > self.bound:
+            self._make_room()
+        try:
+            thread.state.attempt(count)
+        except ExecutionError as error:
+            done = run.pcs.index(frame.pc)
+            self._undo()
+            for _ in range(done):
+                self.forward()
+            self.error = error
+            raise
+        except BaseException:
+            self._undo()
+            raise
 
     def _forward_apart(self) -> bool:
         """The same for an instruction that may change anything: values, calls, threads."""
@@ -271,18 +296,24 @@ class Recording:
         """Undo one instruction; False if none was executed."""
         if not self.position:
             return False
-        if self._journal:
-            self._undo()
-        else:
-            self._replay(self.position - 1)
+        self.go_to(self.position - 1)
         return True
+
+    @property
+    def last(self) -> tuple[Code, tuple[int, ...]] | None:
+        """The instructions that `back_over` would undo; None where the journal has none."""
+        return (self._journal[-1].frame.code, self._journal[-1].pcs) if self._journal else None
+
+    def back_over(self) -> None:
+        """Undo the run that was executed last."""
+        self._undo()
 
     def go_to(self, position: int) -> None:
         """Be where so many instructions are executed, or where the run ends if that is earlier.
 
         Raises ExecutionError where an instruction on the way fails.
         """
-        while self.position > max(position, self.reach):
+        while self.position > position and self._journal:
             self._undo()
         if self.position > position:
             self._replay(position)
@@ -326,8 +357,7 @@ class Recording:
         return self._origin.held
 
     def _run_to_end(self) -> None:
-        while not self.finished:
-            self.forward()
+        self._run_to(sys.maxsize)
 
     def _keep_more(self, kept: tuple[Kept, ...]) -> None:
         """Have these states restored with the last instruction."""
@@ -341,7 +371,23 @@ class Recording:
 
     def _run_to(self, position: int) -> None:
         while self.position < position and not self.finished:
-            self.forward()
+            run = self._run_here()
+            if run is not None and len(run.pcs) <= position - self.position:
+                self.forward_over(run)
+            else:
+                self.forward()
+
+    def _run_here(self) -> Run | None:
+        if not self.is_straight:
+            return None
+        frame = self.thread.state.frames[-1]
+        if frame.code not in self._runs:
+            self._runs[frame.code] = self.runs_past(frame.code)
+        return self._runs[frame.code].at(frame.pc)
+
+    def runs_past(self, code: Code, is_passed: Sequence[bool] | None = None) -> Runs:
+        """The runs of a code past these of its instructions (None: all)."""
+        return Runs(code, self._effects.get(code) or self._effects_of(code), is_passed)
 
     def _entry(self, thread: Thread, frame: Frame, effect: Effect) -> _Entry:
         """The record that undoes the instruction at which the frame stands."""
@@ -365,7 +411,7 @@ class Recording:
             outer = thread.state.frames[-2]
             target = outer.code.instructions[outer.pc].outputs
             caller = (outer, outer.pc, [outer.registers[r] for r in target])
-        return _make(_Entry, (thread, self.thread, frame, pc, effect.registers, values, kept, caller, nbytes))
+        return _make(_Entry, (thread, self.thread, frame, (pc,), effect.registers, values, kept, caller, nbytes))
 
     def _kept_by_control(self, opcode: int, thread: Thread) -> tuple[Kept, ...]:
         """The states that forks, the ends of threads, and `with` change besides registers."""
@@ -380,11 +426,15 @@ class Recording:
         found = self._effects[code] = effects_of(code)
         return found
 
+    def _singles_of(self, code: Code) -> Runs:
+        found = self._singles[code] = Runs(code, self._effects.get(code) or self._effects_of(code), longest=1)
+        return found
+
     def _undo(self) -> None:
         """Take the last entry back."""
         entry = self._journal.pop()
         self._nbytes -= entry.nbytes
-        self.position -= 1
+        self.position -= len(entry.pcs)
         frames, frame = entry.thread.state.frames, entry.frame
         if not frames or frames[-1] is not frame:
             if frame in frames:
@@ -395,7 +445,7 @@ class Recording:
             kept.restore()
         for register, value in zip(entry.registers, entry.values, strict=True):
             frame.registers[register] = value
-        frame.pc = entry.pc
+        frame.pc = entry.pcs[0]
         if entry.caller is not None:
             outer, pc, values = entry.caller
             for register, value in zip(outer.code.instructions[pc].outputs, values, strict=True):

@@ -8,7 +8,7 @@ numbers and the modes of the thread with their state.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from operator import attrgetter
+from itertools import repeat
 from typing import Any, Final, NamedTuple, Protocol
 
 from engine.aten.autograd.node import AccumulateGrad, Node
@@ -48,10 +48,7 @@ class KeptFields:
     def __init__(self, owner: Any) -> None:
         self.owner = owner
         self._slots = slots = _SLOTS.get(type(owner)) or _slots_of(type(owner))
-        try:
-            self._values = slots.take(owner)
-        except AttributeError:  # not all of them are set
-            self._values = tuple(getattr(owner, name, _UNSET) for name in slots.names)
+        self._values = (*map(getattr, repeat(owner), slots.names, repeat(_UNSET)),)
         self._attributes = dict(vars(owner)) if slots.has_dict else None
 
     @property
@@ -77,18 +74,16 @@ _NOT_KEPT: Final = ("__dict__", "__weakref__")
 
 
 class _Slots(NamedTuple):
-    """The slots of a class, a function that takes what is in all of them, and whether its objects have a dict too."""
+    """The slots of a class, and whether its objects have a dict too."""
 
     names: tuple[str, ...]
-    take: Callable[[Any], tuple[Any, ...]]
     has_dict: bool
 
 
 def _slots_of(of: type) -> _Slots:
     every = [name for each in of.__mro__ for name in _listed(vars(each).get("__slots__", ()))]
     names = tuple(name for name in every if name not in _NOT_KEPT)
-    take = attrgetter(*names) if len(names) > 1 else lambda owner: tuple(getattr(owner, n) for n in names)
-    found = _SLOTS[of] = _Slots(names, take, of.__dictoffset__ != 0)
+    found = _SLOTS[of] = _Slots(names, of.__dictoffset__ != 0)
     return found
 
 

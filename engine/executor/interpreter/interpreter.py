@@ -144,19 +144,14 @@ class InterpreterState:
         self._advance_safely(repeat(None, 1))
         return not self.finished
 
-    def attempt(self) -> None:
-        """Execute one instruction, for who can go on after an error: what it raises leaves frames and contexts alone.
+    def attempt(self, count: int = 1) -> None:
+        """Execute so many instructions, for who can go on after an error: what it raises leaves frames and contexts
+        alone.
 
         Waits for the future if it comes to one.  Raises ExecutionError.
         """
-        frame = self.frames[-1]
-        opcode, operand, source, target, dead = frame.code.program[frame.pc]
         try:
-            if opcode == OPERATE and not dead:  # what recorded runs are made of, without the loop around it
-                frame.registers[target] = operand(*source(frame.registers))
-                frame.pc += 1
-                return
-            self._advance(repeat(None, 1))
+            self._advance(repeat(None, count))
             if self.waiting_for is not None:
                 self._await(self.waiting_for)
                 self._advance(repeat(None, 1))

@@ -1,13 +1,22 @@
 """Debugged calls: lines, breakpoints, conditions, watches, statements; forward and back."""
 
+from collections.abc import Callable
+from contextlib import suppress
+from random import Random
+
 import pytest
 
 from engine.aten.values.tensor import tensor
+from engine.executor.bytecode.code import Code
+from engine.executor.debugging.author_names import author_name
+from engine.executor.debugging.debugger import Debugger, Stop
 from engine.executor.debugging.evaluating import Statements
+from engine.ir.graph import Value
 from engine.lang.errors import ArgumentError, CompileError
 from engine.torch import nn
 from engine.torch.jit import script
 from engine.torch.jit.probing.debugging import debug
+from tests.fuzz.going_back import generated
 
 from .programs import FORKS, LOOP, debugger, line
 
@@ -301,3 +310,47 @@ def test_calls_from_python() -> None:
     assert found.result.tolist() == model(x).tolist()
     with pytest.raises(ArgumentError, match="missing value for argument"):
         debug(model)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_run_stops_where_single_instructions_do(seed: int) -> None:
+    made, arguments = generated(Random(seed))
+
+    def prepared() -> Debugger:
+        found = Debugger(made, arguments())
+        names = sorted({name for code in found.recording.codes for name in map(author_name, _values(code)) if name})
+        for name in names:
+            found.watch(name)
+        found.break_at("if n > 1")
+        return found
+
+    def stops(go: Callable[[Debugger], Stop]) -> list[tuple[int, str]]:
+        found, met = prepared(), []
+        while (stop := go(found)).kind not in ("end", "error"):
+            if stop.breakpoint is not None:
+                met.append((found.recording.position, stop.text))
+        return [*met, (found.recording.position, stop.kind)]
+
+    assert stops(Debugger.go) == stops(Debugger.instruction) == stops(Debugger.step) == stops(Debugger.next)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_run_back_stops_where_single_instructions_do(seed: int) -> None:
+    made, arguments = generated(Random(seed))
+
+    def stops(back: Callable[[Debugger], Stop]) -> list[int]:
+        found, met = Debugger(made, arguments()), []
+        for each in range(1, 20):
+            with suppress(ArgumentError):
+                found.break_at(str(each))
+        while found.go().kind not in ("end", "error"):
+            pass
+        while (stop := back(found)).kind != "start":
+            met += [found.recording.position] if stop.breakpoint is not None else []
+        return met
+
+    assert stops(Debugger.back_go) == stops(Debugger.back_instruction) == stops(Debugger.back_step)
+
+
+def _values(code: Code) -> list[Value]:
+    return [value for value in code.values if value is not None]
