@@ -10,6 +10,7 @@ after hundreds.  Trees, graphs and plans are objects that stay: traversing all o
 the time of a first call.  Garbage is found all the same, only later.
 
 Inside `loading()` it does not run, and never looks through what was made there: modules stay as long as the process.
+numpy, if it is imported there, has one thread for its products and linear algebra until somebody asks for more.
 
 A thread inside `yielding()` gives the interpreter lock to others as soon as they have waited for `PATIENCE`, not for
 Python's five milliseconds: a program that leaves the lock for each of its kernels waited as long after each of them.
@@ -18,6 +19,7 @@ Python's five milliseconds: a program that leaves the lock for each of its kerne
 from __future__ import annotations
 
 import gc
+import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -90,12 +92,35 @@ def loading() -> Iterator[None]:
     was_on, known = gc.isenabled(), len(sys.modules)
     gc.disable()
     try:
-        yield
+        with _one_blas_thread():
+            yield
     finally:
         if len(sys.modules) > known:
             gc.freeze()
         if was_on:
             gc.enable()
+
+
+BLAS_VARIABLES: Final = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
+"""What the environment may say of the threads of numpy's OpenBLAS."""
+BLAS_ASLEEP: Final = threading.Event()
+"""Set if numpy's OpenBLAS was begun with one thread; `threads.wake_blas` starts the others."""
+
+
+@contextmanager
+def _one_blas_thread() -> Iterator[None]:
+    """Let numpy begin with one thread, unless the environment says how many: it would start the others at once, and
+    these look for work so eagerly that a machine of two processors took a third longer to import it."""
+    if "numpy" in sys.modules or any(name in os.environ for name in BLAS_VARIABLES):
+        yield
+        return
+    os.environ[BLAS_VARIABLES[0]] = "1"
+    try:
+        yield
+    finally:
+        del os.environ[BLAS_VARIABLES[0]]
+        if "numpy" in sys.modules:
+            BLAS_ASLEEP.set()
 
 
 PATIENCE: Final = 0.0005

@@ -42,6 +42,7 @@ from tsrepl.shell.toolbar import signature_text, toolbar_text
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from engine.fuser.backend import threads
     from tsrepl.render import lexers, progress, terminal
     from tsrepl.session import complete, replies, session, signatures
     from tsrepl.session.replies import Candidate, Reply
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from tsrepl.shell import pager, paging
     from tsrepl.shell.pager import Pager
 else:
+    threads = deferred("engine.fuser.backend.threads")
     session, replies = deferred("tsrepl.session.session"), deferred("tsrepl.session.replies")
     complete, signatures = deferred("tsrepl.session.complete"), deferred("tsrepl.session.signatures")
     lexers, terminal = deferred("tsrepl.render.lexers"), deferred("tsrepl.render.terminal")
@@ -312,4 +314,5 @@ def _new_session() -> Session:
         _entry_lexer()
         made = session.Session()
         load(terminal, progress, paging, complete, signatures)
+    threads.wake_blas()
     return made

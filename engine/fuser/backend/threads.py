@@ -38,6 +38,7 @@ import numpy as np
 
 from engine.fuser.backend import machine
 from engine.fuser.backend.to_llvm import PARALLEL
+from engine.lang.interpreter_settings import BLAS_ASLEEP
 from engine.lang.records import dataclass
 
 _FUTEX: Final = {"x86_64": 202, "aarch64": 98}.get(platform.machine()) if sys.platform == "linux" else None
@@ -108,9 +109,21 @@ def set_num_threads(count: int) -> None:
     _wanted = count
     if _pool is not None:
         _pool.resize(_size())
+    wake_blas()
+
+
+def wake_blas() -> None:
+    """Let numpy's products and linear algebra use as many threads as parallel loops."""
+    BLAS_ASLEEP.clear()
     set_blas_threads = _blas_function("set_num_threads")
     if set_blas_threads is not None:
-        set_blas_threads(count)
+        set_blas_threads(get_num_threads())
+
+
+def blas_threads() -> int | None:
+    """The number of threads that numpy's OpenBLAS uses; None where numpy has another library."""
+    found = _blas_function("get_num_threads")
+    return found() if found is not None else None
 
 
 def _blas_function(name: str) -> Any:
@@ -133,6 +146,8 @@ def parallel_address() -> int:
             state = ctypes.CFUNCTYPE(ctypes.c_int64)(code.addresses[_STATE])()
             _pool = _Pool(state, code.addresses[PARALLEL], code.addresses[_WORKER])
             _pool.resize(_size())
+            if BLAS_ASLEEP.is_set():
+                wake_blas()
         return _pool.parallel
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import gc
+import os
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 
 import pytest
 
+from engine.fuser.backend.threads import blas_threads
 from engine.lang.interpreter_settings import (
+    BLAS_VARIABLES,
     MAX_HEIGHT,
     OBJECTS,
     PATIENCE,
@@ -122,3 +126,25 @@ def test_what_was_loaded_is_not_looked_through_again(monkeypatch: pytest.MonkeyP
         assert gc.get_freeze_count() > 0
     finally:
         gc.unfreeze()
+
+
+_COUNTING = """
+import os
+from engine.lang.interpreter_settings import loading
+with loading():
+    import numpy
+from engine.fuser.backend.threads import blas_threads, get_num_threads, wake_blas
+print(blas_threads(), "OPENBLAS_NUM_THREADS" in os.environ)
+wake_blas()
+print(blas_threads() == get_num_threads())
+"""
+
+
+@pytest.mark.skipif(blas_threads() is None, reason="numpy multiplies with another library than OpenBLAS")
+def test_numpy_begins_with_one_thread_and_gets_the_others_later() -> None:
+    free = {name: value for name, value in os.environ.items() if name not in BLAS_VARIABLES}
+    run = subprocess.run([sys.executable, "-c", _COUNTING], env=free, capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["1", "False", "True"]
+    chosen = {**free, "OPENBLAS_NUM_THREADS": "2"}
+    run = subprocess.run([sys.executable, "-c", _COUNTING], env=chosen, capture_output=True, text=True, check=True)
+    assert run.stdout.split()[:2] == [str(min(2, os.cpu_count() or 1)), "True"]
