@@ -33,20 +33,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture
 def terminal(tmp_path: Path) -> Iterator[Open]:
     """Opens shells: `terminal(100)` has 100 columns; more words are settings (a line of the file), arguments and
-    variables of the environment."""
+    variables of the environment.  `around` is a command that runs the shell."""
     with ExitStack() as open_ones:
 
         def open_shell(
-            columns: int, *arguments: str, rows: int = 40, settings: str = "", **environment: str
-        ) -> tmux.Terminal:
+            columns: int, *arguments: str, rows: int = 40, settings: str = "", paged: bool = False,
+            around: tuple[str, ...] = (), **environment: str,
+        ) -> tmux.Terminal:  # fmt: skip
             folder = tmp_path / "here"
             shutil.copytree(PROGRAMS, folder, dirs_exist_ok=True)
             configured = tmp_path / "config" / "tsrepl"
             configured.mkdir(parents=True, exist_ok=True)
-            (configured / "config.toml").write_text(f"pager = false\n{settings}")
+            (configured / "config.toml").write_text(f"pager = {str(paged).lower()}\n{settings}")
             homes = {"XDG_CONFIG_HOME": str(tmp_path / "config"), "XDG_STATE_HOME": str(tmp_path / "state")}
             command = (str(Path(sys.executable).parent / "tsrepl"), *arguments)
-            shell = tmux.Terminal(command, folder, columns, rows, {**homes, **environment})
+            shell = tmux.Terminal((*around, *command), folder, columns, rows, {**homes, **environment})
             open_ones.enter_context(shell)
             return shell
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -91,3 +92,56 @@ def test_leaving_ends_the_command(terminal: Open) -> None:
     shell.wait_for_prompt()
     shell.press("C-d")
     shell.wait_for_end()
+
+
+def test_long_output_is_read_in_the_pager(terminal: Open) -> None:
+    shell = terminal(100, rows=20, paged=True)
+    shell.wait_for_prompt()
+    shell.enter("%run net.py")
+    shell.type("%passes forward(torch.ones(3), 2)")
+    shell.press("Enter")
+    first = shell.wait_for("n N search")
+    shell.press("]", "Enter")
+    assert shell.wait_for(lambda screen: screen != first and "n N search" in screen) != first
+    shell.type("/aten::mul")
+    shell.press("Enter")
+    shell.wait_for(lambda screen: "aten::mul" in screen and "n N search" in screen)
+    shell.press("q")
+    shell.wait_for_prompt()
+    assert "3" in shell.enter("1 + 2")
+
+
+def test_keys_of_vi_edit_the_line(terminal: Open) -> None:
+    shell = terminal(100, settings='editing_mode = "vi"')
+    shell.wait_for_prompt()
+    shell.type("10 * 3")
+    shell.press("Escape", "0", "x", "A")
+    shell.type(" + 7")
+    shell.press("Enter")
+    shell.wait_for(lambda screen: "0 * 3 + 7" in screen and "7" in screen.splitlines())
+
+
+def test_a_line_is_written_in_the_editor(terminal: Open, tmp_path: Path) -> None:
+    editor = tmp_path / "editor"
+    editor.write_text("#!/bin/sh\necho 'torch.ones(2) * 21' > \"$1\"\n")
+    editor.chmod(0o755)
+    shell = terminal(100, EDITOR=str(editor))
+    shell.wait_for_prompt()
+    shell.type("half a line")
+    shell.press("C-x", "C-e")
+    shell.wait_for("tensor([21., 21.])")
+
+
+def test_it_can_be_put_to_sleep_and_goes_on(terminal: Open) -> None:
+    shell = terminal(100, around=("bash", "--norc", "-i", "-s"))
+    shell.wait_for(lambda screen: bool(screen.strip()))  # bash shows its prompt
+    shell.type('"$@"')
+    shell.press("Enter")
+    shell.wait_for_prompt()
+    shell.enter("x = torch.ones(3)")
+    shell.press("C-z")
+    shell.wait_for("Stopped")
+    shell.type("fg")
+    shell.press("Enter")
+    shell.wait_for("ts>")
+    assert "tensor([2., 2., 2.])" in shell.enter("x * 2")
