@@ -51,13 +51,18 @@ class SimpleType(Type):
 
 @dataclass(frozen=True, slots=True)
 class TensorType(Type):
-    """A tensor, with its static facts; `sizes` and `strides` hold None for unknown numbers."""
+    """A tensor, with its static facts; `sizes` and `strides` hold None for unknown numbers.
+
+    `symbols` are the sizes with negative numbers for those that are unknown, equal ones for sizes that are known to be
+    equal; None where nobody has asked for them.  They tell types not apart.
+    """
 
     dtype: scalars.dtype | None = None
     sizes: tuple[int | None, ...] | None = None
     strides: tuple[int | None, ...] | None = None
     requires_grad: bool | None = None
     device: scalars.device | None = None
+    symbols: tuple[int, ...] | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         if self == TENSOR:

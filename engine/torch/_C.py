@@ -47,6 +47,9 @@ HOMES: Final[dict[str, str]] = {
     "_jit_erase_non_input_shape_information": f"{_INTERNAL}:erase_non_input_shape_information",
     "_jit_pass_erase_non_input_shape_information": f"{_INTERNAL}:erase_non_input_shape_information",
     "_propagate_shapes": "engine.torch.jit.passes:propagate_shapes",
+    "_jit_shape_compute_graph_for_node": "engine.torch.jit.passes:shape_compute_graph_for_node",
+    "_jit_register_shape_compute_graph_for_node": "engine.torch.jit.passes:register_shape_compute_graph_for_node",
+    "_ShapeComputeGraphMapping": "engine.torch.jit.symbolic_shapes.propagation:ShapeComputeGraphMapping",
     "_freeze_module": "engine.torch.jit.passes:freeze_handle",
     **{f"_jit_set_{name}": f"{_FLAGS}:set_{name}" for name in _SETTINGS.split()},
     **{f"_jit_get_{name}": f"{_FLAGS}:get_{name}" for name in _ASKED.split()},
@@ -156,9 +159,6 @@ REFUSED: Final[dict[str, str]] = {
     "_jit_pass_fuse_tensorexprs": "operators are fused when plans are made; look at graph_for(...)",
     "_jit_register_decomposition_for_schema": "decompositions are the engine's own: "
     "torch.jit.passes.run_decompositions",
-    "_jit_register_shape_compute_graph_for_node": "shape functions are the engine's own, a rule in each "
-    "operator's row",
-    "_jit_shape_compute_graph_for_node": "shape functions are the engine's own, a rule in each operator's row",
     "_jit_run_cpp_tests": "there is no C++ to test",
     "PyTorchFileReader": "engine.load(path) reads archives, `tsrepl show` looks into them",
     "PyTorchFileWriter": "torch.jit.save(module, path) writes archives",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 from engine.aten.values.tensor import Tensor
@@ -23,6 +24,19 @@ _SYMBOLS: Final = itertools.count(2)
 def new_symbol() -> int:
     """A new negative number that stands for an unknown size."""
     return -next(_SYMBOLS)
+
+
+def with_symbols(type: types.TensorType, symbols: Sequence[int] | None = None) -> types.TensorType:
+    """The type with these numbers for its sizes, negative ones for unknown ones; by default new ones unless it has some
+    that fit."""
+    if type.sizes is None:
+        return replace(type, symbols=None)
+    if symbols is None:
+        has_some = type.symbols is not None and len(type.symbols) == len(type.sizes)
+        before = type.symbols if has_some and type.symbols is not None else (None,) * len(type.sizes)
+        pairs = zip(type.sizes, before, strict=True)
+        symbols = [size if size is not None else old if old and old < 0 else new_symbol() for size, old in pairs]
+    return replace(type, symbols=tuple(symbols))
 
 
 class Type:
@@ -109,8 +123,9 @@ class TensorType(Type):
         return None if self._ir.sizes is None else list(self._ir.sizes)
 
     def symbolic_sizes(self) -> list[int] | None:
-        """The sizes with a new negative symbol for each unknown one."""
-        return None if self._ir.sizes is None else [new_symbol() if s is None else s for s in self._ir.sizes]
+        """The sizes with a negative symbol for each unknown one, the same for those that are known to be equal."""
+        self._ir = with_symbols(self._ir)
+        return None if self._ir.symbols is None else list(self._ir.symbols)
 
     def dtype(self) -> scalars.dtype | None:
         return self._ir.dtype
@@ -130,7 +145,8 @@ class TensorType(Type):
         return False
 
     def with_sizes(self, sizes: Sequence[int | None] | None) -> TensorType:
-        return self._with(sizes=None if sizes is None else tuple(sizes), strides=None)
+        kept = None if sizes is None else tuple(sizes)
+        return TensorType(with_symbols(replace(self._ir, sizes=kept, strides=None, symbols=None)))
 
     def with_device(self, device: scalars.device | None) -> TensorType:
         return self._with(device=scalars.device(device) if isinstance(device, str) else device)
@@ -149,8 +165,7 @@ class TensorType(Type):
         return self._with(strides=tuple(strides[: len(sizes)]))
 
     def _with(self, **facts: Any) -> TensorType:
-        names = ("dtype", "sizes", "strides", "requires_grad", "device")
-        return TensorType(types.TensorType(**{name: facts.get(name, getattr(self._ir, name)) for name in names}))
+        return TensorType(replace(self._ir, **facts))
 
 
 def _all_known(numbers: tuple[int | None, ...] | None) -> list[int] | None:

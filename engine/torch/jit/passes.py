@@ -20,6 +20,8 @@ from engine.lang.errors import did_you_mean
 from engine.passes import pipeline
 from engine.torch.compiled.facade import unwrap, wrap
 from engine.torch.jit.scripting import freezing
+from engine.torch.jit.symbolic_shapes import functions as shape_functions
+from engine.torch.jit.symbolic_shapes import propagation as symbolic_shapes
 
 G = TypeVar("G")
 
@@ -27,8 +29,8 @@ FOR_GRAPHS: Final = (
     "batch_mm", "complete_shape_analysis", "constant_pooling", "constant_propagation", "create_autodiff_subgraphs",
     "create_functional_graphs", "cse", "dce", "erase_shape_information", "functional_to_inplace_activation",
     "fuse_linear", "inline", "inline_fork_wait", "inplace_to_functional_activation", "loop_unrolling",
-    "lower_all_tuples", "peephole_list_idioms", "propagate_device", "propagate_dtype", "propagate_shapes_on_graph",
-    "propagate_shapes_on_graph_and_build_compute", "refine_integer_values", "remove_mutation", "run_decompositions",
+    "lower_all_tuples", "peephole_list_idioms", "propagate_device", "propagate_dtype", "refine_integer_values",
+    "remove_mutation", "run_decompositions",
 )  # fmt: skip
 """PyTorch's names of passes that run on a graph alone; those of `pipeline.names()` are available, too."""
 
@@ -67,6 +69,30 @@ def propagate_shapes(graph: G, inputs: Sequence[Any], with_grad: bool = False) -
     _run("complete_shape_analysis", copy, tuple(inputs), with_grad)
     made: G = _like(graph, copy)
     return made
+
+
+def propagate_shapes_on_graph(graph: Any) -> None:
+    """Write sizes into the graph's types; equal symbols (`symbolic_sizes()`) stand for unknown sizes that are equal."""
+    symbolic_shapes.propagate(unwrap(graph))
+
+
+def propagate_shapes_on_graph_and_build_compute(graph: Any) -> symbolic_shapes.ShapeComputeGraphMapping | None:
+    """`propagate_shapes_on_graph`, and the graph that computes the unknown sizes from those of the inputs.
+
+    None where a tensor comes from what has no shape function.
+    """
+    return symbolic_shapes.build_compute(unwrap(graph))
+
+
+def shape_compute_graph_for_node(node: Any) -> Any:
+    """The graph of the shape function of the node's operator; None where it has none."""
+    found = shape_functions.shape_graph(unwrap(node))
+    return None if found is None else wrap(found)
+
+
+def register_shape_compute_graph_for_node(node: Any, graph: Any) -> None:
+    """Let this graph give the sizes of the node's operator from now on.  Raises ArgumentError for other nodes."""
+    shape_functions.register(unwrap(node), unwrap(graph))
 
 
 def apply_input_props_using_example(graph: Any, example_input: Sequence[Any]) -> None:
