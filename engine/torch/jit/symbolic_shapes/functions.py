@@ -23,9 +23,9 @@ from engine.passes.pipeline import run_pipeline
 
 _ROWS: Final = """
 same               alpha_dropout batch_norm bernoulli clamp clone contiguous cumprod cumsum detach dropout elu
-same               empty_like feature_dropout flip full_like gelu group_norm hardtanh instance_norm layer_norm log_softmax.int
-same               masked_fill.Scalar ones_like rand_like randn_like roll rms_norm softmax.int tril triu zeros_like
-same               alias to.dtype
+same               empty_like feature_dropout flip full_like gelu group_norm hardtanh instance_norm layer_norm
+same               log_softmax.int masked_fill.Scalar ones_like rand_like randn_like roll rms_norm softmax.int
+same               alias to.dtype tril triu zeros_like
 nothing            all any max mean min norm.Scalar prod std sum var
 given              empty.memory_format full ones rand randn zeros
 view               reshape view
