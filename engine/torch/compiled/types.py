@@ -145,8 +145,13 @@ class TensorType(Type):
         return False
 
     def with_sizes(self, sizes: Sequence[int | None] | None) -> TensorType:
-        kept = None if sizes is None else tuple(sizes)
-        return TensorType(with_symbols(replace(self._ir, sizes=kept, strides=None, symbols=None)))
+        """The type with these sizes; None stands for an unknown one, a negative number for the unknown one that has it
+        as its symbol."""
+        if sizes is None:
+            return self._with(sizes=None, strides=None, symbols=None)
+        symbols = tuple(new_symbol() if size is None else size for size in sizes)
+        known = tuple(None if size < 0 else size for size in symbols)
+        return self._with(sizes=known, strides=None, symbols=symbols)
 
     def with_device(self, device: scalars.device | None) -> TensorType:
         return self._with(device=scalars.device(device) if isinstance(device, str) else device)

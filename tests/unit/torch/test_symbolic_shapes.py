@@ -245,3 +245,26 @@ def test_a_type_keeps_its_symbols() -> None:
     assert first != last
     assert kind.symbolic_sizes() == [first, 3, last]
     assert kind.with_dtype(torch.float32).symbolic_sizes() == [first, 3, last]
+
+
+def test_a_graph_gets_the_sizes_of_its_inputs_again() -> None:
+    @torch.jit.script
+    def f(x: Tensor, y: Tensor):
+        return x * y
+
+    graph = f.graph
+    torch._C._jit_pass_propagate_shapes_on_graph(with_sizes(f, [1, 6, 5], [1, 7, 1, 5]))
+    assert graph.findNode("aten::mul").output().type().sizes() == [1, 7, 6, 5]
+    with_sizes_again = list(graph.inputs())
+    one, two, three = (torch._C._new_symbolic_shape_symbol() for _ in range(3))
+    for value, given in zip(with_sizes_again, ([one, 1, three], [1, two, three]), strict=True):
+        value.setType(value.type().with_sizes(given))
+    torch._C._jit_pass_propagate_shapes_on_graph(graph)
+    assert graph.findNode("aten::mul").output().type().symbolic_sizes() == [one, two, three]
+    for value, given in zip(with_sizes_again, ([None, None], [None, None, None]), strict=True):
+        value.setType(value.type().with_sizes(given))
+    torch._C._jit_pass_propagate_shapes_on_graph(graph)
+    first, *others = graph.findNode("aten::mul").output().type().symbolic_sizes()
+    known = [size for value in graph.inputs() for size in value.type().symbolic_sizes()]
+    assert first == known[2]
+    assert not {*others} & {*known}

@@ -121,9 +121,22 @@ class ShapeGraph:
         before = ""
         for _ in range(_ROUNDS):
             run_pipeline(_SIMPLIFYING, self.graph)
+            for node in self.graph.find_all_nodes("prim::If"):
+                _take_what_both_give(node)
             if (text := str(self.graph)) == before:
                 return
             before = text
+
+
+def _take_what_both_give(node: Node) -> None:
+    """`c if x == c else x` is x."""
+    test = node.input.node
+    if test.kind != "aten::eq":
+        return
+    x, c = test.inputs
+    for output, equal, other in zip(node.outputs, node.blocks[0].outputs, node.blocks[1].outputs, strict=True):
+        if other is x and constant_value(equal) == constant_value(c) != NOT_CONSTANT:
+            output.replace_all_uses_with(x)
 
 
 def _elements(value: Value) -> list[Value] | None:
