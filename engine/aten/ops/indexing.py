@@ -118,12 +118,20 @@ def index_put(self: Array, indices: Indices, values: Array, accumulate: bool) ->
 
 op("aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", kernel=index, variants="function out", exact=True,
    gradient={"self": "zeros_like(self).index_put(indices, grad, True)"}, data_dependent=True)  # fmt: skip
+op("aten::_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", kernel=index, exact=True,
+   gradient={"self": "zeros_like(self).index_put(indices, grad, True)"}, data_dependent=True)  # fmt: skip
+op("aten::_unsafe_index.Tensor_hacked_twin(Tensor self, Tensor[] indices) -> Tensor", kernel=index,
+   gradient={"self": "zeros_like(self).index_put(indices, grad, True)"}, data_dependent=True)  # fmt: skip
 op("aten::index.Tensor_hacked_twin(Tensor self, Tensor[] indices) -> Tensor", kernel=index,
    gradient={"self": "zeros_like(self).index_put(indices, grad, True)"}, data_dependent=True)  # fmt: skip
 _PUT: Final = {"self": "grad if accumulate else index_put(grad, indices, zeros_like(values))",
                "values": "index(grad, indices)"}  # fmt: skip
 op("aten::index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
    kernel=index_put, variants=ALL, gradient=_PUT)  # fmt: skip
+op("aten::_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
+   kernel=index_put, gradient=_PUT)  # fmt: skip
+op("aten::_unsafe_index_put.hacked_twin(Tensor self, Tensor[] indices, Tensor values, bool accumulate=False) -> Tensor",
+   kernel=index_put, gradient=_PUT)  # fmt: skip
 op("aten::index_put.hacked_twin(Tensor self, Tensor[] indices, Tensor values, bool accumulate=False) -> Tensor",
    kernel=index_put, variants="function inplace", gradient=_PUT)  # fmt: skip
 

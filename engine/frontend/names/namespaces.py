@@ -16,6 +16,7 @@ from engine.frontend.matching.schema_match import Actual
 from engine.frontend.names.torch_names import has_name
 from engine.frontend.standard_library import library
 from engine.frontend.sugared.classes import ConstantValue
+from engine.frontend.sugared.legacy_constructors import CONSTRUCTORS
 from engine.frontend.sugared.python_values import not_a_value, unsupported_builtin
 from engine.frontend.sugared.sugared_value import Builder, SugaredValue
 from engine.frontend.sugared.values import BuiltinFunction, SpecialForm
@@ -76,6 +77,8 @@ class TorchNamespace(Namespace):
         path = f"{self.path}.{name}"
         if self.path == "torch" and name in _CONSTANTS:
             return ConstantValue(_CONSTANTS[name])
+        if self.path == "torch" and name in CONSTRUCTORS:
+            return CONSTRUCTORS[name]
         if path in _SUB_NAMESPACES:
             return self.inner(name)
         if self.path == "torch.ops":

@@ -60,6 +60,8 @@ _SPELLED: Final = {
 }  # fmt: skip
 """Kind of tree -> its name in error messages."""
 _BROADCASTING: Final = re.compile(r"BroadcastingList([1-6])")
+_SIZES: Final = re.compile(r"_size_([1-6])_t")
+"""The names of `torch.nn.common_types` for `BroadcastingList2[int]` and the like."""
 
 
 class TypeReader:
@@ -94,12 +96,15 @@ class TypeReader:
         inner = tree
         if inner.kind == "subscript" and dotted_name(Subscript(inner).value) == "Optional":
             inner = Subscript(inner).subscripts[0]
-        name = dotted_name(Subscript(inner).value) if inner.kind == "subscript" else None
-        match = _BROADCASTING.fullmatch(name or "")
+        is_generic = inner.kind == "subscript"
+        name = dotted_name(Subscript(inner).value if is_generic else inner)
+        match = (_BROADCASTING if is_generic else _SIZES).fullmatch(name or "")
         return (self.read(tree), int(match[1])) if match else None
 
     def _named(self, name: str, tree: Tree) -> Type:
         known = _NAMES.get(name) or _DOTTED.get(name.removeprefix("engine."))
+        if _SIZES.fullmatch(name):
+            return ListType(INT)
         found = known or self.resolver.resolve_type(name, tree.range)
         if found is not None:
             return found

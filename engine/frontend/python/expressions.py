@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
+from dataclasses import field
 from typing import Any, Final
 
 from engine.frontend.syntax.desugar import comparison, formatted
@@ -73,10 +74,14 @@ UNSUPPORTED: Final[dict[str, tuple[str, str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class PythonSource:
-    """A source, and the ranges of `ast` nodes in it; `skipped` lines were put before it to parse it."""
+    """A source, and the ranges of `ast` nodes in it; `skipped` lines were put before it to parse it.
+
+    `ignored` are the blocks that stay in Python, by the name of the function that each becomes.
+    """
 
     source: Source
     skipped: int = 0
+    ignored: dict[str, tuple[dict[str, str], list[ast.stmt]]] = field(default_factory=dict, compare=False)
 
     def offset(self, line: int, column: int) -> int:
         """The offset of a position that `ast` has as a line and a column in bytes.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final
 from weakref import WeakKeyDictionary, ref
@@ -90,6 +91,15 @@ class PythonModules:
         """The type of the module of the class whose type was made last."""
         found = self._newest.get(cls)
         return None if found is None else found()
+
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """The types of modules that are made in the block are not shared with others."""
+        before, self._known = self._known, WeakKeyDictionary()
+        try:
+            yield
+        finally:
+            self._known = before
 
     def forget(self, cls: type) -> None:
         """Compile later modules of the class anew: what their methods use has changed."""

@@ -29,6 +29,7 @@ from engine.frontend.names.namespaces import MathNamespace, TorchNamespace
 from engine.frontend.names.resolve import qualified, type_value
 from engine.frontend.names.type_annotations import TypeReader
 from engine.frontend.python.dataclass_methods import with_dataclass_methods
+from engine.frontend.python.ignored_blocks import BLOCKS
 from engine.frontend.python.ignored_functions import IGNORED, PythonFunction, modifier_of
 from engine.frontend.python.namespaces import COMPILED_MODULES, HOMES, PythonModule, PythonTorchNamespace, in_library
 from engine.frontend.python.overloads import overloads_of, with_signature
@@ -307,6 +308,7 @@ def names_of(thing: Any) -> Mapping[str, Any]:
         known.update(vars(module))
     for function in functions:
         known.update(function.__globals__)
+        known.update(getattr(function, BLOCKS, {}))
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
             try:
                 known[name] = cell.cell_contents
@@ -422,6 +424,8 @@ class PythonResolver:
                 range,
                 hints=("assign it to an attribute in __init__, as in self.m = m",),
             )
+        if isinstance(value, float) and not math.isfinite(value):  # `from math import inf`
+            return ConstantValue(value)
         return PythonValue(value)
 
     def _constant(self, value: Any) -> SugaredValue | None:

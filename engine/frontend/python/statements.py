@@ -10,6 +10,7 @@ import ast
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from engine.frontend.python import ignored_blocks
 from engine.frontend.python.expressions import BINARY, PythonSource, annotation, expression, expressions, refused
 from engine.frontend.syntax.desugar import augmented
 from engine.frontend.syntax.tree import Tree
@@ -121,6 +122,11 @@ def _refuse_else(place: PythonSource, orelse: list[ast.stmt], loop: str) -> None
 
 
 def _with(place: PythonSource, node: ast.With, range: SourceRange) -> Tree:
+    variables = ignored_blocks.declared(node)
+    if variables is not None:
+        name = f"__ignored_{len(place.ignored)}"
+        place.ignored[name] = variables, node.body
+        return ignored_blocks.call_of(name, variables, range)
     return With.make(range, [_with_item(place, item) for item in node.items], statements(place, node.body))
 
 

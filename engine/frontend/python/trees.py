@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
+from engine.frontend.python import ignored_blocks
 from engine.frontend.python.definitions import class_def, definition, function
 from engine.frontend.python.expressions import PythonSource, refused
 from engine.frontend.python.ignored_functions import modifier_of
@@ -59,7 +60,14 @@ def _read(fn: Callable[..., Any]) -> Tree:
                 hints=("make the default None, and the value in the function",),
             )
     with deep_recursion():
-        return function(place, node, is_method=names[:1] == ["self"], defaults=defaults)
+        tree = function(place, node, is_method=names[:1] == ["self"], defaults=defaults)
+    if place.ignored:
+        blocks = {
+            name: ignored_blocks.function_of(name, variables, body, fn.__globals__)
+            for name, (variables, body) in place.ignored.items()
+        }
+        setattr(fn, ignored_blocks.BLOCKS, blocks)
+    return tree
 
 
 def tree_from_class(cls: type) -> Tree:

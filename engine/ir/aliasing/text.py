@@ -34,7 +34,7 @@ def graphviz(facts: AliasFacts) -> str:
     for element in facts.dag.elements:
         lines += [f"  e{element.index} -> e{to}" for to in element.points_to]
         lines += [f"  e{element.index} -> e{to} [style=dashed]" for to in element.contains]
-    return "\n".join(["digraph aliases {", *lines, "}"]) + "\n"
+    return "\n".join(["digraph alias_db {", *lines, "}"]) + "\n"
 
 
 def _values(graph: Graph, facts: AliasFacts) -> Iterator[str]:

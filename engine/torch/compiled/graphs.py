@@ -85,6 +85,8 @@ class Graph(_NodeSearch):
     def create(self, kind: Any, *rest: Any) -> Node:
         """`create(kind)`, `create(kind, outputs)`, `create(kind, inputs, outputs)`: a node in no block yet."""
         inputs: Sequence[Any] = next((each for each in rest if not isinstance(each, int)), [])
+        if any(each is None for each in inputs):
+            raise ValueError("cannot pass None in inputs")
         outputs = next((each for each in rest if isinstance(each, int)), 1)
         return Node(self._ir.create(str(kind), unwrap(list(inputs)), int(outputs)))
 

@@ -103,6 +103,10 @@ class CompilationUnit:
         for name in self._unit.functions.keys() - known:
             emitted_function(ScriptFunction(self._unit.functions[name]))
 
+    def create_function(self, name: str, graph: Graph) -> ScriptFunction:
+        """Add a function with a copy of the graph as its body."""
+        return function_from_graph(name, graph, self._unit)
+
     def find_function(self, name: str) -> ScriptFunction | None:
         function = self._unit.find_function(name)
         return ScriptFunction(function) if function else None

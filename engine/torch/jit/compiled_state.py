@@ -6,6 +6,7 @@ In: Python functions and modules.  Out: the compiled things that they became, if
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any, Final
 
 from engine.executor.plans.switches import set_optimizing
@@ -67,8 +68,11 @@ concrete_type_store: Final = ConcreteTypeStore()
 
 
 def create_script_module(nn_module: Any, stubs_fn: Any = None, share_types: bool = True, **_: Any) -> Any:
-    """The module, compiled.  Raises CompileError."""
-    with PYTHON.attempt():
+    """The module, compiled; unless `share_types`, it and its submodules have types of their own.
+
+    Raises CompileError.
+    """
+    with PYTHON.attempt(), nullcontext() if share_types else MODULES.apart():
         return wrap(module_object(nn_module))
 
 

@@ -13,13 +13,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, get_args
 
+from engine.aten.values.ivalue import Object
+from engine.aten.values.submodules import each_module
 from engine.executor.plans.switches import optimized_execution as optimized_execution
 from engine.executor.profiling.settings import PROFILING, FusionStrategy, Specialisation
 from engine.frontend.python.resolver import PythonResolver
 from engine.frontend.python.trees import tree_from_function
 from engine.frontend.syntax.tree import Tree
+from engine.ir.clone import copy_graph
 from engine.ir.graph import Block
 from engine.ir.ops import op_of
+from engine.ir.unit import Function
+from engine.lang.types import InterfaceType
+from engine.passes.pipeline import run_pass
 from engine.torch.compiled.types import wrap
 from engine.torch.jit import flags
 from engine.torch.jit.scripting.python_program import PYTHON
@@ -91,11 +97,30 @@ def get_jit_def(fn: Callable[..., Any], *_: Any) -> Tree:
 
 
 def export_opnames(m: Any) -> list[str]:
-    """The qualified names of the operators that a compiled module's methods call."""
-    found: set[str] = set()
-    for name in m._ivalue.type.methods:
-        found.update(_operators(getattr(m, name).inlined_graph._ir.block))
-    return sorted(found)
+    """The qualified names of the operators that a compiled module's methods call, and those of the submodules that are
+    behind interfaces."""
+    return sorted({name for module in _called(m._ivalue) for name in _operators_of(module)})
+
+
+def enable_mobile_interface_call_export() -> None:
+    """No effect: `export_opnames` always names the operators behind interfaces."""
+
+
+def _called(module: Object) -> Iterator[Object]:
+    """The module, and those of its submodules whose methods no inlined graph shows."""
+    yield module
+    for _, inner in each_module(module):
+        for attribute in inner.type.attributes:
+            if builtins.isinstance(attribute.type, InterfaceType):
+                yield inner.get(attribute.name)
+
+
+def _operators_of(module: Object) -> Iterator[str]:
+    for method in module.type.methods.values():
+        assert builtins.isinstance(method, Function)
+        graph = copy_graph(method.graph)
+        run_pass("inline", graph)
+        yield from _operators(graph.block)
 
 
 def _operators(block: Block) -> Iterator[str]:

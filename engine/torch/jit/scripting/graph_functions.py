@@ -34,9 +34,9 @@ def defined(unit: CompilationUnit, qualname: str, graph: Graph) -> Function:
     return function
 
 
-def function_from_graph(name: str, graph: Any) -> ScriptFunction:
-    """A function of that name with a copy of the graph as its body."""
-    return ScriptFunction(defined(CompilationUnit(), name, copy_graph(unwrap(graph))))
+def function_from_graph(name: str, graph: Any, unit: CompilationUnit | None = None) -> ScriptFunction:
+    """A function of that name with a copy of the graph as its body, in the unit or in one of its own."""
+    return ScriptFunction(defined(unit or CompilationUnit(), name, copy_graph(unwrap(graph))))
 
 
 def interpret_graph(graph: Any, inputs: tuple[Any, ...]) -> Any:
@@ -141,7 +141,9 @@ class ScriptProfile:
             self._listening = None
 
     def dump_string(self) -> str:
-        """The counts as a table, the highest first."""
+        """The counts as a table, the highest first; "" where nothing ran."""
+        if not self.counts:
+            return ""
         rows = [f"{count:>10}  {name}" for name, count in self.counts.most_common()]
         return "\n".join([f"{'runs':>10}  function", *rows]) + "\n"
 

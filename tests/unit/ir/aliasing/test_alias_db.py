@@ -271,7 +271,7 @@ def test_a_person_can_read_it(capsys: pytest.CaptureFixture[str]) -> None:
     db.dump()
     assert capsys.readouterr().out == f"{db}\n"
     drawn = db.to_graphviz_str()
-    assert drawn.startswith("digraph aliases {\n")
+    assert drawn.startswith("digraph alias_db {\n")
     assert drawn.count(" -> ") == 6
     assert drawn.count("style=dashed") == 2
 
