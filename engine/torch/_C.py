@@ -182,6 +182,10 @@ def _jit_has_cpp_tests() -> bool:
     return False
 
 
+def _log_api_usage_once(event: str) -> None:
+    """No effect: nobody is told what is used."""
+
+
 def _jit_init() -> bool:
     """True: the engine needs no start."""
     return True

@@ -6,6 +6,7 @@ to every question is no.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -32,8 +33,13 @@ def _no(*_: Any, **__: Any) -> bool:
     return False
 
 
-is_compiling = is_dynamo_compiling = is_exporting = is_in_onnx_export = _no
+is_compiling = is_dynamo_compiling = is_exporting = is_in_onnx_export = is_fake = _no
 has_torch_function = has_torch_function_unary = has_torch_function_variadic = _no
+
+
+def _get_torch_home() -> str:
+    """The folder in which PyTorch keeps what it has fetched: $TORCH_HOME, or one of the user's caches."""
+    return os.path.expanduser(os.getenv("TORCH_HOME", os.path.join(os.getenv("XDG_CACHE_HOME", "~/.cache"), "torch")))
 
 
 def is_tensor_like(value: Any) -> bool:
@@ -44,4 +50,4 @@ def _nothing(*_: Any, **__: Any) -> None:
     """No effect: there is no compiler whose state could be reset or told of steps."""
 
 
-reset = cudagraph_mark_step_begin = set_stance = _nothing
+reset = get_proxy_mode = cudagraph_mark_step_begin = set_stance = _nothing

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
+from importlib.metadata import Distribution, DistributionFinder
+from pathlib import Path
 from types import ModuleType
-from typing import Final
+from typing import Any, Final
 
 from engine.lang.errors import ArgumentError
 from engine.torch import names, other_modules
+from engine.torch.version import __version__
 
 FACADE: Final = "engine.torch"
 
@@ -35,6 +38,11 @@ class _AsTorch(MetaPathFinder):
             raise ModuleNotFoundError(f"No module named '{fullname}' ({hint})", name=fullname)
         return ModuleSpec(fullname, _Existing(module), is_package=hasattr(module, "__path__"))
 
+    def find_distributions(self, context: DistributionFinder.Context | None = None) -> Iterator[Distribution]:
+        """The façade as an installed package, for `importlib.metadata.version("torch")`."""
+        if context is not None and context.name == "torch":
+            yield _Facade()
+
     def give_back(self) -> None:
         """Let `import torch` mean PyTorch again, for modules that are imported from now on."""
         if self in sys.meta_path:
@@ -47,6 +55,17 @@ class _AsTorch(MetaPathFinder):
 
     def __exit__(self, *exception: object) -> None:
         self.give_back()
+
+
+class _Facade(Distribution):
+    """What packages that ask for PyTorch's version are told."""
+
+    def read_text(self, filename: str) -> str | None:
+        version = str(__version__)
+        return f"Metadata-Version: 2.1\nName: torch\nVersion: {version}\n" if filename == "METADATA" else None
+
+    def locate_file(self, path: Any) -> Any:
+        return Path(__file__).parent / path
 
 
 class _Existing(Loader):

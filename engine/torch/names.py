@@ -53,6 +53,7 @@ HOMES: Final[dict[str, str]] = {
 MODULES: Final[dict[str, str]] = {
     "errors": "engine.lang.errors", "op": "engine.aten.dispatch.table", "jit": "engine.torch.jit",
     "nn": "engine.torch.nn",
+    "torch": "engine.torch",
     **{
         name: f"engine.torch.{name}"
         for name in (
@@ -65,7 +66,7 @@ CONSTANTS: Final[dict[str, Any]] = {
     **scalars.QSCHEME_BY_NAME, **scalars.DTYPE_WORDS, **scalars.DTYPE_BY_NAME, **scalars.DTYPE_ALIASES,
     **scalars.MEMORY_FORMAT_BY_NAME, **scalars.LAYOUT_BY_NAME,
     "chalf": scalars.DTYPE_WORDS["complex32"], "newaxis": None,
-    "inf": math.inf, "nan": math.nan, "pi": math.pi, "e": math.e, "__version__": "0.1.0",
+    "inf": math.inf, "nan": math.nan, "pi": math.pi, "e": math.e,
 }  # fmt: skip
 
 

@@ -86,6 +86,13 @@ class OpNamespace:
 _OpNamespace = OpNamespace
 
 
+def load_library(path: str) -> None:
+    """Refused: libraries of operators are built on PyTorch's C++.  Raises OSError."""
+    raise OSError(
+        f"{path}: operators in C++ are PyTorch's own to load; a library that has them in Python may do without"
+    )
+
+
 def get_operation(name: str) -> tuple[OpOverloadPacket, list[str]]:
     """The operator as a function, and the names of its overloads.  Raises ArgumentError for an unknown one."""
     found = table.overloads(name)

@@ -190,7 +190,10 @@ MODULES: Final[dict[str, Row]] = {
     "jit._shapes": Row(
         "torch.jit._shapes: shape functions.",
         {},
-        dict.fromkeys("matmul conv2d".split(), "shape functions are the engine's own, a rule in each operator's row"),
+        dict.fromkeys(
+            "matmul conv2d".split(),
+            "torch._C._jit_shape_compute_graph_for_node(node) gives an operator's shape function",
+        ),
     ),
     "_awaits": Row("torch._awaits: values that are computed when they are needed.", _as(_JIT, _Await="Await")),
     "_ops": Row(
@@ -285,6 +288,10 @@ MODULES: Final[dict[str, Row]] = {
     "fx.node": Row("torch.fx.node", {}, dict.fromkeys("Node Argument".split(), _FX)),
     "fx.graph": Row("torch.fx.graph", {}, dict.fromkeys("Graph CodeGen".split(), _FX)),
     "fx.graph_module": Row("torch.fx.graph_module", {}, dict.fromkeys(["GraphModule"], _FX)),
+    "fx.experimental": Row("torch.fx.experimental: what records programs."),
+    "fx.experimental.proxy_tensor": Row(
+        "torch.fx.experimental.proxy_tensor", _at("engine.torch.compiler_marks", "get_proxy_mode"), {"make_fx": _FX}
+    ),
     "fx._compatibility": Row("torch.fx._compatibility", _at("engine.torch.compiler_marks", "compatibility")),
     "onnx": Row(
         "torch.onnx: export to ONNX.",
@@ -349,9 +356,10 @@ MODULES: Final[dict[str, Row]] = {
     ),
     "hub": Row(
         "torch.hub: models from the net.",
-        {},
+        _at("engine.torch.compiler_marks", "_get_torch_home"),
         dict.fromkeys(
-            "load load_state_dict_from_url download_url_to_file get_dir set_dir list help".split(),
+            "load load_state_dict_from_url download_url_to_file get_dir set_dir list help HASH_REGEX "
+            "_is_legacy_zip_format _legacy_zip_load".split(),
             _OFFLINE,
         ),
     ),
@@ -405,6 +413,12 @@ MODULES: Final[dict[str, Row]] = {
         ),
     ),
     "torch_version": Row("torch.torch_version", _at("engine.torch.version", "TorchVersion __version__")),
+    "_subclasses": Row("torch._subclasses: tensors that stand for others."),
+    "_subclasses.fake_tensor": Row(
+        "torch._subclasses.fake_tensor: tensors without elements.",
+        _at("engine.torch.compiler_marks", "is_fake"),
+        dict.fromkeys("FakeTensor FakeTensorMode".split(), _EXPORT),
+    ),
     "library": Row(
         "torch.library: operators of one's own.",
         {},

@@ -54,13 +54,13 @@ def eye_(tensor: Tensor) -> Tensor:
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0) -> Tensor:
-    fan_in, fan_out = fans(tensor)
+    fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     bound = gain * math.sqrt(6.0 / (fan_in + fan_out))
     return uniform_(tensor, -bound, bound)
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
-    fan_in, fan_out = fans(tensor)
+    fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / (fan_in + fan_out)))
 
 
@@ -142,7 +142,7 @@ _GAINS = {
 }  # fmt: skip
 
 
-def fans(tensor: Tensor) -> tuple[int, int]:
+def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
     """The fan-in and the fan-out of a weight `(out, in, *kernel)`.  Raises ValueError."""
     if tensor.ndim < 2:
         raise ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")
@@ -152,11 +152,17 @@ def fans(tensor: Tensor) -> tuple[int, int]:
     return tensor.size(1) * kernel, tensor.size(0) * kernel
 
 
+def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
+    """The fan-in or the fan-out, as `mode` says.  Raises ValueError for another mode."""
+    fans = dict(zip(("fan_in", "fan_out"), _calculate_fan_in_and_fan_out(tensor), strict=True))
+    if mode.lower() not in fans:
+        raise ValueError(f"Mode {mode} not supported, please use one of {[*fans]}")
+    return fans[mode.lower()]
+
+
 def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
-    fan = dict(zip(("fan_in", "fan_out"), fans(tensor), strict=True))
-    if mode not in fan:
-        raise ValueError(f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']")
-    return 0.0 if fan[mode] == 0 else calculate_gain(nonlinearity, a) / math.sqrt(fan[mode])
+    fan = _calculate_correct_fan(tensor, mode)
+    return 0.0 if fan == 0 else calculate_gain(nonlinearity, a) / math.sqrt(fan)
 
 
 refuse_unknown_names(__name__)

@@ -40,7 +40,7 @@ class Convolution(Module):
 
     def reset_parameters(self) -> None:
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
-        fan_in = init.fans(self.weight)[0]
+        fan_in = init._calculate_fan_in_and_fan_out(self.weight)[0]
         if self.bias is not None and fan_in:
             init.uniform_(self.bias, -1 / math.sqrt(fan_in), 1 / math.sqrt(fan_in))
 
