@@ -8,6 +8,7 @@ import sys
 import pytest
 
 import engine.torch as torch
+from engine.lang.errors import NotSupportedError
 from engine.torch import hub, nn
 
 _ASKING = """
@@ -44,6 +45,6 @@ def test_libraries_in_cpp_are_refused_as_missing_files_are() -> None:
 def test_nothing_is_fetched_and_the_folder_for_it_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TORCH_HOME", "/somewhere")
     assert hub._get_torch_home() == "/somewhere"
-    with pytest.raises(NotImplementedError, match="fetched"):
+    with pytest.raises(NotSupportedError, match="fetched"):
         hub.load_state_dict_from_url("https://example.org/x.pth")
     assert torch._C._log_api_usage_once("x") is None
