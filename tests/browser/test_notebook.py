@@ -183,6 +183,33 @@ def test_profiles_guards_and_kernels(notebook: Any) -> None:
     picture(notebook, "kernels", kernels)
 
 
+def test_a_line_of_a_kernel_shows_what_it_became_in_every_text(notebook: Any) -> None:
+    view = notebook.view("%tsjit_kernels g(x, x)")
+    titles = ["TorchScript", "loop IR", "LLVM", "assembly"]
+    for title in ("LLVM, optimized", "loop IR for sm_90", "PTX for sm_90"):
+        view.get_by_role("button", name=f"show or hide {title}", exact=True).click()
+        titles.append(title)
+    columns = {title: view.get_by_role("region", name=title, exact=True) for title in titles}
+    for each in columns.values():
+        each.locator(".tsw-linked").first.wait_for()
+    columns["loop IR"].locator(".tsw-row", has_text="v6 = h_1 *").click()
+    texts = {title: [*map(str.strip, each.locator(".here").all_inner_texts())] for title, each in columns.items()}
+    assert [text.split("  ")[-1] for text in texts["TorchScript"]] == ["z = h * y + x"]
+    assert [text.split(" = ")[0] for text in texts["loop IR"]] == ["v6"]
+    assert {"v6", "z_1"} <= {text.split(" = ")[0] for text in texts["loop IR for sm_90"]}
+    for title, word in {"LLVM": "fmul", "LLVM, optimized": "fmul", "assembly": "mul", "PTX for sm_90": "mul"}.items():
+        assert any(word in text for text in texts[title]), title
+        assert not any(mark in text for text in texts[title] for mark in ("!dbg", ".loc")), title
+    assembly = columns["assembly"].locator(".here").first  # and back, by keys
+    assembly.focus()
+    notebook.page.keyboard.press("ArrowDown")
+    notebook.page.keyboard.press("ArrowUp")
+    notebook.page.keyboard.press("Enter")
+    assert columns["TorchScript"].locator(".here", has_text="z = h * y + x").count() == 1
+    assert columns["loop IR"].locator(".here", has_text="v6 = h_1 *").count() == 1
+    assert columns["assembly"].locator("[tabindex='0']").count() == 1
+
+
 def test_the_cost_of_a_module_marks_its_nodes(notebook: Any) -> None:
     view = notebook.view("%tsjit_profile m(image)")
     view.locator(".tsw-flame[data-path='layers']").focus()
