@@ -119,6 +119,6 @@ _PLACE: Final = re.compile(r"\s*\.loc\s+\d+\s+(?P<line>\d+)")
 _DIRECTIVE: Final = re.compile(
     r"\s*\.(?:file|cfi_\w+)\b|\s*\.section\s+\.debug_|(?:\.L|\$L__)(?:func_begin|tmp)\d+:|\$L__func_end\d+:"
 )
-"""What is there for lines' sake, and how to find the callers, which is nothing that runs."""
+"""Directives and labels for lines, and for finding callers: nothing that runs."""
 _INSTRUCTION: Final = re.compile(r"\s+[^.\s#/]")
 _INNER: Final = re.compile(r"\s|[.$]")

@@ -210,7 +210,7 @@ class Emitter:
 
     @contextmanager
     def at(self, line: int) -> Iterator[None]:
-        """What is written here is from that line."""
+        """A part of the function that is from that line."""
         if self.scope is None:
             yield
             return
