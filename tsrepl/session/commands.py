@@ -324,7 +324,8 @@ def _run_group(workspace: Workspace, entries: Sequence[Entry], filename: str) ->
 
 def _run_line(workspace: Workspace, text: str) -> Iterator[Reply]:
     try:
-        yield from run_command(workspace, text)
+        with workspace.command():
+            yield from run_command(workspace, text)
     except (GeneratorExit, SystemExit):
         raise
     except BaseException as error:
