@@ -10,32 +10,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from tests.browser.lab import FRONTS, PROGRAM, Front, drawn, of_views, opened
+from tests.browser.lab import FRONTS, MODULE, PROGRAM, THEMES, Front, drawn, of_views, opened
 
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
-THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
-MODULE = """import engine.torch as torch
-
-class Block(torch.nn.Module):
-    def __init__(self, n: int):
-        super().__init__()
-        self.conv, self.bn = torch.nn.Conv2d(n, n, 3, padding=1), torch.nn.BatchNorm2d(n)
-
-    def forward(self, x):
-        return torch.relu(self.bn(self.conv(x)) + x)
-
-class Net(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.stem = torch.nn.Conv2d(3, 8, 3, padding=1)
-        self.layers = torch.nn.Sequential(Block(8), Block(8), Block(8))
-        self.head = torch.nn.Linear(8, 10)
-
-    def forward(self, x):
-        return self.head(self.layers(self.stem(x)).mean([2, 3]))
-
-m = torch.jit.script(Net().eval())
-x, image = torch.randn(8, 64), torch.randn(1, 3, 16, 16)"""
 SPIN = """%%torchscript
 def spin(n: int):
     a = 0
