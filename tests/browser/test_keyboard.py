@@ -3,27 +3,28 @@ leaves at both ends."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.browser.lab import MODULE, PROGRAM, THEMES, drawn
+from tests.browser.lab import MODULE, PROGRAM, THEMES
 
-VIEWS: dict[str, tuple[str, Callable[[Any], object]]] = {
-    "graph": ("%tsjit_graph f", drawn),
-    "passes": ("%tsjit_passes f(x, 3)", lambda view: view.locator(".tsw-diff[data-step]").wait_for()),
-    "trace": ("%tsjit_trace f(x, 3)", lambda view: view.locator("canvas.tsw-heat").wait_for()),
-    "modules": ("%tsjit_modules m", lambda view: view.locator("[role=treeitem]").first.wait_for()),
-    "profile": ("%tsjit_profile --types g(x, x)", lambda view: view.locator("table").first.wait_for()),
-    "cost": ("%tsjit_profile m(image)", lambda view: view.locator(".tsw-flame").first.wait_for()),
-    "guards": ("%tsjit_guards g(x, x)", lambda view: view.locator("table").first.wait_for()),
-    "kernels": ("%tsjit_kernels g(x, x)", lambda view: view.get_by_role("region", name="assembly").locator(".tsw-linked").first.wait_for()),
-    "debugger": ("%tsjit_debug f(x, 3)", lambda view: view.locator(".tsw-row.here").wait_for()),
-}  # fmt: skip
+VIEWS = {
+    "graph": ("%tsjit_graph f", "canvas[data-drawn]"),
+    "passes": ("%tsjit_passes f(x, 3)", ".tsw-diff[data-step]"),
+    "trace": ("%tsjit_trace f(x, 3)", "canvas.tsw-heat"),
+    "modules": ("%tsjit_modules m", "[role=treeitem]"),
+    "profile": ("%tsjit_profile --types g(x, x)", "table"),
+    "cost": ("%tsjit_profile m(image)", ".tsw-flame"),
+    "guards": ("%tsjit_guards g(x, x)", "table"),
+    "kernels": ("%tsjit_kernels g(x, x)", "[aria-label=assembly] .tsw-linked"),
+    "debugger": ("%tsjit_debug f(x, 3)", ".tsw-row.here"),
+}
+"""The command of each, and what shows when it is complete."""
 
 STOPS = """(view) => {
-    const stops = [...view.querySelectorAll('*')].filter((each) => each.tabIndex >= 0 && !each.disabled && each.checkVisibility());
+    const isStop = (each) => each.tabIndex >= 0 && !each.disabled && each.checkVisibility();
+    const stops = [...view.querySelectorAll('*')].filter(isStop);
     stops.forEach((each, at) => { each.dataset.stop = at; });
     return stops.length;
 }"""
@@ -55,9 +56,9 @@ def _program(notebook: Any) -> None:
 
 @pytest.mark.parametrize("name", VIEWS)
 def test_tab_goes_through_a_view_and_leaves_it(notebook: Any, name: str) -> None:
-    command, ready = VIEWS[name]
+    command, complete = VIEWS[name]
     view, page = notebook.view(command), notebook.page
-    ready(view)
+    view.locator(complete).first.wait_for()
     page.wait_for_timeout(300)
     count = view.evaluate(STOPS)
     assert count and view.evaluate(BY_POINTER_ALONE) == []

@@ -155,8 +155,9 @@ def test_profiles_guards_and_kernels(notebook: Any) -> None:
     guards = notebook.view("%tsjit_guards g(x, x)")
     assert "moved" in guards.inner_text() or "kept" in guards.inner_text()
     kernels = notebook.view("%tsjit_kernels g(x, x)")
-    kernels.locator(".tsw-row", has_text="torch.tanh").click()
+    kernels.locator(".tsw-row", has_text="torch.tanh").click(position={"x": 20, "y": 8})
     assert kernels.locator(".tsw-row.here", has_text="tanh(").count() >= 2
+    assert kernels.locator(".tsw-row.here", has_text="parallel(").count() == 0  # which is around other lines as well
     picture(notebook, "kernels", kernels)
 
 
@@ -177,6 +178,10 @@ def test_a_line_of_a_kernel_shows_what_it_became_in_every_text(notebook: Any) ->
     for title, word in {"LLVM": "fmul", "LLVM, optimized": "fmul", "assembly": "mul", "PTX for sm_90": "mul"}.items():
         assert any(word in text for text in texts[title]), title
         assert not any(mark in text for text in texts[title] for mark in ("!dbg", ".loc")), title
+    columns["loop IR"].locator(".tsw-row", has_text="for i0 in parallel").click()
+    assert columns["TorchScript"].locator(".here").count() == 3
+    assert columns["loop IR for sm_90"].locator(".here", has_text="parallel").count() == 1
+    columns["loop IR"].locator(".tsw-row", has_text="v6 = h_1 *").click()
     assembly = columns["assembly"].locator(".here").first  # and back, by keys
     assembly.focus()
     notebook.page.keyboard.press("ArrowDown")

@@ -12,11 +12,13 @@ function render({ model, el }) {
     let lines = [], chosen = null;
 
     /** True for lines that belong together: of a line of the same loop IR; of a line of the program, where their loop IRs
-        are different; of a function, where they are of no line. */
+        are different; of a function, where they are of no line.  What is around several lines of the program belongs to
+        what is around just these, and to each of them only where it is chosen itself. */
     const isLinked = (a, b) => {
       if (!a.lines.length || !b.lines.length) return a.lines.length === b.lines.length && Boolean(a.name) && a.name === b.name;
       const share = (one, other) => one.some((each) => other.includes(each));
-      return a.of === b.of ? share(a.lines, b.lines) : share(a.places, b.places);
+      if (a.of === b.of) return share(a.lines, b.lines);
+      return share(a.places, b.places) && (!b.isAround || (a.isAround && a.places.length === b.places.length));
     };
     const mark = (one) => {
       chosen = one;
@@ -34,10 +36,11 @@ function render({ model, el }) {
           each.column.scrollTop = each.element.offsetTop - each.column.offsetTop - 40;
         }
     };
-    const row = (column, of, [pieces, number, name], { places, folded }) => {
+    const row = (column, of, [pieces, number, name], { places, folded, around }) => {
       const isButton = Boolean(pieces.length && (number || name));
       const own = number ? [number, ...(folded[number] ?? [])] : [];
       const one = { column, of, name, lines: own, places: [...new Set(own.flatMap((each) => places[each] ?? []))] };
+      one.isAround = one.places.length > 1 && around.has(number);
       one.element = h("span", { class: "tsw-row" + (isButton ? " tsw-linked" : ""), tabindex: isButton ? -1 : null,
         role: isButton ? "button" : null, "aria-pressed": isButton ? "false" : null,
         onclick: () => isButton && mark(one), onkeydown: (event) => {
@@ -53,7 +56,7 @@ function render({ model, el }) {
       const text = h("div", { class: "tsw-text", tabindex: 0, role: "region", "aria-label": title });
       return { title, of, at, text, element: h("div", { style: "min-width:0" }, h("h4", {}, title), text) };
     });
-    const apart = (error) => ({ rows: [[[[error.message, "muted"]], 0, ""]], places: {}, folded: {} });
+    const apart = (error) => ({ rows: [[[[error.message, "muted"]], 0, ""]], places: {}, folded: {}, around: [] });
     /** Fetches the text of each column that shows and has none yet, one after the other. */
     const fill = async () => {
       for (const each of columns) {
@@ -65,7 +68,8 @@ function render({ model, el }) {
         const found = kept?.number === number ? kept : await ask("kernel", { number, text: each.at }).catch(apart);
         if (number !== Number(choose.value)) return;
         lines = lines.filter((one) => one.column !== each.text);
-        each.text.replaceChildren(...found.rows.map((one) => row(each.text, each.of, one, found)));
+        const links = { ...found, around: new Set(found.around) };
+        each.text.replaceChildren(...found.rows.map((one) => row(each.text, each.of, one, links)));
         each.number = number;
         each.text.querySelector(".tsw-linked")?.setAttribute("tabindex", 0);
         if (chosen) mark(chosen);

@@ -85,7 +85,8 @@ class KernelView(View):
 
     def text(self, number: int, at: int) -> Answer:
         """A text of a kernel: `rows`, each with its line of loop IR and its function; by the line, `places` in the
-        program, and what is `folded` into it.  The lines of the program itself are numbered from 1.
+        program, and what is `folded` into it; the lines that are `around` others.  The lines of the program itself are
+        numbered from 1.
         """
         if not (0 <= number < len(self.kernels) and 0 <= at <= len(_TEXTS)):
             raise Refused(f"there is no text {at} of a kernel {number}")
@@ -98,7 +99,7 @@ class KernelView(View):
 
 def _program(group: GroupRow) -> Answer:
     rows = [[spans(text, "python")[0], at, ""] for at, (_, text) in enumerate(group.lines, 1)]
-    return {"rows": rows, "places": {at: [place] for at, (place, _) in enumerate(group.lines, 1)}, "folded": {}}
+    return _NOTHING | {"rows": rows, "places": {at: [place] for at, (place, _) in enumerate(group.lines, 1)}}
 
 
 def _made(kernel: KernelExplanation, text: _Text) -> Answer:
@@ -107,7 +108,7 @@ def _made(kernel: KernelExplanation, text: _Text) -> Answer:
         listing = text.made(kernel)
         lines = kernel.lines(None if text.of == _HOST else kernel.on_gpu(text.of))
     except Exception as error:
-        return {"rows": [[[[str(error).split("\n")[0], "muted"]], 0, ""]], "places": {}, "folded": {}}
+        return _NOTHING | {"rows": [[[[str(error).split("\n")[0], "muted"]], 0, ""]]}
     shown = listing.text.rstrip().split("\n")[:_MOST_LINES]
     rows = zip(spans("\n".join(shown), text.language), listing.lines, _functions(shown, text.function), strict=False)
     program = (
@@ -117,7 +118,12 @@ def _made(kernel: KernelExplanation, text: _Text) -> Answer:
         "rows": [[*each] for each in rows],
         "places": {line: [*map(full_place, found)] for line, found in program},
         "folded": lines.folded(listing.lines),
+        "around": sorted(lines.around),
     }
+
+
+_NOTHING: Final[Answer] = {"places": {}, "folded": {}, "around": []}
+"""The links of a text that has none."""
 
 
 def _functions(lines: Sequence[str], pattern: re.Pattern[str]) -> list[str]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 
 from engine.executor.plans.source_lines import SourceLine, line_of_node
 from engine.fuser.groups.schedule import spelled
@@ -48,11 +48,13 @@ class KernelLines:
     """Facts about lines of a kernel's text.
 
     `program`: the lines of the program that they are from, as far as these are known; `readers`: the lines of what
-    reads the value that is made there, or of what is in a loop.
+    reads the value that is made there, or of what is in a loop; `around`: the lines of functions, loops and branches,
+    which are from the lines of what is in them.
     """
 
     program: dict[int, Lines]
     readers: dict[int, set[int]]
+    around: set[int]
 
     def folded(self, present: Iterable[int]) -> dict[int, list[int]]:
         """Lines that are in code as a part of others, by these.
@@ -81,18 +83,19 @@ def lines_of_kernel(kernel: Kernel, graph: Graph) -> KernelLines:
     """The facts about a kernel of the graph.  What tells nothing has the lines of its function, or of calls of that."""
     values = ((value, line_of_node(node)) for node in graph.all_nodes() for value in node.outputs)
     known = {spelled(value.debug_name): line for value, line in values if line is not None}
-    functions, found = (*kernel.helpers, kernel), KernelLines({}, {})
+    functions, found = (*kernel.helpers, kernel), KernelLines({}, {}, set())
     helpers = dict[str, Lines]()
     for each in functions:
         helpers[each.name] = found.program[each.line] = _Reading(known, helpers, found).block(each.body)
     calls: defaultdict[str, Lines] = defaultdict(frozenset)
     for each in reversed(functions):
         otherwise = found.program[each.line] = helpers[each.name] or calls[each.name]
+        found.around.add(each.line)
         for statement in all_statements(each.body):
             lines = found.program[statement.line] = found.program[statement.line] or otherwise
             if isinstance(statement, Call):
                 calls[statement.function] |= lines
-    return KernelLines({line: lines for line, lines in found.program.items() if lines}, found.readers)
+    return replace(found, program={line: lines for line, lines in found.program.items() if lines})
 
 
 def _of_name(name: str, known: Mapping[str, SourceLine]) -> Lines:
@@ -122,6 +125,8 @@ class _Reading:
         readers = self.readers[name] | {each.line for body in bodies(of) for each in body}
         self.found.readers[of.line] = readers - {of.line}
         lines = self.found.program[of.line] = inside or self.own(of, name, read, readers)
+        if bodies(of):
+            self.found.around.add(of.line)
         for each in (*read, *([name] if isinstance(of, (Assign, Accumulate)) else ())):
             self.readers[each].add(of.line)
         return lines

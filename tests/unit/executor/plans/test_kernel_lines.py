@@ -46,6 +46,8 @@ def test_every_statement_has_code_and_a_line_of_the_program(text: str) -> None:
     everything = {*range(2, len(text.splitlines()) + 1)}
     assert {each.number for found in lines.program.values() for each in found} == everything
     assert {each.number for each in lines.program[2]} == everything  # the loop around all
+    texts = {kernel.text.splitlines()[at - 1].split()[0] for at in lines.around}
+    assert texts == {"def", "for"} and {1, 2} <= lines.around
     for listing in (listings.before, listings.after, listings.assembly):
         own = {*listing.lines} - {0}
         folded = lines.folded(own)
