@@ -23,6 +23,7 @@ from typing import Any, Final, NamedTuple
 from tests.viewed_program import VIEWED
 
 CHROMIUM: Final = shutil.which("chromium") or shutil.which("chromium-browser")
+THEMES: Final = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
 TIMEOUT: Final = 90_000
 """Milliseconds that a machine with other work may take."""
 SIZE: Final = {"width": 1180, "height": 1300}
@@ -35,6 +36,29 @@ EMPTY: Final[Mapping[str, Any]] = {
 
 PROGRAM: Final = f"%%torchscript\n{VIEWED}"
 """A cell with functions whose views are looked at."""
+MODULE: Final = """import engine.torch as torch
+
+class Block(torch.nn.Module):
+    def __init__(self, n: int):
+        super().__init__()
+        self.conv, self.bn = torch.nn.Conv2d(n, n, 3, padding=1), torch.nn.BatchNorm2d(n)
+
+    def forward(self, x):
+        return torch.relu(self.bn(self.conv(x)) + x)
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem = torch.nn.Conv2d(3, 8, 3, padding=1)
+        self.layers = torch.nn.Sequential(Block(8), Block(8), Block(8))
+        self.head = torch.nn.Linear(8, 10)
+
+    def forward(self, x):
+        return self.head(self.layers(self.stem(x)).mean([2, 3]))
+
+m = torch.jit.script(Net().eval())
+x, image = torch.randn(8, 64), torch.randn(1, 3, 16, 16)"""
+"""A cell of Python with a module `m`, and what it is called with."""
 
 
 class Front(NamedTuple):

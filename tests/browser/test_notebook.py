@@ -10,32 +10,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from tests.browser.lab import FRONTS, PROGRAM, Front, drawn, of_views, opened
+from tests.browser.lab import FRONTS, MODULE, PROGRAM, THEMES, Front, drawn, of_views, opened
 
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
-THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
-MODULE = """import engine.torch as torch
-
-class Block(torch.nn.Module):
-    def __init__(self, n: int):
-        super().__init__()
-        self.conv, self.bn = torch.nn.Conv2d(n, n, 3, padding=1), torch.nn.BatchNorm2d(n)
-
-    def forward(self, x):
-        return torch.relu(self.bn(self.conv(x)) + x)
-
-class Net(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.stem = torch.nn.Conv2d(3, 8, 3, padding=1)
-        self.layers = torch.nn.Sequential(Block(8), Block(8), Block(8))
-        self.head = torch.nn.Linear(8, 10)
-
-    def forward(self, x):
-        return self.head(self.layers(self.stem(x)).mean([2, 3]))
-
-m = torch.jit.script(Net().eval())
-x, image = torch.randn(8, 64), torch.randn(1, 3, 16, 16)"""
 SPIN = """%%torchscript
 def spin(n: int):
     a = 0
@@ -178,9 +155,41 @@ def test_profiles_guards_and_kernels(notebook: Any) -> None:
     guards = notebook.view("%tsjit_guards g(x, x)")
     assert "moved" in guards.inner_text() or "kept" in guards.inner_text()
     kernels = notebook.view("%tsjit_kernels g(x, x)")
-    kernels.locator(".tsw-row", has_text="torch.tanh").click()
+    kernels.locator(".tsw-row", has_text="torch.tanh").click(position={"x": 20, "y": 8})
     assert kernels.locator(".tsw-row.here", has_text="tanh(").count() >= 2
+    assert kernels.locator(".tsw-row.here", has_text="parallel(").count() == 0  # which is around other lines as well
     picture(notebook, "kernels", kernels)
+
+
+def test_a_line_of_a_kernel_shows_what_it_became_in_every_text(notebook: Any) -> None:
+    view = notebook.view("%tsjit_kernels g(x, x)")
+    titles = ["TorchScript", "loop IR", "LLVM", "assembly"]
+    for title in ("LLVM, optimized", "loop IR for sm_90", "PTX for sm_90"):
+        view.get_by_role("button", name=f"show or hide {title}", exact=True).click()
+        titles.append(title)
+    columns = {title: view.get_by_role("region", name=title, exact=True) for title in titles}
+    for each in columns.values():
+        each.locator(".tsw-linked").first.wait_for()
+    columns["loop IR"].locator(".tsw-row", has_text="v6 = h_1 *").click()
+    texts = {title: [*map(str.strip, each.locator(".here").all_inner_texts())] for title, each in columns.items()}
+    assert [text.split("  ")[-1] for text in texts["TorchScript"]] == ["z = h * y + x"]
+    assert [text.split(" = ")[0] for text in texts["loop IR"]] == ["v6"]
+    assert {"v6", "z_1"} <= {text.split(" = ")[0] for text in texts["loop IR for sm_90"]}
+    for title, word in {"LLVM": "fmul", "LLVM, optimized": "fmul", "assembly": "mul", "PTX for sm_90": "mul"}.items():
+        assert any(word in text for text in texts[title]), title
+        assert not any(mark in text for text in texts[title] for mark in ("!dbg", ".loc")), title
+    columns["loop IR"].locator(".tsw-row", has_text="for i0 in parallel").click()
+    assert columns["TorchScript"].locator(".here").count() == 3
+    assert columns["loop IR for sm_90"].locator(".here", has_text="parallel").count() == 1
+    columns["loop IR"].locator(".tsw-row", has_text="v6 = h_1 *").click()
+    assembly = columns["assembly"].locator(".here").first  # and back, by keys
+    assembly.focus()
+    notebook.page.keyboard.press("ArrowDown")
+    notebook.page.keyboard.press("ArrowUp")
+    notebook.page.keyboard.press("Enter")
+    assert columns["TorchScript"].locator(".here", has_text="z = h * y + x").count() == 1
+    assert columns["loop IR"].locator(".here", has_text="v6 = h_1 *").count() == 1
+    assert columns["assembly"].locator("[tabindex='0']").count() == 1
 
 
 def test_the_cost_of_a_module_marks_its_nodes(notebook: Any) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dis
 import inspect
 import re
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -19,7 +20,7 @@ from rich.console import Console
 from tsrepl.magics.completion import Completion
 from tsrepl.magics.display import Bundle, CellError, PageBar, bundle, show
 from tsrepl.magics.formats import leave_formats, set_formats
-from tsrepl.magics.python_errors import catch_errors, error_replies_of, leave_errors, with_cells
+from tsrepl.magics.python_errors import catch_errors, cell_of, error_replies_of, leave_errors, with_cells
 from tsrepl.magics.words import PREFIX
 from tsrepl.render.progress import bars_made_by, progress_bars
 from tsrepl.render.report_page import write_report
@@ -29,6 +30,7 @@ from tsrepl.session.entries import COMMAND, split_entries
 from tsrepl.session.failures import UsageError
 from tsrepl.session.files import words_of
 from tsrepl.session.passing import gathered
+from tsrepl.session.places import CELLS, Cells
 from tsrepl.session.replies import DefinitionReply, ErrorReply, Reply, TextReply
 from tsrepl.session.session import Session
 from tsrepl.session.workspace import LAST
@@ -77,6 +79,7 @@ class TorchScriptMagics:
         self.shell.Completer.custom_matchers.append(self.completion.matches)
         set_formats(self.shell)
         catch_errors(self.shell)
+        CELLS.of = partial(cell_of, self.shell)
 
     def unregister(self) -> None:
         """Take back what `register` did; the session stays."""
@@ -88,6 +91,7 @@ class TorchScriptMagics:
         self.shell.Completer.custom_matchers.remove(self.completion.matches)
         leave_formats(self.shell)
         leave_errors(self.shell)
+        CELLS.of = Cells().of
 
     def run_cell(self, options: Any, cell: str) -> None:
         """Run a cell, then what its first line asks for."""

@@ -72,7 +72,11 @@ def _with_cell(shell: InteractiveShell, location: str) -> str:
     found = _PLACE.fullmatch(location)
     if found is None:
         return location
-    for name in (found[2], f"<{found[2]}>"):
-        if known := shell.compile.format_code_name(name):
-            return f"{found[1] or ''}{known[1].replace('In[', 'cell ').removesuffix(']')}{found[3]}"
-    return location
+    cell = cell_of(shell, found[2]) or cell_of(shell, f"<{found[2]}>")
+    return f"{found[1] or ''}{cell}{found[3]}" if cell else location
+
+
+def cell_of(shell: InteractiveShell, file: str) -> str:
+    """`cell 3` for the file that IPython keeps the text of that cell in; "" for any other."""
+    known = shell.compile.format_code_name(file)
+    return known[1].replace("In[", "cell ").removesuffix("]") if known else ""

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
+from engine.executor.interpreter.planning import plan_call
 from engine.executor.plans.executor import executor_of
 from engine.frontend.compilation.entries import ENTRY
 from engine.fuser.backend import tiering
@@ -25,11 +27,13 @@ from tsrepl.session.workspace import Workspace
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """`text` is the argument of the command; `call` runs it once, and is None for the name of a function."""
+    """`text` is the argument of the command; `call` runs it once, and is None for the name of a function; `plan` makes
+    the plans of such a run, and leaves out the call at its end."""
 
     text: str
     functions: tuple[Function, ...]
     call: Callable[[], Any] | None
+    plan: Callable[[], None] | None = None
 
     def name(self, function: Function) -> str:
         """`f`, `Net.forward`, or the expression itself."""
@@ -49,7 +53,8 @@ def called(workspace: Workspace, argument: str) -> Called:
         raise UsageError(f"'{argument}' runs nothing", hints=("name a function, or write a call of one: f(x)",))
     callees = tuple(dict.fromkeys(f for node in entry.graph.all_nodes() if (f := callee_of(node)) is not None))
     entry.inlines = not callees
-    return Called(argument, callees or (entry,), lambda: workspace.run(entry, arguments))
+    run, plan = (partial(each, entry, arguments) for each in (workspace.run, plan_call))
+    return Called(argument, callees or (entry,), run, plan)
 
 
 def has_run(function: Function) -> bool:

@@ -154,7 +154,8 @@ COMMANDS: Final[tuple[Command, ...]] = (
             "overview.modules", "Without a depth, as deep as a page has room for.", ("%modules m", "%modules m 3")),
     Command("passes", _LOOK, "%passes f [pass ...]", "what each optimization pass changes in the graph",
             "function pass", "passing.passes",
-            _TARGET + " Of what has run, and of expressions, which are run, these are the passes that made the plan. "
+            _TARGET + " Of what has run these are the passes that made the plan; of expressions, whose last call is "
+            "not made, those that make it. "
             "Name passes to run these only, in that order, on the graph as it was compiled: "
             f"{', '.join(pass_names())}.",
             ("%passes f", "%passes f(x, x)", "%passes f constant_propagation dce")),
@@ -323,7 +324,8 @@ def _run_group(workspace: Workspace, entries: Sequence[Entry], filename: str) ->
 
 def _run_line(workspace: Workspace, text: str) -> Iterator[Reply]:
     try:
-        yield from run_command(workspace, text)
+        with workspace.command():
+            yield from run_command(workspace, text)
     except (GeneratorExit, SystemExit):
         raise
     except BaseException as error:

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from engine.executor.debugging.measuring import Cost, Measurement, measure_memory, measure_time
 from engine.executor.plans.executor import executor_of
-from engine.executor.plans.explanation import line_of_node, lines_of
+from engine.executor.plans.explanation import lines_of
 from engine.executor.plans.plan import ExecutionPlan
-from engine.executor.plans.source_lines import SourceLine
+from engine.executor.plans.source_lines import SourceLine, line_of_node
 from engine.frontend.compilation.entries import ENTRY
 from engine.ir.graph import Node
 from engine.ir.unit import Function

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Final
 
-from engine.executor.plans.explanation import explain
+from engine.executor.plans.executor import executor_of
 from engine.executor.plans.first_call import LONG
 from engine.executor.plans.history import PassRun, PlanHistory
 from engine.fuser.backend.tiering import without_kernels
@@ -44,7 +44,7 @@ def passes(workspace: Workspace, argument: str) -> Iterator[Reply]:
     chosen = tuple(name for word in typed for name in _pass_names(word))
     about = None if chosen else called(workspace, target)
     if about is not None and about.call is not None and _length(about.functions) >= LONG:
-        yield TextReply(f"{target} runs once, for the passes that make its plan")
+        yield TextReply(f"{target} is not called, but planned: these are the passes that make its plan")
     made = [] if about is None else list(_plans(about))
     for title, runs in made:
         yield from _told(title, runs[0].before if runs else None, runs)
@@ -76,12 +76,13 @@ def _length(functions: Iterable[Function]) -> int:
 
 def _plans(target: Called) -> Iterator[tuple[str, tuple[PassRun, ...]]]:
     """The newest plan of each function that the command is about: its title, and the passes that made it."""
-    if target.call is not None:
+    if target.plan is not None:
         with compiled_at_once(), without_kernels():
-            target.call()
+            target.plan()
     for function in target.functions:
-        for plan in explain(function).plans[-1:]:
-            yield f"{target.name(function)}{plan.arguments}", plan.passes
+        for plan in [*executor_of(function).plans][-1:]:
+            plan.catch_up()
+            yield f"{target.name(function)}{plan.spec}", tuple(plan.history.passes)
 
 
 def _told(title: str, start: Graph | None, runs: Iterable[PassRun]) -> Iterator[Reply]:

@@ -6,11 +6,23 @@ In: lines of source.  Out: their places, with the file only where there are seve
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import PurePath
 from typing import Final, Protocol, TypeVar
 
 from engine.executor.plans.source_lines import SourceLine
+from engine.lang.records import dataclass
+
+
+@dataclass(slots=True)
+class Cells:
+    """A slot for the notebook, which knows the cells of Python whose texts its files are."""
+
+    of: Callable[[str], str] = lambda file: ""
+    """From a file to `cell 3`; "" for other files."""
+
+
+CELLS: Final = Cells()
 
 
 class _Placed(Protocol):
@@ -65,7 +77,8 @@ def full_place(line: SourceLine | None) -> str:
         return line.file.strip("<>").replace("aten::", "")
     if is_generated(line):
         return f"{shortened(line.file)}:{line.number}"
-    name = PurePath(line.file).name.strip("<>") if line.file != "<string>" else ""
+    cell = CELLS.of(line.file)
+    name = cell or (PurePath(line.file).name.strip("<>") if line.file != "<string>" else "")
     return f"{name}:{line.number}" if name else f"line {line.number}"
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Sequence
-from functools import reduce
+from functools import cache, reduce
 from itertools import chain
 from operator import is_
 from typing import Any, Final
@@ -42,6 +42,8 @@ from engine.lang.types import (
 from engine.torch.jit.scripting.python_program import PYTHON
 
 Parts = list[Any]
+_class_of: Final = type
+"""Python's `type`: here that is mostly the name of a type of TorchScript."""
 
 
 _SIMPLE: Final[dict[type, Type]] = {int: INT, float: FLOAT, bool: BOOL, str: STR, complex: COMPLEX}
@@ -99,12 +101,12 @@ class Twins:
         """The type of a Python value; the `known` one of an empty container.  Raises Unshareable."""
         if isinstance(value, (list, dict)):
             pair = self._of_python.get(id(value))
-            if pair is not None and self._is_unchanged(pair):
+            if pair is not None and self._is_unchanged(pair, _depth(pair.type)):
                 return pair.type
             known = pair.type if pair is not None else known
             return known if not value and isinstance(known, _kind_of(value)) else self._container_type(value)
         if isinstance(value, tuple) and not hasattr(value, "_fields"):
-            return TupleType(tuple(map(self.type_of, value)))
+            return _tuple_of(tuple(map(type, value))) or TupleType(tuple(map(self.type_of, value)))
         if isinstance(value, (enum.Enum, tuple)):
             return self._class_type(type(value))
         if isinstance(value, (np.ndarray, Tensor)):
@@ -119,13 +121,14 @@ class Twins:
 
     def _container_type(self, value: Any) -> Type:
         if isinstance(value, list):
-            return ListType(self._common_type(value, TENSOR))
+            return _list_of(self._common_type(value, TENSOR))
         return DictType(self._common_type(value, STR), self._common_type(value.values(), TENSOR))
 
     def _common_type(self, values: Iterable[Any], empty: Type) -> Type:
         kinds = dict.fromkeys(map(type, values))
         found = map(_SIMPLE.__getitem__, kinds) if kinds.keys() <= _SIMPLE.keys() else map(self.type_of, values)
-        types = list(dict.fromkeys(found))
+        # Equal types of many elements are mostly one object, which is not hashed as often.
+        types = list(dict.fromkeys({id(each): each for each in found}.values()))
         common = reduce(lambda a, b: unify(a, b) or ANY, types) if types else empty
         if common is ANY:
             raise Unshareable(f"its elements have different types: {types[0]} and {types[1]}")
@@ -154,6 +157,8 @@ class Twins:
         if isinstance(type, (ListType, DictType)) and isinstance(value, (list, dict)):
             return self._take_container(value, type)
         if isinstance(type, TupleType) and isinstance(value, tuple) and len(value) == len(type.elements):
+            if _tuple_of(tuple(map(_class_of, value))) is type and _fit([e for e in value if _class_of(e) is int]):
+                return value
             parts = tuple(map(self._take, value, type.elements))
             return value if type.name is None and _same(parts, value) else parts
         pair = self._of_python.get(id(value))
@@ -167,13 +172,12 @@ class Twins:
 
     def _take_container(self, value: Any, type: Type) -> Any:
         pair = self._of_python.get(id(value))
-        if pair is None or pair.type != type:
+        if pair is None or (pair.type is not type and pair.type != type):
             pair = self._pair(value, builtin_like(value), type)
-        elif pair.round == self._round:
+        elif pair.round == self._round or (value and self._is_unchanged(pair, _depth(type))):
+            pair.round = self._round
             return pair.program
         pair.round = self._round
-        if value and self._is_unchanged(pair):
-            return pair.program
         theirs = parts_of(value)
         parts = self._taken_parts(value, theirs, type)
         if not _same(parts, parts_of(pair.program)):
@@ -181,11 +185,37 @@ class Twins:
         pair.python_parts, pair.program_parts = theirs, parts
         return pair.program
 
-    def _is_unchanged(self, pair: Pair) -> bool:
-        """True if Python's list or dict has the very parts that it had; they are gone through once in a round."""
-        if pair.checked != self._round and _is_flat(pair.type) and _holds_same(pair.python, pair.python_parts):
-            pair.checked = self._round
-        return pair.checked == self._round
+    def _is_unchanged(self, pair: Pair, depth: int) -> bool:
+        """True if Python's list or dict has the very parts that it had, and they theirs; gone through once in a round.
+
+        `depth` is that of its type.
+        """
+        now = self._round
+        if pair.checked == now:
+            return True
+        if not depth or not _holds_same(pair.python, pair.python_parts):
+            return False
+        if depth > 1:
+            for each in _containers_in(pair.python):
+                inner = self._of_python.get(id(each))
+                if inner is None or not self._is_unchanged(inner, depth - 1):
+                    return False
+        pair.checked = now
+        return True
+
+    def _is_left(self, pair: Pair, depth: int) -> bool:
+        """The same for programs, whose pairs this brings up to date as far as they have the parts that they had."""
+        if pair.round == self._round:
+            return True
+        if not depth or not _holds_same(pair.program, pair.program_parts):
+            return False
+        if depth > 1:
+            for each in _containers_in(pair.program):
+                inner = self._of_program.get(id(each))
+                if inner is None or not self._is_left(inner, depth - 1):
+                    return False
+        pair.round = self._round
+        return True
 
     def _taken_parts(self, value: Any, parts: Parts, type: Type) -> Parts:
         if isinstance(type, ListType) and _holds(type.element, parts):
@@ -215,15 +245,12 @@ class Twins:
         pair = self._of_program.get(id(value))
         if pair is None:
             pair = self._pair(builtin_like(value), value, type)
-        elif pair.round == self._round:
+        elif pair.round == self._round or (value and self._is_left(pair, _depth(type))):
             return pair.python
         pair.round = self._round
-        if value and _is_flat(type) and _holds_same(value, pair.program_parts):
-            return pair.python
         ours = parts_of(value)
-        parts = (
-            ours if _is_flat(type) and pair.python_parts is pair.program_parts else self._given_parts(pair, ours, type)
-        )
+        is_shared = _depth(type) == 1 and pair.python_parts is pair.program_parts
+        parts = ours if is_shared else self._given_parts(pair, ours, type)
         if not _same(parts, parts_of(pair.python)):
             fill(pair.python, parts)
         pair.python_parts, pair.program_parts = parts, ours
@@ -246,10 +273,39 @@ class Twins:
         return pair
 
 
-def _is_flat(type: Type) -> bool:
-    """True for containers of values that are the same on both sides: such parts cannot change in themselves."""
-    parts = (type.key, type.value) if isinstance(type, DictType) else (getattr(type, "element", type),)
-    return all(part in _SIMPLE.values() for part in parts)
+@cache
+def _depth(type: Type) -> int:
+    """1 for containers of values that cannot change in themselves, 1 more for containers of such; 0 for all else."""
+    if not isinstance(type, (ListType, DictType)):
+        return 0
+    element = type.value if isinstance(type, DictType) else type.element
+    if _is_fixed(element):
+        return 1
+    inner = _depth(element)
+    return inner + 1 if inner else 0
+
+
+def _is_fixed(type: Type) -> bool:
+    """True for numbers, strings and tuples of these: objects that stay what they are."""
+    if isinstance(type, TupleType):
+        return type.name is None and all(map(_is_fixed, type.elements))
+    return type in _SIMPLE.values()
+
+
+@cache
+def _tuple_of(kinds: tuple[type, ...]) -> TupleType | None:
+    """The type of tuples of values of these classes, if all are simple: one object for each."""
+    simple = [*map(_SIMPLE.get, kinds)]
+    return TupleType(tuple(each for each in simple if each is not None)) if None not in simple else None
+
+
+_list_of: Final = cache(ListType)
+"""Types of lists, of which there is one object for each type of elements."""
+
+
+def _containers_in(value: Any) -> Iterable[Any]:
+    """The elements of a list, the values of a dict: those parts that may be containers."""
+    return value.values() if isinstance(value, dict) else value
 
 
 def _holds(element: Type, parts: Parts) -> bool:
@@ -259,7 +315,7 @@ def _holds(element: Type, parts: Parts) -> bool:
 
 
 def _fit(numbers: Parts) -> bool:
-    return bool(min(numbers) >= -(2**63) and max(numbers) < 2**63)
+    return not numbers or bool(min(numbers) >= -(2**63) and max(numbers) < 2**63)
 
 
 def parts_of(value: Any) -> Parts:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -104,6 +104,8 @@ class Workspace:
     _own_python: Bridge | None = None
     _made: dict[str, SessionVariable] = field(default_factory=dict)
     """The modules that the running statement made."""
+    _expressions: dict[str, tuple[Tree, dict[str, SessionVariable]]] | None = None
+    """While a command runs: its expressions that made modules, with these."""
 
     # -- running text
 
@@ -317,6 +319,15 @@ class Workspace:
 
     # -- expressions
 
+    @contextmanager
+    def command(self) -> Iterator[None]:
+        """While the block runs, an expression makes its modules once, however often it is looked at."""
+        before, self._expressions = self._expressions, {}
+        try:
+            yield
+        finally:
+            self._expressions = before
+
     def compile_expression(self, text: str) -> tuple[Function, list[Any]]:
         """A function that computes the expression, and its arguments.  Raises CompileError, UsageError."""
         entry, arguments, *_ = self._compile(self._expression(text))
@@ -330,10 +341,17 @@ class Workspace:
     def _expression(self, text: str, filename: str = "<expression>") -> list[Tree]:
         if not text.strip():
             raise UsageError("an expression is wanted")
+        known = self._expressions.get(text) if self._expressions is not None else None
+        if known is not None:
+            tree, self._made = known
+            return [tree]
         trees = parse_statements(Source(text, filename), extended=True)
         if len(trees) != 1 or trees[0].kind != ExprStmt.kind:
             raise UsageError(f"'{text}' is not an expression")
-        return [self._with_made(trees[0])]
+        tree = self._with_made(trees[0])
+        if self._made and self._expressions is not None:
+            self._expressions[text] = tree, self._made
+        return [tree]
 
     def _compile(self, statements: Sequence[Tree], loops: int = 0) -> Compiled:
         trees, found = plain(statements, self._seen())

@@ -13,9 +13,9 @@ function render({ model, el }) {
     h("thead", {}, h("tr", {}, ...columns.map((each) => h("th", { scope: "col" }, each)))), h("tbody", {}, ...rows));
 
   const nodes = data.nodes.map((row) => ({ row, element: h("tr", {}, h("td", {}, row.name, h("span", { class: "r-muted" }, row.holds ? "  " + row.holds : "")),
-    time(row), h("td", { class: "r-muted" }, row.count), h("td", { class: "r-muted" }, row.memory), h("td", { class: "r-muted" }, row.place), h("td", { class: "r-type" }, row.module)) }));
+    time(row), h("td", { class: "r-muted" }, row.count), h("td", { class: "r-muted tsw-amount" }, row.memory), h("td", { class: "r-muted" }, row.place), h("td", { class: "r-type" }, row.module)) }));
   const lines = data.lines.map((row) => ({ row, element: h("tr", {}, h("td", { class: "r-muted" }, row.place),
-    h("td", {}, ...row.text.map((each) => h("div", {}, ...line(each)))), time(row), h("td", { class: "r-muted" }, row.memory), h("td", { class: "r-muted" }, row.how)) }));
+    h("td", {}, ...row.text.map((each) => h("div", {}, ...line(each)))), time(row), h("td", { class: "r-muted tsw-amount" }, row.memory), h("td", { class: "r-muted" }, row.how)) }));
   const bars = data.modules.map((each) => h("button", { type: "button", class: "tsw-flame", "aria-pressed": "false", "data-path": each.path,
     "aria-label": `${each.path || each.name}: ${each.facts}`, title: `${each.path || each.name}: ${each.facts}`,
     style: `left:${100 * each.left}%;width:${100 * each.part}%;top:${TALL * each.depth}px`, onclick: () => choose(each.path) }, each.name));

@@ -9,40 +9,54 @@ function render({ model, el }) {
     const choose = h("select", { "aria-label": "kernel" }, ...data.kernels.map((each, at) => h("option", { value: at }, each.name)));
     const facts = h("p", { class: "r-muted" });
     const shown = new Set(model.get("state").shown ?? ["TorchScript", "loop IR", "LLVM", "assembly"]);
-    let lines = [];
+    let lines = [], chosen = null;
 
-    const mark = (place, name) => {
+    /** True for lines that belong together: of a line of the same loop IR; of a line of the program, where their loop IRs
+        are different; of a function, where they are of no line.  What is around several lines of the program belongs to
+        what is around just these, and to each of them only where it is chosen itself. */
+    const isLinked = (a, b) => {
+      if (!a.lines.length || !b.lines.length) return a.lines.length === b.lines.length && Boolean(a.name) && a.name === b.name;
+      const share = (one, other) => one.some((each) => other.includes(each));
+      if (a.of === b.of) return share(a.lines, b.lines);
+      return share(a.places, b.places) && (!b.isAround || (a.isAround && a.places.length === b.places.length));
+    };
+    const mark = (one) => {
+      chosen = one;
       for (const each of lines) {
-        const isHere = Boolean((place && each.place === place) || (!place && name && each.name === name));
-        each.element.classList.toggle("here", isHere);
-        if (each.element.hasAttribute("aria-pressed")) each.element.setAttribute("aria-pressed", isHere);
+        each.isHere = isLinked(chosen, each);
+        each.element.classList.toggle("here", each.isHere);
+        if (each.element.hasAttribute("aria-pressed")) each.element.setAttribute("aria-pressed", each.isHere);
       }
-      parts.say(`${lines.filter((each) => each.element.classList.contains("here")).length} lines belong to ${place || name}`);
-      const seen = new Set();
-      for (const each of lines)
-        if (each.element.classList.contains("here") && !seen.has(each.column)) {
+      const here = lines.filter((each) => each.isHere);
+      parts.say(`${here.length} lines belong to ${chosen.places.join(", ") || chosen.name}`);
+      const seen = new Set([chosen.column]); // which shows the line already
+      for (const each of here)
+        if (!seen.has(each.column)) {
           seen.add(each.column);
           each.column.scrollTop = each.element.offsetTop - each.column.offsetTop - 40;
         }
     };
-    const row = (column, [pieces, place, name], isProgram) => {
-      const isLinked = Boolean(pieces.length && (place || name));
-      const isStop = isLinked && Boolean(place || isProgram);
-      const element = h("span", { class: "tsw-row" + (isLinked ? " tsw-linked" : ""), tabindex: isStop ? 0 : null,
-        role: isStop ? "button" : null, "aria-pressed": isStop ? "false" : null, onclick: () => mark(place, name), onkeydown: (event) => {
+    const row = (column, of, [pieces, number, name], { places, folded, around }) => {
+      const isButton = Boolean(pieces.length && (number || name));
+      const own = number ? [number, ...(folded[number] ?? [])] : [];
+      const one = { column, of, name, lines: own, places: [...new Set(own.flatMap((each) => places[each] ?? []))] };
+      one.isAround = one.places.length > 1 && around.has(number);
+      one.element = h("span", { class: "tsw-row" + (isButton ? " tsw-linked" : ""), tabindex: isButton ? -1 : null,
+        role: isButton ? "button" : null, "aria-pressed": isButton ? "false" : null,
+        onclick: () => isButton && mark(one), onkeydown: (event) => {
           if (event.key !== "Enter" && event.key !== " ") return;
           event.preventDefault();
-          mark(place, name);
+          mark(one);
         } },
-        ...(isProgram ? [h("span", { class: "r-muted" }, place + "  ")] : []), ...line(pieces));
-      lines.push({ element, place, name, column });
-      return element;
+        ...(of === "" ? [h("span", { class: "r-muted" }, one.places[0] + "  ")] : []), ...line(pieces));
+      lines.push(one);
+      return one.element;
     };
-    const columns = data.texts.map((title, at) => {
+    const columns = data.texts.map(([title, of], at) => {
       const text = h("div", { class: "tsw-text", tabindex: 0, role: "region", "aria-label": title });
-      return { title, at, text, element: h("div", { style: "min-width:0" }, h("h4", {}, title), text) };
+      return { title, of, at, text, element: h("div", { style: "min-width:0" }, h("h4", {}, title), text) };
     });
-    const apart = (error) => [[[[error.message, "muted"]], "", ""]];
+    const apart = (error) => ({ rows: [[[[error.message, "muted"]], 0, ""]], places: {}, folded: {}, around: [] });
     /** Fetches the text of each column that shows and has none yet, one after the other. */
     const fill = async () => {
       for (const each of columns) {
@@ -51,13 +65,16 @@ function render({ model, el }) {
         if (each.element.hidden || each.number === number) continue;
         parts.say("writing " + each.title);
         const kept = model.get("shown")[each.at];
-        const rows = kept?.number === number ? kept.rows : await ask("kernel", { number, text: each.at }).then((answer) => answer.rows).catch(apart);
+        const found = kept?.number === number ? kept : await ask("kernel", { number, text: each.at }).catch(apart);
         if (number !== Number(choose.value)) return;
         lines = lines.filter((one) => one.column !== each.text);
-        each.text.replaceChildren(...rows.map((one) => row(each.text, one, each.at === 0)));
+        const links = { ...found, around: new Set(found.around) };
+        each.text.replaceChildren(...found.rows.map((one) => row(each.text, each.of, one, links)));
         each.number = number;
+        each.text.querySelector(".tsw-linked")?.setAttribute("tabindex", 0);
+        if (chosen) mark(chosen);
       }
-      parts.say("");
+      if (!chosen) parts.say("");
     };
     const forms = h("span", { class: "tsw-tools", role: "group", "aria-label": "texts" }, ...columns.map(({ title }) => {
       const one = button(title, "show or hide " + title, () => {
@@ -74,10 +91,18 @@ function render({ model, el }) {
       facts.textContent = data.kernels[number].facts;
       for (const each of columns) { each.text.replaceChildren(); each.number = null; }
       lines = [];
+      chosen = null;
       fill().catch(parts.fail);
     };
     const host = h("div", { class: "tsw-columns" }, ...columns.map((each) => each.element));
-    arrows(host, "[tabindex='0'].tsw-row");
+    for (const { text } of columns) {
+      arrows(text, ".tsw-linked");
+      text.addEventListener("focusin", ({ target }) => {
+        if (!target.classList.contains("tsw-linked")) return;
+        for (const each of text.querySelectorAll(".tsw-linked[tabindex='0']")) each.setAttribute("tabindex", -1);
+        target.setAttribute("tabindex", 0);
+      });
+    }
     choose.onchange = () => go(Number(choose.value));
     choose.value = model.get("state").number ?? 0;
     parts.bar.append(choose, forms);

@@ -1,18 +1,22 @@
-"""The kernel view: a group's lines, loop IR, LLVM and machine code side by side, linked by what they compute.
+"""The kernel view: a group's lines, loop IR, LLVM and machine code side by side, linked line by line.
 
-In: a `KernelsReply`.  Out: its widget.  A text is made when it is looked at.  Lines of the program and of loop IR
-are linked by the values that they name, functions of loop IR with those of LLVM and assembly by theirs.
+In: a `KernelsReply`.  Out: its widget.  A text is made when it is looked at.  Its lines are those of a loop IR's text,
+as LLVM's debug locations say, and these are from lines of the program.  There are two loop IRs, the host's and the
+GPU's: what is made of one and of the other meets at the lines of the program.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Final
 
 import traitlets
 
 from engine.executor.plans.explanation import KernelExplanation
+from engine.fuser.backend.llvm_lines import Listing
+from engine.fuser.ir.kernel_text import show
+from engine.lang.records import dataclass
 from tsrepl.session.places import full_place
 from tsrepl.session.replies import GroupRow, KernelsReply
 from tsrepl.widgets.messages import Kernel, Refused
@@ -21,21 +25,39 @@ from tsrepl.widgets.view import Answer, Handler, View, front_end, spans
 _MOST_LINES: Final = 4000
 _TARGET: Final = "sm_90"
 _PROGRAM: Final = "TorchScript"
-_FUNCTIONS: Final[dict[str, re.Pattern[str]]] = {
-    "loops": re.compile(r"def (\w+)\("),
-    "llvm": re.compile(r'define .*@"?([\w.]+)"?\('),
-    "asm": re.compile(r'^"?([A-Za-z_][\w.]*)"?:|\.entry (\w+)|\.func.* (\w+)\('),
-}
-_NAME: Final = re.compile(r"\s*(\w+)(?:: [^=]*)? = |\s*out")
 
-Made = Callable[[KernelExplanation], str]
-_TEXTS: Final[tuple[tuple[str, str, str, Made], ...]] = (
-    ("loop IR", "loops", "python", lambda kernel: kernel.text),
-    ("LLVM", "llvm", "llvm", lambda kernel: kernel.code().llvm_before),
-    ("LLVM, optimized", "llvm", "llvm", lambda kernel: kernel.code().llvm_after),
-    ("assembly", "asm", "asm", lambda kernel: kernel.code().assembly),
-    (f"PTX for {_TARGET}", "asm", "asm", lambda kernel: kernel.on_gpu(_TARGET).ptx),
-)
+Made = Callable[[KernelExplanation], Listing]
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """A form of text: its title, the loop IR whose lines it has, its language, what makes it, and a pattern of the line
+    that names the function from there on."""
+
+    title: str
+    of: str
+    language: str
+    made: Made
+    function: re.Pattern[str]
+
+
+def _own_lines(text: str) -> Listing:
+    return Listing(text, tuple(range(1, text.count("\n") + 2)))
+
+
+_DEF: Final = re.compile(r"def (\w+)\(")
+_DEFINE: Final = re.compile(r'define .*@"?([\w.]+)"?\(')
+_LABEL: Final = re.compile(r'^"?([A-Za-z_][\w.]*)"?:|\.entry (\w+)|\.func.* (\w+)\(')
+_HOST: Final = "host"
+_TEXTS: Final = (
+    _Text("loop IR", _HOST, "python", lambda kernel: _own_lines(kernel.text), _DEF),
+    _Text("LLVM", _HOST, "llvm", lambda kernel: kernel.listings.before, _DEFINE),
+    _Text("LLVM, optimized", _HOST, "llvm", lambda kernel: kernel.listings.after, _DEFINE),
+    _Text("assembly", _HOST, "asm", lambda kernel: kernel.listings.assembly, _LABEL),
+    _Text(f"loop IR for {_TARGET}", _TARGET, "python",
+          lambda kernel: _own_lines(show(kernel.on_gpu(_TARGET).kernel)), _DEF),
+    _Text(f"PTX for {_TARGET}", _TARGET, "asm", lambda kernel: kernel.on_gpu(_TARGET).listing(), _LABEL),
+)  # fmt: skip
 
 
 class KernelView(View):
@@ -56,49 +78,55 @@ class KernelView(View):
         ]
         unfused = [[*each] for plan in reply.plans for each in plan.unfused]
         why = [f"{plan.function}{plan.arguments}: {plan.why}" for plan in reply.plans if plan.why]
-        texts = [_PROGRAM, *(title for title, *_ in _TEXTS)]
+        texts = [[_PROGRAM, ""], *([each.title, each.of] for each in _TEXTS)]
         super().__init__(
             {"title": reply.title, "kernels": rows, "texts": texts, "unfused": unfused, "why": why}, number=0
         )
 
     def text(self, number: int, at: int) -> Answer:
-        """A text of a kernel, as lines with the keys that link them to those of other texts."""
+        """A text of a kernel: `rows`, each with its line of loop IR and its function; by the line, `places` in the
+        program, and what is `folded` into it; the lines that are `around` others.  The lines of the program itself are
+        numbered from 1.
+        """
         if not (0 <= number < len(self.kernels) and 0 <= at <= len(_TEXTS)):
             raise Refused(f"there is no text {at} of a kernel {number}")
         group, kernel = self.kernels[number]
         assert kernel is not None
-        rows = _rows(kernel, *_TEXTS[at - 1][1:]) if at else _program(group)
-        answer = {"number": number, "text": at, "rows": rows}
+        answer = {"number": number, "text": at, **(_made(kernel, _TEXTS[at - 1]) if at else _program(group))}
         self.keep(**{str(at): answer})
         return answer
 
 
-def _program(group: GroupRow) -> list[list[Any]]:
-    return [[spans(text, "python")[0], place, place] for place, text in group.lines]
+def _program(group: GroupRow) -> Answer:
+    rows = [[spans(text, "python")[0], at, ""] for at, (_, text) in enumerate(group.lines, 1)]
+    return _NOTHING | {"rows": rows, "places": {at: [place] for at, (place, _) in enumerate(group.lines, 1)}}
 
 
-def _rows(kernel: KernelExplanation, form: str, language: str, made: Made) -> list[list[Any]]:
-    """The lines; where there can be none, the reason in their place."""
+def _made(kernel: KernelExplanation, text: _Text) -> Answer:
+    """The text; where there can be none, the reason in its place."""
     try:
-        text = made(kernel)
+        listing = text.made(kernel)
+        lines = kernel.lines(None if text.of == _HOST else kernel.on_gpu(text.of))
     except Exception as error:
-        return [[[[str(error).split("\n")[0], "muted"]], "", ""]]
-    lines = text.rstrip().split("\n")
-    keys = _places(kernel, lines) if form == "loops" else [""] * len(lines)
-    functions = _functions(lines, _FUNCTIONS[form])
-    pieces = spans("\n".join(lines[:_MOST_LINES]), language)
-    return [[*each] for each in zip(pieces, keys, functions, strict=False)]
+        return _NOTHING | {"rows": [[[[str(error).split("\n")[0], "muted"]], 0, ""]]}
+    shown = listing.text.rstrip().split("\n")[:_MOST_LINES]
+    rows = zip(spans("\n".join(shown), text.language), listing.lines, _functions(shown, text.function), strict=False)
+    program = (
+        (line, sorted(found, key=lambda each: (each.file, each.number))) for line, found in lines.program.items()
+    )
+    return {
+        "rows": [[*each] for each in rows],
+        "places": {line: [*map(full_place, found)] for line, found in program},
+        "folded": lines.folded(listing.lines),
+        "around": sorted(lines.around),
+    }
 
 
-def _places(kernel: KernelExplanation, lines: list[str]) -> list[str]:
-    """For each line of loop IR the place in the program of the value that it computes."""
-    known = kernel.lines
-    named = (match.group(1) if (match := _NAME.match(line)) else None for line in lines)
-    found = (known.get(name or "") or known.get((name or "").rstrip("_")) for name in named)
-    return [full_place(line) for line in found]
+_NOTHING: Final[Answer] = {"places": {}, "folded": {}, "around": []}
+"""The links of a text that has none."""
 
 
-def _functions(lines: list[str], pattern: re.Pattern[str]) -> list[str]:
+def _functions(lines: Sequence[str], pattern: re.Pattern[str]) -> list[str]:
     """For each line the function that it is of."""
     names, name = list[str](), ""
     for line in lines:

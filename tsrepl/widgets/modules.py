@@ -83,7 +83,7 @@ def _module(path: str, node: ModuleNode, whole: int) -> Answer:
 
 def _slot(path: str, slot: SlotRow, whole: int) -> Answer:
     sizes = "" if slot.shape is None else " × ".join(map(str, slot.shape)) or "scalar"
-    facts = f"{sizes}  {byte_size(slot.bytes)}" if slot.shape is not None else slot.text
+    facts = f"{sizes}, {byte_size(slot.bytes)}" if slot.shape is not None else slot.text
     kind = "" if slot.kind == "parameter" else f" {slot.kind}"
     return {
         "path": path, "name": slot.name, "type": (slot.dtype or slot.type) + kind, "facts": facts,

@@ -26,15 +26,18 @@ from engine.executor.plans.explained_profiles import (
 )
 from engine.executor.plans.fusion import Compiler, FusedGroup, Kernel, PlanFusion
 from engine.executor.plans.history import PassRun
+from engine.executor.plans.kernel_lines import KernelLines, lines_of_kernel
 from engine.executor.plans.plan import ExecutionPlan
 from engine.executor.plans.plan_cache import CacheStatistics, PlanCounts
 from engine.executor.plans.shown_graph import argument_text, shown_graph
-from engine.executor.plans.source_lines import SourceLine, line_of
+from engine.executor.plans.source_lines import SourceLine, line_of_node
 from engine.executor.profiling.profiles import type_text
 from engine.fuser.backend import machine, tiering
+from engine.fuser.backend.listings import Listings
 from engine.fuser.gpu.inspection import Inspection, inspect
+from engine.fuser.ir.kernel_text import numbered
 from engine.fuser.stubs.cost import Cost
-from engine.ir.facts.program_text import own_range, value_name
+from engine.ir.facts.program_text import value_name
 from engine.ir.graph import Graph, Node, Value
 from engine.ir.ops import op_of
 from engine.ir.unit import Function
@@ -58,10 +61,13 @@ class KernelExplanation:
     _graph: Graph
 
     @property
-    def lines(self) -> dict[str, SourceLine]:
-        """The lines of the program that the kernel's values are from, by the names in its text."""
-        values = ((value, line_of(node.range)) for node in self._graph.all_nodes() for value in node.outputs)
-        return {value.debug_name.replace(".", "_"): line for value, line in values if line is not None}
+    def listings(self) -> Listings:
+        """LLVM and assembly, each line with that of `text` that it is from."""
+        return Listings(self._kernel.binding.kernel)
+
+    def lines(self, of: Inspection | None = None) -> KernelLines:
+        """Facts about the lines of `text`, or of the text of the kernel on a GPU."""
+        return lines_of_kernel(numbered(self._kernel.binding.kernel) if of is None else of.kernel, self._graph)
 
     def on_gpu(self, target: str) -> Inspection:
         """The same group for the same arguments on a GPU, as `sm_90`.  Raises NotFused, MachineError."""
@@ -269,11 +275,6 @@ def _kernel(kernel: Kernel, group: FusedGroup, compiler: Compiler) -> KernelExpl
         tuple(map(compiler.show, binding.guards)), kernel.seconds, kernel.cost, kernel, group.run,
         group.graph,
     )  # fmt: skip
-
-
-def line_of_node(node: Node) -> SourceLine | None:
-    """The line of the program that a node is from; None for constants, which stand at no line."""
-    return None if node.kind == "prim::Constant" else line_of(own_range(node))
 
 
 def _random(value: Any) -> Any:

@@ -104,6 +104,12 @@ class ExecutionPlan:
             if part is not None:
                 part.catch_up()
 
+    def form_groups(self) -> None:
+        """Form the groups that calls run, which in mode "eager" is what the first call begins with."""
+        for part in (self.fusion, self.differentiation):
+            if part is not None:
+                part.form()
+
     @property
     def source(self) -> str:
         """The generated text; empty where the interpreter runs the plan."""

@@ -1,10 +1,12 @@
 """The lines of programs that nodes of a plan are from.
 
-In: source ranges.  Out: `SourceLine`s.  It stands alone since the explanations of plans and of profiles share it.
+In: nodes and source ranges.  Out: `SourceLine`s.  It stands alone since explanations of plans and profiles share it.
 """
 
 from __future__ import annotations
 
+from engine.ir.facts.program_text import own_range
+from engine.ir.graph import Node
 from engine.lang.records import dataclass
 from engine.lang.source import SourceRange
 
@@ -24,3 +26,8 @@ def line_of(range: SourceRange | None) -> SourceLine | None:
         return None
     place = range.original()
     return SourceLine(place.filename, place.line, place.source.line_text(place.line - place.source.first_line).strip())
+
+
+def line_of_node(node: Node) -> SourceLine | None:
+    """The line of the program that a node is from; None for constants, which stand at no line."""
+    return None if node.kind == "prim::Constant" else line_of(own_range(node))

@@ -101,18 +101,28 @@ class Code:
     @property
     def llvm_after(self) -> str:
         """The text once it is optimized, which is done anew; raises MachineError."""
-        return self._again(lambda machine, module: str(module))
+        return optimized_text(self.llvm_before)
 
     @property
     def assembly(self) -> str:
         """The text of the machine code, likewise."""
-        return self._again(lambda machine, module: str(machine.emit_assembly(module)))
+        return assembly_text(self.llvm_before)
 
-    def _again(self, show: Callable[[Any, Any], str]) -> str:
-        text = self.llvm_before
-        with llvm_binding() as llvm:
-            machine = _target_machine(llvm, opt=3)
-            return show(machine, _optimized(llvm, machine, text))
+
+def optimized_text(text: str) -> str:
+    """LLVM's text of a module, optimized as programs are; raises MachineError."""
+    return _again(text, lambda machine, module: str(module))
+
+
+def assembly_text(text: str) -> str:
+    """The machine code of a module as text, likewise."""
+    return _again(text, lambda machine, module: str(machine.emit_assembly(module)))
+
+
+def _again(text: str, show: Callable[[Any, Any], str]) -> str:
+    with llvm_binding() as llvm:
+        machine = _target_machine(llvm, opt=3)
+        return show(machine, _optimized(llvm, machine, text))
 
 
 def is_busy() -> bool:

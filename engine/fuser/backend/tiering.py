@@ -94,7 +94,7 @@ def when_mode_changes(follow: Task) -> None:
 
 
 def asks_for_kernels() -> bool:
-    """False while groups run without kernels, and none are made for what they are called with."""
+    """False while groups and operators run without kernels, and none are made for what they are called with."""
     return _STATE.asks_for_kernels
 
 

@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from engine.fuser.backend import llvm_loops
+from engine.fuser.backend.llvm_lines import Scope
 from engine.fuser.backend.llvm_numbers import PRIMITIVES, Value, constant, ir, stored_type, type_of
 from engine.fuser.ir import math
 from engine.fuser.ir.externals import EXTERNALS, PREFETCH
@@ -75,30 +76,36 @@ ALLOCATE: Final = "tsrepl_allocate"
 RELEASE: Final = "tsrepl_release"
 
 
-def module(kernels: Iterable[Kernel], name: str = "kernels") -> Any:
-    """A module with a function for each kernel; raises KernelError for one that breaks the rules."""
+def module(kernels: Iterable[Kernel], name: str = "kernels", has_lines: bool = False) -> Any:
+    """A module with a function for each kernel; raises KernelError for one that breaks the rules.
+
+    `has_lines`: its instructions say which lines of the kernels' texts they are from (`llvm_lines`).
+    """
     made = ir().Module(name)
     made.triple = import_module("llvmlite.binding").get_default_triple()
+    scope = Scope.of(made) if has_lines else None
     for kernel in kernels:
         helpers = {each.name: each for each in kernel.helpers}
         verify(kernel)
         for helper in kernel.helpers:
-            function = emit_kernel(made, helper, helpers)
+            function = emit_kernel(made, helper, helpers, scope)
             function.linkage = "internal"
             if helper.is_rare or helper.is_separate:
                 function.attributes.add("noinline")
             if helper.is_rare:
                 function.attributes.add("cold")
-        emit_kernel(made, kernel, helpers)
+        emit_kernel(made, kernel, helpers, scope)
     return made
 
 
-def emit_kernel(made: Any, kernel: Kernel, helpers: Mapping[str, Kernel] = MappingProxyType({})) -> Any:
+def emit_kernel(
+    made: Any, kernel: Kernel, helpers: Mapping[str, Kernel] = MappingProxyType({}), scope: Scope | None = None
+) -> Any:
     """Add the kernel's function to a module that has its helpers."""
     lib = ir()
     types = [lib.PointerType() if isinstance(p, Buffer) else stored_type(p.type) for p in kernel.parameters]
     function = lib.Function(made, lib.FunctionType(lib.IntType(64), types), kernel.name)
-    e = Emitter.into(function, kernel.any_order, helpers)
+    e = Emitter.into(function, kernel.any_order, helpers, scope, kernel.line)
     for parameter, value in zip(kernel.parameters, function.args, strict=True):
         value.name = parameter.name
         if isinstance(parameter, Scalar):
@@ -153,15 +160,22 @@ class Emitter:
     """The kernels that may be called."""
     constant: frozenset[str] = frozenset()
     """Buffers that nothing writes as long as the function runs."""
+    scope: Scope | None = None
+    """The function as that of lines, if its instructions say theirs."""
 
     @classmethod
-    def into(cls, function: Any, any_order: bool, helpers: Mapping[str, Kernel]) -> Emitter:
-        """An emitter at the beginning of a function without blocks."""
+    def into(
+        cls, function: Any, any_order: bool, helpers: Mapping[str, Kernel], around: Scope | None = None, line: int = 0
+    ) -> Emitter:
+        """An emitter at the beginning of a function without blocks, whose text begins at the line."""
         lib = ir()
         builder = lib.IRBuilder(function.append_basic_block("entry"))
+        scope = None if around is None else around.inside(function, line)
+        builder.debug_metadata = None if scope is None else scope.at(line)
         status = builder.alloca(lib.IntType(64))
         builder.store(lib.Constant(lib.IntType(64), 0), status)
-        return cls(function, builder, function.append_basic_block("exit"), status, any_order, helpers=helpers)
+        end = function.append_basic_block("exit")
+        return cls(function, builder, end, status, any_order, helpers=helpers, scope=scope)
 
     @property
     def module(self) -> Any:
@@ -191,7 +205,18 @@ class Emitter:
 
     def statement(self, of: Statement) -> None:
         """One statement, whose names are known from then on."""
-        _STATEMENTS[type(of)](self, of)
+        with self.at(of.line):
+            _STATEMENTS[type(of)](self, of)
+
+    @contextmanager
+    def at(self, line: int) -> Iterator[None]:
+        """A part of the function that is from that line."""
+        if self.scope is None:
+            yield
+            return
+        around, self.builder.debug_metadata = self.builder.debug_metadata, self.scope.at(line)
+        yield
+        self.builder.debug_metadata = around
 
     # -- values
 
@@ -578,7 +603,7 @@ def _parallel(e: Emitter, s: For) -> None:
     context = _packed(e, [start, *given])
     whole = lib.IntType(64)
     signature = [type_of(POINTER), type_of(POINTER), whole, whole]
-    entry = _entry(e, part, [each.type for each in given])
+    entry = _entry(e, part, [each.type for each in given], s.line)
     e.builder.call(e.declared(PARALLEL, signature, lib.VoidType()), [entry, context, count, grain])
     e.builder.branch(done)
     e.builder.position_at_end(done)
@@ -590,7 +615,7 @@ def _part(e: Emitter, s: For, scalars: Mapping[str, Value], buffers: Mapping[str
     name = e.module.get_unique_name(f"{e.function.name}.parallel")
     function = lib.Function(e.module, lib.FunctionType(lib.VoidType(), [whole, whole, *types]), name)
     function.linkage = "internal"
-    inner = Emitter.into(function, e.any_order, e.helpers)
+    inner = Emitter.into(function, e.any_order, e.helpers, e.scope, s.line)
     begin, end, *given = function.args
     values = iter(given)
     for each in scalars:
@@ -604,7 +629,7 @@ def _part(e: Emitter, s: For, scalars: Mapping[str, Value], buffers: Mapping[str
         inner.buffers[memory.buffer.name] = Memory(memory.buffer, address, kept)
     rooms = [*_rooms_of_all(s)]
     for room in rooms:
-        _allocate(inner, room)
+        inner.statement(room)
     _counted(inner, replace(s, body=s.body[len(rooms) :]), begin, end, whole(1))
     inner.run(())
     return function
@@ -621,13 +646,15 @@ def _rooms_of_all(s: For) -> Iterator[Allocate]:
         yield each
 
 
-def _entry(e: Emitter, part: Any, types: Sequence[Any]) -> Any:
+def _entry(e: Emitter, part: Any, types: Sequence[Any], line: int) -> Any:
     """`void entry(ptr context, i64 begin, i64 end)`, which unpacks the context."""
     lib, whole = ir(), ir().IntType(64)
     signature = lib.FunctionType(lib.VoidType(), [type_of(POINTER), whole, whole])
     function = lib.Function(e.module, signature, e.module.get_unique_name(f"{part.name}.entry"))
     function.linkage = "internal"
     builder = lib.IRBuilder(function.append_basic_block("entry"))
+    if e.scope is not None:
+        builder.debug_metadata = e.scope.inside(function, line).at(line)
     context, begin, end = function.args
     first, *given = (_field(builder, context, i, type) for i, type in enumerate([whole, *types]))
     builder.call(part, [builder.add(first, begin), builder.add(first, end), *given])

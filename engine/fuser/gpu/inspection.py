@@ -7,19 +7,21 @@ and a target.  Out: an `Inspection`.  Raises NotFused, and MachineError where th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
 
 from engine.aten.values.tensor import Tensor
+from engine.fuser.backend.llvm_lines import Listing
 from engine.fuser.gpu import assemble
 from engine.fuser.gpu.assemble import NotAssembled, Report, occupancy
 from engine.fuser.gpu.compiler import lower
 from engine.fuser.gpu.prepared import Numbers, Step, numbers_of, prepared
-from engine.fuser.gpu.ptx import ptx_of
+from engine.fuser.gpu.ptx import Code, listing_of, ptx_of
 from engine.fuser.groups.fusion_group import DTYPES
 from engine.fuser.ir.kernel import SIZES, Kernel
+from engine.fuser.ir.kernel_text import numbered
 from engine.fuser.ir.to_numpy import evaluated
 from engine.fuser.stubs.binding import Binding, Result
 from engine.ir.graph import Graph
@@ -50,6 +52,11 @@ class Inspection:
     launches: tuple[LaunchFacts, ...]
     why: str
     kernel: Kernel = field(repr=False)
+    _code: Code = field(repr=False)
+
+    def listing(self) -> Listing:
+        """The PTX with the lines of the kernel's text.  Raises MachineError."""
+        return listing_of(self._code, self.target)
 
     def sass(self) -> str:
         """The text of the machine code.  Raises NotAssembled."""
@@ -61,6 +68,7 @@ def inspect(graph: Graph, known: Binding, args: Sequence[Any], target: str) -> I
     numbers = numbers_of(known, [each.array if isinstance(each, Tensor) else each for each in args])
     results = [_like(each, numbers) for each in known.results if isinstance(each, Result)]
     binding = lower(graph, args, results)
+    binding = replace(binding, kernel=numbered(binding.kernel))
     made = prepared(binding, numbers)
     ptx = ptx_of(made.code, target)
     reports: dict[str, Report] = {}
@@ -70,7 +78,7 @@ def inspect(graph: Graph, known: Binding, args: Sequence[Any], target: str) -> I
     except NotAssembled as reason:
         why = str(reason)
     facts = (_facts(step, reports.get(step.launch.name), target) for step in made.steps)
-    return Inspection(target, ptx, tuple(facts), why, binding.kernel)
+    return Inspection(target, ptx, tuple(facts), why, binding.kernel, made.code)
 
 
 def _like(result: Result, numbers: Numbers) -> Tensor:

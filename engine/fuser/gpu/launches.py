@@ -132,7 +132,7 @@ def _pieces(body: Iterable[Statement]) -> Iterator[For]:
 
 def _one_row(body: Sequence[Statement]) -> Iterator[For]:
     if body:
-        yield For("only", index(0), index(1), tuple(body), kind="parallel")
+        yield For("only", index(0), index(1), tuple(body), kind="parallel", line=body[0].line)
 
 
 def _launch(name: str, loop: For, types: Mapping[str, str], sizes: frozenset[str]) -> Launch:
@@ -146,8 +146,8 @@ def _launch(name: str, loop: For, types: Mapping[str, str], sizes: frozenset[str
     loops = [nest_of(each) for each in body if isinstance(each, For)]
     lengths = tuple(extent for each in loops for extent in each.extents)
     return Launch(
-        name, parameters, sizes, Nest((loop.index,), (loop.stop,), body), rooms, all(map(_is_shareable, body)),
-        _is_across(_fastest(loop, body), loops), lengths,
+        name, parameters, sizes, Nest((loop.index,), (loop.stop,), body, line=loop.line), rooms,
+        all(map(_is_shareable, body)), _is_across(_fastest(loop, body), loops), lengths,
     )  # fmt: skip
 
 

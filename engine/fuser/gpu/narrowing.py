@@ -50,15 +50,17 @@ def _narrowed(s: Statement, known: set[str]) -> Statement:
         case Let() | Declare() | Assign() | Accumulate():
             return replace(s, value=rewritten(s.value, _with_narrow_place))
         case Store():
-            return Store(s.buffer, tuple(map(_narrow, s.indices)), rewritten(s.value, _with_narrow_place))
+            place = tuple(map(_narrow, s.indices))
+            return replace(s, indices=place, value=rewritten(s.value, _with_narrow_place))
         case For():
             known.add(s.index)
             return replace(s, body=tuple(narrowed(s.body, known)))
         case While():
-            return While(rewritten(s.condition, _with_narrow_place), tuple(narrowed(s.body, known)))
+            condition = rewritten(s.condition, _with_narrow_place)
+            return replace(s, condition=condition, body=tuple(narrowed(s.body, known)))
         case If():
             yes, no = (tuple(narrowed(each, known)) for each in (s.body, s.orelse))
-            return If(rewritten(s.condition, _with_narrow_place), yes, no)
+            return replace(s, condition=rewritten(s.condition, _with_narrow_place), body=yes, orelse=no)
     return s
 
 

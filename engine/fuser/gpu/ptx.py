@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from engine.fuser.backend import kernel_cache
+from engine.fuser.backend.llvm_lines import Listing, listing_of_assembly
 from engine.fuser.backend.machine import llvm_binding
 from engine.fuser.gpu import to_nvptx
 from engine.fuser.gpu.launches import Launch
@@ -32,6 +33,11 @@ def ptx_of(code: Code, target: str) -> str:
     text = _compiled(str(to_nvptx.module(code)), target)
     kernel_cache.store(key, text.encode())
     return text
+
+
+def listing_of(code: Code, target: str) -> Listing:
+    """The text, with the lines of the kernel that its launches are of; made anew, from a module of its own."""
+    return listing_of_assembly(_compiled(str(to_nvptx.module(code, has_lines=True)), target))
 
 
 def llvm_of(code: Code) -> str:

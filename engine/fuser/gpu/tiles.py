@@ -14,7 +14,7 @@ from typing import Final
 
 from engine.fuser.gpu.walking import Nest, loads_of
 from engine.fuser.ir.affine import affine
-from engine.fuser.ir.kernel import Expression, If, Let, Name, add, apply, index, multiply
+from engine.fuser.ir.kernel import Expression, If, Let, Name, Statement, add, apply, index, multiply
 from engine.lang.records import dataclass
 
 SIDE: Final = 32
@@ -36,14 +36,17 @@ def tiles_of(nest: Nest) -> Tiles | None:
     rows, columns = nest.indices[found], nest.indices[-1]
     sides = nest.extents[found], nest.extents[-1]
     inside = apply("bitand", *(apply("lt", Name(n, "i64"), e) for n, e in zip((rows, columns), sides, strict=True)))
-    lets = (Let(name, add(multiply(_tile(name), index(SIDE)), _place(name))) for name in (rows, columns))
+    lets = (
+        Let(name, add(multiply(_tile(name), index(SIDE)), _place(name)), line=nest.line) for name in (rows, columns)
+    )
     others = [d for d in range(len(nest.indices) - 1) if d != found]
     indices = (
         *(nest.indices[d] for d in others), *(_tile(n).name for n in (rows, columns)),
         *(_place(n).name for n in (rows, columns)),
     )  # fmt: skip
     extents = (*(nest.extents[d] for d in others), *map(_tiles, sides), index(SIDE), index(SIDE))
-    return Tiles(Nest(indices, extents, (*lets, If(inside, nest.body))), sides)
+    body: tuple[Statement, ...] = (*lets, If(inside, nest.body, line=nest.line))
+    return Tiles(Nest(indices, extents, body, line=nest.line), sides)
 
 
 def _across(nest: Nest) -> int | None:

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import field
 from typing import Any, Final
 
+from engine.fuser.backend.llvm_lines import Scope
 from engine.fuser.backend.llvm_numbers import Value, ir, stored_type, type_of
 from engine.fuser.backend.to_llvm import Emitter, Memory, Slot
 from engine.fuser.gpu import library
@@ -33,12 +34,13 @@ ROOM: Final = 16
 """Bytes of which the size of a row's buffer is a multiple."""
 
 
-def module(launches: Sequence[tuple[Launch, Shape]], name: str = "launches") -> Any:
-    """A module with a function for each launch."""
+def module(launches: Sequence[tuple[Launch, Shape]], name: str = "launches", has_lines: bool = False) -> Any:
+    """A module with a function for each launch, whose instructions say their lines if it `has_lines`."""
     made = ir().Module(name)
     made.triple = TRIPLE
+    scope = Scope.of(made) if has_lines else None
     for launch, shape in launches:
-        _Grid.of(made, launch, shape).run()
+        _Grid.of(made, launch, shape, scope).run()
     library.define(made)
     return made
 
@@ -60,7 +62,7 @@ class _Grid:
     """Names that stand for indices and sizes."""
 
     @classmethod
-    def of(cls, made: Any, launch: Launch, shape: Shape) -> _Grid:
+    def of(cls, made: Any, launch: Launch, shape: Shape, scope: Scope | None) -> _Grid:
         """The beginning of the function, with names for its parameters."""
         lib = ir()
         types = [lib.PointerType() if isinstance(p, Buffer) else _passed_type(p.type) for p in launch.parameters]
@@ -69,7 +71,7 @@ class _Grid:
         function.calling_convention = "ptx_kernel"
         note = made.add_metadata([function, "maxntidx", lib.IntType(32)(shape.threads)])
         made.add_named_metadata("nvvm.annotations").add(note)
-        e = Emitter.into(function, any_order=False, helpers={})
+        e = Emitter.into(function, any_order=False, helpers={}, around=scope, line=launch.nest.line)
         e.constant = frozenset(p.name for p in launch.parameters if isinstance(p, Buffer) and p.access == "in")
         for parameter, value in zip(launch.parameters, function.args, strict=False):
             if isinstance(parameter, Scalar):
@@ -191,7 +193,8 @@ class _Grid:
         """A statement that all threads of a team run together."""
         b = self.e.builder
         if isinstance(statement, For):
-            self.shared_loop(nest_of(statement), is_there)
+            with self.e.at(statement.line):
+                self.shared_loop(nest_of(statement), is_there)
             return
         (narrow,) = self.narrowed([statement])
         if isinstance(statement, Store):
@@ -274,7 +277,10 @@ class _Grid:
     def chunk(self, vectors: Vectors, innermost: str) -> None:
         """One vector of iterations, from where the indices are."""
         e, b, half = self.e, self.e.builder, ir().IntType(32)
-        loaded = {name: self.loaded_vector(load, vectors.width) for name, load in vectors.loads}
+        loaded: dict[str, Value] = {}
+        for name, load in vectors.loads:
+            with e.at(vectors.lines[name]):
+                loaded[name] = self.loaded_vector(load, vectors.width)
         places = {name: self.address(store) for name, store in vectors.stores}
         made: dict[str, Value] = {}
         body = self.narrowed(vectors.body)
@@ -282,13 +288,15 @@ class _Grid:
         for lane in range(vectors.width):
             e.names[innermost] = b.add(begin, begin.type(lane), flags=("nsw",))
             for name, load in vectors.loads:
-                e.names[name] = e.loaded(b.extract_element(loaded[name], half(lane)), load.type)
+                with e.at(vectors.lines[name]):
+                    e.names[name] = e.loaded(b.extract_element(loaded[name], half(lane)), load.type)
             for statement in body:
                 e.statement(statement)
             for name, store in vectors.stores:
                 made[name] = self.inserted(made.get(name), e.names[name], lane, vectors.width, store)
         for name, store in vectors.stores:
-            b.store(made[name], places[name], align=vectors.width * SIZES[store.value.type])
+            with e.at(vectors.lines[name]):
+                b.store(made[name], places[name], align=vectors.width * SIZES[store.value.type])
 
     def loaded_vector(self, load: Load, width: int) -> Value:
         type = ir().VectorType(stored_type(load.type), width)

@@ -9,7 +9,7 @@ out, or None where elements are not next to each other.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Final
 
 from engine.fuser.gpu.walking import Nest, loads_of, stored
@@ -48,6 +48,8 @@ class Vectors:
     stores: tuple[tuple[str, Store], ...]
     body: tuple[Statement, ...]
     multiples: tuple[Expression, ...]
+    lines: dict[str, int] = field(compare=False, repr=False)
+    """Those of the statements that the loads and stores are of."""
 
 
 def vectors_of(nest: Nest) -> Vectors | None:
@@ -76,7 +78,9 @@ def vectors_of(nest: Nest) -> Vectors | None:
     wanted = dict.fromkeys(
         _multiples(nest, [places[each] for each in accesses if isinstance(each, Store) or each in moved])
     )
-    return Vectors(width, named_loads, named_stores, _body(body, named_loads, named_stores), tuple(wanted))
+    lines = {name: next(each.line for each in body if load in loads_of([each])) for name, load in named_loads}
+    lines |= {name: store.line for name, store in named_stores}
+    return Vectors(width, named_loads, named_stores, _body(body, named_loads, named_stores), tuple(wanted), lines)
 
 
 def _place(indices: Sequence[Expression], nest: Nest, bound: set[str]) -> Affine | None:
@@ -116,5 +120,6 @@ def _body(
     for each in body:
         assert isinstance(each, (Let, Store, Accumulate))
         value = rewritten(each.value, change)
-        made.append(Let(kept[id(each)], value) if isinstance(each, Store) else replace(each, value=value))
+        is_kept = isinstance(each, Store)
+        made.append(Let(kept[id(each)], value, line=each.line) if is_kept else replace(each, value=value))
     return tuple(made)

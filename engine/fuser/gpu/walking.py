@@ -13,6 +13,7 @@ from engine.fuser.ir.kernel import (
     Expression,
     For,
     Load,
+    Placed,
     Statement,
     Store,
     all_expressions,
@@ -24,8 +25,8 @@ from engine.lang.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Nest:
-    """Perfectly nested independent loops from 0, outermost first."""
+class Nest(Placed):
+    """Perfectly nested independent loops from 0, outermost first, at the line of that one."""
 
     indices: tuple[str, ...]
     extents: tuple[Expression, ...]
@@ -39,7 +40,7 @@ def nest_of(loop: For) -> Nest:
         indices.append(inner.index)
         extents.append(inner.stop)
         body = inner.body
-    return Nest(tuple(indices), tuple(extents), body)
+    return Nest(tuple(indices), tuple(extents), body, line=loop.line)
 
 
 def is_independent(loop: For) -> bool:

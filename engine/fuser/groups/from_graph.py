@@ -37,7 +37,7 @@ from engine.fuser.groups.products import PRODUCTS
 from engine.fuser.groups.rearranging import DROPOUT, PARTS, REARRANGING
 from engine.fuser.groups.reductions import REDUCTIONS
 from engine.fuser.groups.reshaping import RESHAPING, SIZE, chunks
-from engine.fuser.groups.schedule import Body, Indices, Scheduler, Stage, Value, Within, needed, offset
+from engine.fuser.groups.schedule import Body, Indices, Scheduler, Stage, Value, Within, needed, offset, spelled
 from engine.fuser.groups.strategy import HOST, Strategy
 from engine.fuser.groups.tensor_loops import LOOP, is_steady, lower_loop
 from engine.fuser.groups.windows import WINDOWS
@@ -221,8 +221,7 @@ class _Lowering:
         return given
 
     def fresh(self, name: str) -> str:
-        base = "".join(c if c.isalnum() else "_" for c in name)
-        base = f"v{base}" if not base or base[0].isdigit() else base
+        base = spelled(name)
         while base in self.names:
             base += "_"
         self.names.add(base)

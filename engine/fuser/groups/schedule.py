@@ -199,6 +199,12 @@ class Body:
         )
 
 
+def spelled(name: str) -> str:
+    """The name of a value of a graph in kernels; those that need it again add to it."""
+    base = "".join(c if c.isalnum() else "_" for c in name) or "v"
+    return f"v{base}" if base[0].isdigit() else base
+
+
 def offset(indices: Sequence[Expression], shape: Sequence[Extent], extents: Extents) -> Expression:
     """The place of an element of a contiguous array, by sizes that stand for all equal ones."""
     sizes = [extents.canonical(each).size for each in shape]
@@ -261,8 +267,7 @@ class Scheduler:
 
     def fresh(self, name: str) -> str:
         """A name that no other statement has."""
-        base = "".join(c if c.isalnum() else "_" for c in name) or "v"
-        base = f"v{base}" if base[0].isdigit() else base
+        base = spelled(name)
         found, count = base, 1
         while found in self.names:
             found, count = f"{base}_{count}", count + 1

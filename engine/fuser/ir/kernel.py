@@ -21,7 +21,7 @@ and their divisor is neither zero nor, with the least number, -1.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from math import inf
 from typing import Final, Literal
 
@@ -146,8 +146,18 @@ ACCUMULATORS: Final = ("add", "mul", "minimum", "maximum", "bitand", "bitor")
 # ------------------------------------------------------------------ statements
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed:
+    """`line`: where it begins in the text of its kernel (`kernel_text.numbered`), from 1; 0 where nobody asked.
+
+    What differs in lines only is the same.
+    """
+
+    line: int = field(default=0, compare=False, repr=False)
+
+
 @dataclass(frozen=True, slots=True)
-class Let:
+class Let(Placed):
     """name = value, for the rest of the block."""
 
     name: str
@@ -155,7 +165,7 @@ class Let:
 
 
 @dataclass(frozen=True, slots=True)
-class Declare:
+class Declare(Placed):
     """A variable and its first value, for the rest of the block."""
 
     name: str
@@ -163,13 +173,13 @@ class Declare:
 
 
 @dataclass(frozen=True, slots=True)
-class Assign:
+class Assign(Placed):
     name: str
     value: Expression
 
 
 @dataclass(frozen=True, slots=True)
-class Accumulate:
+class Accumulate(Placed):
     """name = function(name, value) for one of `ACCUMULATORS`, where partial results may be combined in any order."""
 
     name: str
@@ -178,7 +188,7 @@ class Accumulate:
 
 
 @dataclass(frozen=True, slots=True)
-class Store:
+class Store(Placed):
     buffer: str
     indices: tuple[Expression, ...]
     value: Expression
@@ -188,7 +198,7 @@ LoopKind = Literal["range", "vector", "parallel"]
 
 
 @dataclass(frozen=True, slots=True)
-class For:
+class For(Placed):
     """The body for index = start, start + step, … < stop (> stop where the constant step is negative).
 
     "vector": iterations are independent but for `Accumulate`.  "parallel": that, and they may run in several threads;
@@ -204,7 +214,7 @@ class For:
 
 
 @dataclass(frozen=True, slots=True)
-class While:
+class While(Placed):
     """The body as long as the condition, computed anew each time, holds."""
 
     condition: Expression
@@ -212,36 +222,36 @@ class While:
 
 
 @dataclass(frozen=True, slots=True)
-class If:
+class If(Placed):
     condition: Expression
     body: tuple[Statement, ...]
     orelse: tuple[Statement, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Break:
+class Break(Placed):
     """Leave the innermost loop."""
 
 
 @dataclass(frozen=True, slots=True)
-class Continue:
+class Continue(Placed):
     """Begin the next iteration of the innermost loop."""
 
 
 @dataclass(frozen=True, slots=True)
-class Return:
+class Return(Placed):
     value: Expression
 
 
 @dataclass(frozen=True, slots=True)
-class Allocate:
+class Allocate(Placed):
     """A contiguous buffer of undefined elements, for the rest of the block; its extents are not negative."""
 
     buffer: Buffer
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class View(Placed):
     """A buffer of unknown extent at an address, which is an i64, for the rest of the block.
 
     Views may share memory with one another, but not with other buffers.
@@ -252,7 +262,7 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class Call(Placed):
     """name = a function of these operands, or just its effect if there is no name.
 
     The function is one of the kernel's helpers, which gives an i64, or external (see `externals`).
@@ -305,7 +315,7 @@ Parameter = Scalar | Buffer
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel:
+class Kernel(Placed):
     """`any_order`: sums may be reassociated and products contracted everywhere, not only in `Accumulate`.
 
     `helpers`: kernels that this one and its helpers call by their names; what they return may be any number.

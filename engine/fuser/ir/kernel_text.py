@@ -1,7 +1,7 @@
 """Kernels as text, which is Python's syntax.
 
 In: the text of a kernel, or of a function of numbers.  Out: the `Kernel` (`parse`) or `Function` (`parse_function`); or
-the other way (`show`, which also has strides, as a second subscript, and helpers).
+the other way (`show`, which also has strides, as a second subscript, and helpers; `numbered` tells the lines of it).
 
     def first_where(n: i64, x: f32[n], least: f32):
         i: i64 = 0                      # a variable, which `i = ...` assigns
@@ -322,12 +322,48 @@ def show(what: Kernel | Function | Statement | Expression) -> str:
         return "\n".join([head, *(line for each in what.body for line in _indented([each])), end])
     if isinstance(what, Kernel):
         parameters = ", ".join(map(_parameter, what.parameters))
-        marks = [f"@{mark}" for mark in _MARKS if getattr(what, mark)]
-        lines = [*marks, f"def {what.name}({parameters}):", *_indented(what.body)]
+        lines = [*_marks(what), f"def {what.name}({parameters}):", *_indented(what.body)]
         return "\n\n".join([*map(show, what.helpers), "\n".join(lines)])
     if isinstance(what, Constant | Name | Load | Apply | Address):
         return _expression(what)
     return "\n".join(_statement(what))
+
+
+def numbered(kernel: Kernel) -> Kernel:
+    """The kernel, which knows its line in its text, as do its helpers and their statements."""
+    return _numbered_kernel(kernel, 1)[0]
+
+
+def _numbered_kernel(kernel: Kernel, line: int) -> tuple[Kernel, int]:
+    """The kernel whose text begins at the line, and the line behind it."""
+    helpers = []
+    for each in kernel.helpers:
+        helper, line = _numbered_kernel(each, line)
+        helpers.append(helper)
+        line += 1  # between functions
+    line += len(_marks(kernel))
+    body, end = _numbered(kernel.body, line + 1)
+    return replace(kernel, body=body, helpers=tuple(helpers), line=line), end
+
+
+def _numbered(body: Sequence[Statement], line: int) -> tuple[tuple[Statement, ...], int]:
+    found = list[Statement]()
+    for statement in body:
+        at, line = line, line + 1
+        match statement:
+            case For() | While():
+                inner, line = _numbered(statement.body, line)
+                statement = replace(statement, body=inner)
+            case If():
+                inner, line = _numbered(statement.body, line)
+                orelse, line = _numbered(statement.orelse, line + 1) if statement.orelse else ((), line)
+                statement = replace(statement, body=inner, orelse=orelse)
+        found.append(replace(statement, line=at))
+    return tuple(found), line if found else line + 1
+
+
+def _marks(kernel: Kernel) -> list[str]:
+    return [f"@{mark}" for mark in _MARKS if getattr(kernel, mark)]
 
 
 def _parameter(parameter: Parameter) -> str:

@@ -265,7 +265,7 @@ class _Watched:
 
     def wants(self, args: Sequence[Any]) -> bool:
         """True if a kernel for such arguments is to be made, which no one has tried before."""
-        if tiering.mode() == "off" or HOOKS.trace is not None:
+        if tiering.mode() == "off" or HOOKS.trace is not None or not tiering.asks_for_kernels():
             return False
         pattern = _pattern(args), _sizes(args) if self.is_long else ()
         if pattern not in self.tried and len(self.tried) < 4 * self.most:

@@ -17,9 +17,9 @@ from engine.fuser.operators import eager
 def _texts_are_complete(monkeypatch: pytest.MonkeyPatch) -> None:
     write = to_llvm.module
 
-    def checked(kernels: Iterable[Kernel], name: str = "kernels") -> Any:
+    def checked(kernels: Iterable[Kernel], name: str = "kernels", **options: Any) -> Any:
         found = list(kernels)
-        made = write(found, name)
+        made = write(found, name, **options)
         for each in found:
             assert repr(parse(show(each))) == repr(each)
         return made

@@ -21,11 +21,12 @@ from engine.fuser.ir.kernel import (
     Scalar,
     Store,
     View,
+    all_statements,
     apply,
     convert,
     index,
 )
-from engine.fuser.ir.kernel_text import parse, show
+from engine.fuser.ir.kernel_text import numbered, parse, show
 
 TEXT = """
 def k(n: i64, at: i64, x: f32[n], out: Out[f32[2]]):
@@ -149,3 +150,40 @@ def test_what_is_shown_is_read_again() -> None:
     assert [each.name for each in kernel.helpers] == ["helper"]
     assert show(kernel) == text
     assert parse(show(kernel)) == kernel
+
+
+LINED = """@any_order
+def helper(n: i64, x: InOut[f32[n]]):
+    for i in vector(n):
+        if x[i] > f32(0.0):
+            pass
+        else:
+            x[i] = f32(1.0)
+    return 3
+
+@is_rare
+def empty(n: i64):
+    pass
+
+def k(n: i64, x: InOut[f32[n]]):
+    r: i64 = helper(n, address(x[0]))
+    while r < n:
+        r: i64 = empty(n)
+    if r == 1:
+        x[0] = f32(2.0)
+        break
+    else:
+        continue
+    return r
+"""
+
+
+def test_statements_know_their_lines() -> None:
+    kernel = parse(LINED)
+    found = numbered(kernel)
+    text = show(found).splitlines()
+    assert found == kernel and repr(found) == repr(kernel) and text == show(kernel).splitlines() == LINED.splitlines()
+    for function in (*found.helpers, found):
+        assert text[function.line - 1].startswith(f"def {function.name}(")
+        for statement in all_statements(function.body):
+            assert text[statement.line - 1].strip() == show(statement).splitlines()[0]

@@ -228,6 +228,17 @@ def test_operators_do_what_their_python_functions_do(call: tuple[str, list[Any]]
 
 
 @pytest.mark.usefixtures("as_at_first")
+def test_where_nobody_asks_for_kernels_none_are_made() -> None:
+    x = torch.rand(3, 4)
+    with tiering.without_kernels():
+        x.atan()
+    watched = eager._watched["aten::atan"]
+    assert not watched.kernels
+    x.atan()
+    assert watched.kernels
+
+
+@pytest.mark.usefixtures("as_at_first")
 @pytest.mark.parametrize(
     "call",
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -275,3 +276,48 @@ def test_a_long_list_is_gone_through_once_on_each_side_of_a_cell(
     run("l[0] = 5")
     script("y = l[0] + l[-1]")
     assert run("y") == 12 and run("same is l")
+
+
+def test_what_is_deep_in_a_list_changes_on_both_sides(run: Run, script: Run) -> None:
+    run("deep = [[[1, 2], [3]], [[4]]]; first = deep[0][0]; d = {'a': [1.0]}; pairs = [(1, 2.0), (3, 4.0)]")
+    script("n = len(deep) + len(d) + len(pairs)")
+    run("first.append(7)")
+    script("n = deep[0][0][2]\ndeep[1][0][0] = 8\nd['a'].append(2.0)")
+    assert run("n, deep, d") == (7, [[[1, 2, 7], [3]], [[8]]], {"a": [1.0, 2.0]}) and run("deep[0][0] is first")
+    run("first[0] = True; pairs[1] = (5, 6.0)")  # which equals what was there
+    script("n = pairs[1][0]; first.append(deep[0][0][0] + 1)")
+    assert run("n, first") == (5, [1, 2, 7, 2])
+
+
+def test_numbers_of_numpy_in_tuples_are_numbers_in_programs_alone(run: Run, script: Run) -> None:
+    run("import numpy as np; pairs = [(np.int64(1), 2.0)]; large = [(2**63, 1)]")
+    script("n = pairs[0][0] + 1")
+    assert run("n") == 2 and run("type(pairs[0][0]) is np.int64")
+    with pytest.raises(CellError, match="64 bits"):
+        script("large")
+
+
+@pytest.mark.parametrize("text", ["[[0.5, i] for i in range(COUNT)]", "[(0.5, i) for i in range(COUNT)]",
+                                  "{i: [i] for i in range(COUNT)}"])  # fmt: skip
+def test_small_lists_cost_a_few_calls_each(run: Run, script: Run, text: str) -> None:
+    count = 2000
+    run(f"l = {text.replace('[0.5, i]', '[0.5, i * 1.0]').replace('COUNT', str(count))}")
+    first = calls_of_python(lambda: script("n = len(l)"))
+    again = calls_of_python(lambda: script("n = len(l)"))
+    assert first < 35 * count and again < 10 * count
+
+
+def calls_of_python(work: Callable[[], object]) -> int:
+    """The calls of functions written in Python that the work makes."""
+    calls = 0
+
+    def note(frame: object, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    sys.setprofile(note)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return calls

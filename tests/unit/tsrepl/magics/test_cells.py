@@ -13,7 +13,9 @@ from IPython.core.completer import provisionalcompleter
 from IPython.core.interactiveshell import InteractiveShell
 
 import engine
+from engine.executor.plans.source_lines import line_of_node
 from tsrepl.magics.display import CellError
+from tsrepl.session.places import full_place
 
 Run = Callable[[str], Any]
 POWER = "def power(x: Tensor, n: int = 2):\n    return x ** n"
@@ -115,3 +117,13 @@ def test_a_report_of_nothing_says_what_to_write(run: Run) -> None:
     with pytest.raises(CellError) as caught:
         run("%tsjit_report f")
     assert caught.value.replies[0].hints == ("write %tsjit_report f out.html",)
+
+
+def test_lines_of_python_s_cells_are_called_by_their_numbers(shell: InteractiveShell, run: Run) -> None:
+    run("import engine.torch as torch")
+    run("@torch.jit.script\ndef f(x):\n    return x + 1")
+    *_, node = run("f")._function.graph.nodes()
+    line = line_of_node(node)
+    assert full_place(line) == "cell 2:3"
+    run("%unload_ext tsrepl")
+    assert full_place(line) not in ("", "cell 2:3")

@@ -199,3 +199,14 @@ def test_a_class_may_have_attributes_of_any_name(session: Session) -> None:
     last(session, "class A(nn.Module):\n    text = 'mine'\n    def forward(self) -> int:\n        return 1\n")
     assert session.execute("%edit A")[0].text.startswith("class A")  # type: ignore[union-attr]
     assert session.workspace.definitions.module_class("A").text == "mine"
+
+
+@pytest.mark.parametrize(
+    "command", ["graph", "code", "schema", "passes", "instructions", "kernels", "profile", "profile --types", "trace"]
+)
+def test_a_command_makes_its_modules_once(session: Session, command: str, capfd: pytest.CaptureFixture[str]) -> None:
+    last(session, NET.replace("self.reset()\n", "self.reset()\n        print('made')\n", 1))
+    for _ in range(2):
+        reply = last(session, f"%{command} Net()(torch.ones(1, 2))")
+        assert reply is not None and not isinstance(reply, ErrorReply)
+        assert capfd.readouterr().out.count("made") == 1

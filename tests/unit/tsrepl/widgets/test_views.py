@@ -12,6 +12,7 @@ from nbconvert import HTMLExporter
 
 import engine.torch as torch
 from engine.aten.values.tensor import Tensor
+from engine.fuser.backend.machine import MachineError
 from tests.viewed_program import VIEWED
 from tsrepl.magics.display import bundle
 from tsrepl.session.passing import gathered
@@ -218,12 +219,28 @@ def test_profiles_and_guards_by_line(session: Session) -> None:
 
 def test_kernels_side_by_side_are_linked(session: Session) -> None:
     of = view(session, "%kernels g(x, x)")
-    columns = {title: ask(of, "kernel", number=0, text=at)["rows"] for at, title in enumerate(of.data["texts"])}
-    places = [place for _, place, _ in columns["TorchScript"]]
-    loops = {place for _, place, _ in columns["loop IR"] if place}
-    assert len(places) == 3 and loops and loops <= set(places)
-    assert {name for _, _, name in columns["loop IR"]} & {name for _, _, name in columns["LLVM"]} - {""}
-    assert len(columns["assembly"]) > 20
+    texts = {title: ask(of, "kernel", number=0, text=at) for at, (title, _) in enumerate(of.data["texts"])}
+    program = {place for places in texts["TorchScript"]["places"].values() for place in places}
+    assert len(program) == 3
+    lines = {title: {line for _, line, _ in text["rows"]} - {0} for title, text in texts.items()}
+    for title, text in texts.items():
+        assert {place for places in text["places"].values() for place in places} == program, title
+        folded = {line for lines in text["folded"].values() for line in lines}
+        assert (lines[title] | folded) - {1} == {*text["places"]} - {1}, title  # signatures may leave nothing
+    assert lines["loop IR"] == lines["LLVM"] > lines["assembly"] > {1}
+    shown = "".join(piece for text in texts.values() for pieces, *_ in text["rows"] for piece, _ in pieces)
+    assert "!dbg" not in shown and "!DI" not in shown and ".loc" not in shown and "tanh" in shown
+
+
+def test_a_text_that_cannot_be_made_says_why(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*of: object) -> None:
+        raise MachineError("no machine code: none here")
+
+    monkeypatch.setattr("engine.fuser.backend.machine.assembly_text", refuse)
+    of = view(session, "%kernels g(x, x)")
+    at = next(at for at, (title, _) in enumerate(of.data["texts"]) if title == "assembly")
+    ((pieces, line, _),) = ask(of, "kernel", number=0, text=at)["rows"]
+    assert "none here" in pieces[0][0] and line == 0
 
 
 # -- modules, the debugger
