@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from engine.frontend.syntax.desugar import comparison, formatted
-from engine.frontend.syntax.tree import Tree
+from engine.frontend.syntax.tree import Tree, without_bracket
 from engine.frontend.syntax.views import (
     Apply,
     Attribute,
@@ -175,7 +175,9 @@ def _attribute(place: PythonSource, node: ast.Attribute, range: SourceRange) -> 
 
 def _call(place: PythonSource, node: ast.Call, range: SourceRange) -> Tree:
     callee, inputs = expression(place, node.func), expressions(place, node.args)
-    return Apply.make(range, callee, inputs, [_keyword(place, keyword) for keyword in node.keywords])
+    attributes = [_keyword(place, keyword) for keyword in node.keywords]
+    range = without_bracket(range, [callee, *inputs, *attributes], range.end)
+    return Apply.make(range, callee, inputs, attributes)
 
 
 def _keyword(place: PythonSource, node: ast.keyword) -> Tree:
@@ -216,11 +218,13 @@ def _starred(place: PythonSource, node: ast.Starred, range: SourceRange) -> Tree
 
 
 def _list(place: PythonSource, node: ast.List, range: SourceRange) -> Tree:
-    return ListLiteral.make(range, expressions(place, node.elts))
+    items = expressions(place, node.elts)
+    return ListLiteral.make(without_bracket(range, items, range.end), items)
 
 
 def _tuple(place: PythonSource, node: ast.Tuple, range: SourceRange) -> Tree:
-    return TupleLiteral.make(range, expressions(place, node.elts))
+    items = expressions(place, node.elts)
+    return TupleLiteral.make(without_bracket(range, items, range.end), items)
 
 
 def _dict(place: PythonSource, node: ast.Dict, range: SourceRange) -> Tree:
@@ -229,7 +233,8 @@ def _dict(place: PythonSource, node: ast.Dict, range: SourceRange) -> Tree:
         raise NotSupportedError(
             "Dict expansion (e.g. `{**dict}`) is not supported", range, hints=("call update on a copy",)
         )
-    return DictLiteral.make(range, expressions(place, keys), expressions(place, node.values))
+    values = expressions(place, node.values)
+    return DictLiteral.make(without_bracket(range, values, range.end), expressions(place, keys), values)
 
 
 def _list_comp(place: PythonSource, node: ast.ListComp, range: SourceRange) -> Tree:
