@@ -257,8 +257,12 @@ def _dict_comp(place: PythonSource, node: ast.DictComp, range: SourceRange) -> T
 def _generator(place: PythonSource, generators: list[ast.comprehension], range: SourceRange) -> tuple[Tree, Tree]:
     """The target and the iterable of the one `for` that a comprehension may have."""
     first = generators[0]
-    if len(generators) > 1 or first.ifs or first.is_async:
-        raise NotSupportedError("comprehensions have one `for` and no `if`", range, hints=("write a loop instead",))
+    if len(generators) > 1 or first.is_async:
+        hints = ("append to a list in loops instead",)
+        raise NotSupportedError("Only a single generator is currently supported", range, hints=hints)
+    if first.ifs:
+        hints = ("append to a list in a loop with an `if` instead",)
+        raise NotSupportedError("Comprehension ifs are not supported yet", range, hints=hints)
     return expression(place, first.target), expression(place, first.iter)
 
 
