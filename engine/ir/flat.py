@@ -161,12 +161,12 @@ class _Flattening:
         op = "" if node.op is None else node.op.qualified_name
         return node.kind, op, self._range(node.range), inputs, blocks, outputs, attributes
 
-    def _range(self, range: SourceRange | None) -> tuple[int, int] | None:
+    def _range(self, range: SourceRange | None) -> tuple[int, int, int] | None:
         if range is None:
             return None
         if range.source is not self.names.source:
             raise NotPlain(range.filename)
-        return range.start, range.end
+        return range.start, range.end, range.last
 
     def _attribute(self, value: Any) -> tuple[str, Any]:
         if isinstance(value, Tensor):
@@ -227,7 +227,7 @@ class _Reading:
             raise NotPlain(op)
         return node
 
-    def _range(self, data: tuple[int, int] | None) -> SourceRange | None:
+    def _range(self, data: tuple[int, int, int] | None) -> SourceRange | None:
         return data and SourceRange(self.names.source, *data)
 
     def _add_inputs(self, node: Node, inputs: tuple[int, ...]) -> None:

@@ -61,11 +61,24 @@ class Source:
 
 @dataclass(eq=False, slots=True)
 class SourceRange:
-    """The characters `start:end` of a source."""
+    """The characters `start:end` of a source.
+
+    `last` is where an excerpt stops to underline, if that is before the end: the bracket that closes a call is left
+    out, and of what is done by a call its arguments are.
+    """
 
     source: Source
     start: int
     end: int
+    last: int = -1
+
+    @property
+    def underlined(self) -> int:
+        """The end of what an excerpt underlines."""
+        return self.end if self.last < 0 else self.last
+
+    def underlined_to(self, end: int) -> SourceRange:
+        return SourceRange(self.source, self.start, self.end, end)
 
     @property
     def text(self) -> str:
@@ -87,7 +100,7 @@ class SourceRange:
 
     def to(self, other: SourceRange) -> SourceRange:
         """From the start of this range to the end of `other`, both of one source."""
-        return SourceRange(self.source, self.start, other.end)
+        return SourceRange(self.source, self.start, other.end, other.last)
 
     def if_beside(self, whole: SourceRange) -> SourceRange:
         """This range if it begins in the line where `whole` does, else `whole`."""
@@ -122,7 +135,7 @@ class SourceRange:
         first = max(0, column - MAX_SHOWN_COLUMNS // 2) if len(line) > MAX_SHOWN_COLUMNS else 0
         shown = line[first : first + MAX_SHOWN_COLUMNS]
         at = column - first
-        width = max(1, cell_width(shown[at : at + self.end - self.start]))
+        width = max(1, cell_width(shown[at : at + self.underlined - self.start]))
         pad = "".join("\t" if c == "\t" else " " * cell_width(c) for c in shown[:at])
         lead, tail = ("..." if first else ""), ("..." if first + MAX_SHOWN_COLUMNS < len(line) else "")
         return [lead + shown + tail, " " * len(lead) + pad + "~" * width + " <--- HERE"]

@@ -60,9 +60,7 @@ def pop(values: list[Any], index: int) -> Any:
 
 
 def get_slice(values: list[Any], start: int | None, end: int | None, step: int) -> list[Any]:
-    if step == 0:
-        raise OperatorError("List slice should have non-zero step")
-    return values[start:end:step]
+    return values[arithmetic.slice_of(start, end, step)]
 
 
 op("aten::__getitem__.t(t[](a) list, int idx) -> t(*)", python=getitem)

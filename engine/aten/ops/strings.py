@@ -14,6 +14,7 @@ from typing import Any, Final
 from engine.aten.dispatch.table import op
 from engine.aten.formatting.values import from_bytes, length, normal, to_bytes
 from engine.aten.kernels.memory import check_memory
+from engine.aten.values.arithmetic import slice_of
 from engine.aten.values.xp import UINT8
 from engine.lang.errors import OperatorError, OperatorIndexError
 
@@ -85,9 +86,8 @@ def getitem(text: str, index: int) -> str:
 
 
 def get_slice(text: str, start: int | None, end: int | None, step: int) -> str:
-    if step == 0:
-        raise OperatorError("List slice should have non-zero step")
-    return text[start:end:step] if text.isascii() else from_bytes(to_bytes(text)[start:end:step])
+    part = slice_of(start, end, step)
+    return text[part] if text.isascii() else from_bytes(to_bytes(text)[part])
 
 
 def concatenate(a: str, b: str) -> str:

@@ -140,6 +140,15 @@ _NEGATIVE_NAN: Final = math.copysign(math.nan, -1.0)
 """The NaN that processors return for invalid operations; C prints its sign."""
 
 
+def slice_of(start: int | None, stop: int | None, step: int) -> slice:
+    """Python's slice for the bounds of a list, string or tuple; the largest integer is one that is left out."""
+    if step == 0:
+        raise OperatorError("List slice should have non-zero step")
+    if step == LOW:
+        raise OperatorError("List slice step is out of bounds")
+    return slice(None if start == HIGH - 1 else start, None if stop == HIGH - 1 else stop, step)
+
+
 def is_negative_nan(value: float) -> bool:
     """True for a NaN with its sign bit set, such as `0.0 / 0.0`, and False for `float("nan")`."""
     return value != value and math.copysign(1.0, value) < 0

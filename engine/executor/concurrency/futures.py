@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any
+from types import GenericAlias
+from typing import Any, ClassVar
 
 from engine.executor.concurrency.workers import WORKERS
 from engine.lang.errors import ExecutionError
@@ -20,6 +21,7 @@ class Future:
     """A value that is there or will be.  Set once, from any thread."""
 
     __slots__ = ("__weakref__", "_callbacks", "_changed", "_done", "_error", "_value")
+    __class_getitem__: ClassVar[Any] = classmethod(GenericAlias)
 
     def __init__(self, *, devices: Any = None) -> None:
         self._changed = threading.Condition()

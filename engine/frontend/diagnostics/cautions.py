@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from engine.frontend.syntax.tree import BINARY_KINDS, Tree
-from engine.frontend.syntax.views import DictComp, For, ListComp, Var
+from engine.frontend.syntax.views import Apply, DictComp, For, ListComp, Var
 from engine.ir.constants import constant_value
 from engine.ir.graph import Graph, Node
 from engine.lang.errors import Caution
@@ -127,6 +127,16 @@ def _parameters(tree: Tree) -> Iterator[Caution]:
         names.add(name)
 
 
+def _apply(tree: Tree) -> Iterator[Caution]:
+    """Caution for a slice that goes backwards from or to a place that is left out."""
+    view = Apply(tree)
+    parts = view.inputs
+    if view.callee.range.text != "slice" or len(parts) != 3 or not parts[2].range.text.startswith("-"):
+        return
+    if parts[0].kind == "None":
+        yield Caution(f"`{tree.range.text}` starts at the first element", tree.range, ("write x[::-1]",))
+
+
 def _for(tree: Tree) -> Iterator[Caution]:
     """Caution for a list that changes while a loop goes through it."""
     view = For(tree)
@@ -223,7 +233,7 @@ _SPECIFIER: Final = re.compile(r"%[^sdifec]")
 _SHOWING: Final = frozenset(["prim::ReturnStmt", "prim::Print", "aten::str", "aten::format"])
 _TREES: Final[dict[str, Callable[[Tree], Iterable[Caution]]]] = {
     **dict.fromkeys(_COMPARISONS, _comparison), "and": _and, "~": _invert, "list_comp": _list_comp,
-    "dict_comp": _dict_comp, "const": _number, "decl": _parameters, "for": _for,
+    "dict_comp": _dict_comp, "const": _number, "decl": _parameters, "for": _for, "apply": _apply,
 }  # fmt: skip
 _NODES: Final[dict[str, Callable[[Node, SourceRange], Iterable[Caution]]]] = {
     "aten::floordiv": _floor_division, "aten::pow": _power, "aten::round": _rounding, "aten::len": _length,

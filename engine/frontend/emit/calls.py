@@ -48,7 +48,8 @@ def apply(e: Emitter, tree: Tree, hint: Type | None) -> SugaredValue:
             raise CompileError(f"'{callee.form}' is not supported", tree.range)
         return form(e, view, callee, hint)
     args = actuals_of(e, view.inputs)
-    return callee.call(e, args, keywords_of(e, view.attributes), tree.range)
+    done = tree.range.underlined_to(view.callee.range.underlined)
+    return callee.call(e, args, keywords_of(e, view.attributes), done)
 
 
 def check_count(view: Apply, form: str, wanted: int) -> None:

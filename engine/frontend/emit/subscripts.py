@@ -1,7 +1,8 @@
 """Subscripts: `x[i]`, `x[1:, None, ..., mask]`, and assigning to them.
 
 In: subscript trees.  Out: for a tensor `select`, `slice`, `unsqueeze` and `index` from left to right (from
-an ellipsis on, from right to left); for lists, strings, tuples and dicts their own operators.
+an ellipsis on, from right to left); for lists, strings, tuples and dicts their own operators.  A slice is written
+`start:stop:step`, or is the value of an expression (`slice(start, stop, step)`, or a name for that).
 """
 
 from __future__ import annotations
@@ -9,17 +10,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from engine.aten.values.arithmetic import slice_of
 from engine.frontend.diagnostics.hints import narrowing_hints
 from engine.frontend.emit.emitter import Emitter
 from engine.frontend.matching.schema_match import Actual
 from engine.frontend.sugared.modules import ModuleValue
+from engine.frontend.sugared.slices import SliceValue
 from engine.frontend.sugared.sugared_value import SugaredValue
 from engine.frontend.sugared.values import MethodValue, SimpleValue, SugaredTuple
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import SliceExpr, Subscript
 from engine.ir.constants import constant_value
 from engine.ir.graph import Value
-from engine.lang.errors import CompileError
+from engine.lang.errors import CompileError, OperatorError
 from engine.lang.scalars import int64
 from engine.lang.source import SourceRange
 from engine.lang.types import (
@@ -50,7 +53,7 @@ def subscript(e: Emitter, tree: Tree, hint: Type | None) -> SugaredValue:
         target = SimpleValue(target.as_value(e, view.value.range))
     value, parts = target.value, view.subscripts
     if len(parts) == 1 and parts[0].kind == "slice_expr":
-        return SimpleValue(_slice_of(e, value, SliceExpr(parts[0]), tree))
+        return SimpleValue(_slice_of(e, value, parts[0], tree))
     if len(parts) != 1:
         if isinstance(value.type, TensorType):
             return SimpleValue(index_tensor(e, value, parts, tree.range))
@@ -59,18 +62,22 @@ def subscript(e: Emitter, tree: Tree, hint: Type | None) -> SugaredValue:
             tree.range,
             hints=("index once more: x[0][1]",),
         )
+    index = e.sugared(parts[0])
+    if isinstance(index, SliceValue):
+        return SimpleValue(_slice_of(e, value, index, tree))
+    place = index.as_value(e, parts[0].range)
     if isinstance(value.type, TensorType):
-        e.expression(parts[0])
         return SimpleValue(index_tensor(e, value, parts, tree.range))
-    return target.item(e, e.expression(parts[0]), hint, tree.range)
+    return target.item(e, place, hint, tree.range)
 
 
 def _sugared_item(e: Emitter, target: SugaredTuple | ModuleValue, view: Subscript, hint: Type | None) -> SugaredValue:
     part = view.subscripts[0]
-    if part.kind == "slice_expr":
+    index = part if part.kind == "slice_expr" else e.sugared(part)
+    if isinstance(index, (Tree, SliceValue)):
         parts = target.parts if isinstance(target, SugaredTuple) else target.parts(e, view.tree.range)
-        return SugaredTuple(parts[_static_slice(e, SliceExpr(part))])
-    return target.item(e, e.expression(part), hint, view.tree.range)
+        return SugaredTuple(parts[_static_slice(e, index, part.range)])
+    return target.item(e, index.as_value(e, part.range), hint, view.tree.range)
 
 
 # -- tensors
@@ -94,10 +101,11 @@ def slice_tensor(e: Emitter, value: Value, parts: Sequence[Tree], range: SourceR
     placed = _place(e, parts, range)
     tensors: list[Value | None] = []
     for part, (dim, index) in zip(parts, placed, strict=True):
-        if part.kind == "slice_expr":
-            value = _tensor_slice(e, value, e.constant(dim, range), SliceExpr(part), range)
-        elif index is None:
+        if part.kind == "dots":
             continue
+        if index is None:
+            bounds = part if part.kind == "slice_expr" else _slice_value(e, part)
+            value = _tensor_slice(e, value, e.constant(dim, range), bounds, range)
         elif index.type is NONE:
             value = e.insert("aten::unsqueeze", [value, e.constant(dim, range)], range)
         elif index.type is INT:
@@ -152,7 +160,8 @@ def _index_value(e: Emitter, part: Tree, range: SourceRange) -> tuple[Value | No
     if part.kind == "slice_expr":
         return None, 1
     # PyTorch compiles an index twice, the first time to see if it is a slice; the effects of both show.
-    e.sugared(part)
+    if isinstance(e.sugared(part), SliceValue):
+        return None, 1
     index = e.expression(part)
     if isinstance(index.type, ListType):
         index = e.insert("aten::tensor", [index], range, dtype=e.constant(int64.number))
@@ -170,59 +179,73 @@ def _index_value(e: Emitter, part: Tree, range: SourceRange) -> tuple[Value | No
     )
 
 
-def _tensor_slice(e: Emitter, value: Value, dim: Value, view: SliceExpr, range: SourceRange) -> Value:
-    start, stop, step = (None if bound is None else e.expression(bound) for bound in _bounds(view))
+def _tensor_slice(e: Emitter, value: Value, dim: Value, bounds: Slice, range: SourceRange) -> Value:
+    return e.insert("aten::slice", [value, dim, *_bounds(e, bounds, range)], range)
+
+
+# -- slices
+
+Slice = Tree | SliceValue
+"""`start:stop:step`, whose parts are not compiled yet, or the value of a call of `slice`."""
+
+
+def _slice_value(e: Emitter, part: Tree) -> SliceValue:
+    found = e.sugared(part)
+    assert isinstance(found, SliceValue)
+    return found
+
+
+def _given(e: Emitter, bounds: Slice) -> list[Value | None]:
+    """Start, stop and step; None for what is left out."""
+    if isinstance(bounds, SliceValue):
+        return [bounds.start, bounds.stop, bounds.step]
+    view = SliceExpr(bounds)
+    return [None if bound is None else e.expression(bound) for bound in (view.start, view.end, view.step)]
+
+
+def _bounds(e: Emitter, bounds: Slice, range: SourceRange) -> tuple[Value, Value, Value]:
+    if isinstance(bounds, SliceValue):
+        return bounds.start, bounds.stop, bounds.step
+    start, stop, step = _given(e, bounds)
     one = step if step is not None else e.constant(1, range)
     none = e.constant(None, range)
-    return e.insert("aten::slice", [value, dim, start or none, stop or none, one], range)
+    return start or none, stop or none, one
 
 
-# -- lists, strings, tuples
-
-
-def _bounds(view: SliceExpr) -> tuple[Tree | None, Tree | None, Tree | None]:
-    return view.start, view.end, view.step
-
-
-def _slice_of(e: Emitter, value: Value, view: SliceExpr, tree: Tree) -> Value:
+def _slice_of(e: Emitter, value: Value, bounds: Slice, tree: Tree) -> Value:
     """`value[start:stop:step]`."""
     type = value.type
     if isinstance(type, TensorType):
-        return _tensor_slice(e, value, e.constant(0, tree.range), view, tree.range)
+        return _tensor_slice(e, value, e.constant(0, tree.range), bounds, tree.range)
     if isinstance(type, TupleType):
-        return _tuple_slice(e, value, type, view, tree)
-    bounds = [None if bound is None else e.expression(bound) for bound in _bounds(view)]
-    start, stop, step = bounds
-    one = step if step is not None else e.constant(1, tree.range)
-    none = e.constant(None, tree.range)
-    return e.insert("aten::slice", [value, start or none, stop or none, one], tree.range)
+        return _tuple_slice(e, value, type, bounds, tree)
+    return e.insert("aten::slice", [value, *_bounds(e, bounds, tree.range)], tree.range)
 
 
-def _tuple_slice(e: Emitter, value: Value, type: TupleType, view: SliceExpr, tree: Tree) -> Value:
+def _tuple_slice(e: Emitter, value: Value, type: TupleType, bounds: Slice, tree: Tree) -> Value:
     """A tuple's slice has bounds that are known while compiling."""
     picked = []
-    for position in range(len(type.elements))[_static_slice(e, view)]:
+    for position in range(len(type.elements))[_static_slice(e, bounds, Subscript(tree).subscripts[0].range)]:
         index = e.constant(position, tree.range)
         picked.append(e.value("prim::TupleIndex", [value, index], type.elements[position], tree.range))
     return e.tuple(picked)
 
 
-def _static_slice(e: Emitter, view: SliceExpr) -> slice:
-    start, stop, step = (_static_bound(e, bound) for bound in _bounds(view))
-    if step == 0:
-        raise CompileError("slice step cannot be zero", view.range, hints=("leave the step out",))
-    return slice(start, stop, step)
+def _static_slice(e: Emitter, bounds: Slice, range: SourceRange) -> slice:
+    start, stop, step = (None if bound is None else _static_bound(bound, range) for bound in _given(e, bounds))
+    try:
+        return slice_of(start, stop, 1 if step is None else step)
+    except OperatorError as error:
+        raise CompileError(error.message, range, hints=("leave the step out",)) from None
 
 
-def _static_bound(e: Emitter, bound: Tree | None) -> int | None:
-    if bound is None:
-        return None
-    known = constant_value(e.expression(bound))
+def _static_bound(bound: Value, range: SourceRange) -> int:
+    known = constant_value(bound)
     if isinstance(known, int):
         return known
     raise CompileError(
         "tuple slice indices must be integer constants",
-        bound.range,
+        bound.node.range or range,
         hints=("the length of the result must be known while compiling: write numbers",),
     )
 

@@ -10,6 +10,7 @@ from typing import Final
 
 from engine.frontend.matching.schema_match import Actual
 from engine.frontend.sugared.classes import ExceptionClass
+from engine.frontend.sugared.slices import SliceClass
 from engine.frontend.sugared.sugared_value import Builder, SugaredValue
 from engine.frontend.sugared.values import BuiltinFunction, MethodValue, SimpleValue, SpecialForm
 from engine.lang.errors import CompileError
@@ -102,6 +103,7 @@ _FORMS: Final = ("isinstance", "hasattr", "getattr", "tuple", "list", "dict", "r
 
 GLOBALS: Final[dict[str, SugaredValue]] = {
     "print": Print(),
+    "slice": SliceClass(),
     "AssertionError": ExceptionClass("AssertionError"),
     **{name: BuiltinFunction(operator) for name, operator in _OPERATORS.items()},
     **{name: Magic(f"__{name}__", BuiltinFunction(operator)) for name, operator in _MAGIC.items()},

@@ -12,7 +12,7 @@ from dataclasses import field
 from typing import Any, Final
 
 from engine.frontend.syntax.desugar import comparison, formatted
-from engine.frontend.syntax.tree import Tree
+from engine.frontend.syntax.tree import Tree, without_bracket
 from engine.frontend.syntax.views import (
     Apply,
     Attribute,
@@ -180,7 +180,9 @@ def _attribute(place: PythonSource, node: ast.Attribute, range: SourceRange) -> 
 
 def _call(place: PythonSource, node: ast.Call, range: SourceRange) -> Tree:
     callee, inputs = expression(place, node.func), expressions(place, node.args)
-    return Apply.make(range, callee, inputs, [_keyword(place, keyword) for keyword in node.keywords])
+    attributes = [_keyword(place, keyword) for keyword in node.keywords]
+    range = without_bracket(range, [callee, *inputs, *attributes], range.end)
+    return Apply.make(range, callee, inputs, attributes)
 
 
 def _keyword(place: PythonSource, node: ast.keyword) -> Tree:
@@ -221,11 +223,13 @@ def _starred(place: PythonSource, node: ast.Starred, range: SourceRange) -> Tree
 
 
 def _list(place: PythonSource, node: ast.List, range: SourceRange) -> Tree:
-    return ListLiteral.make(range, expressions(place, node.elts))
+    items = expressions(place, node.elts)
+    return ListLiteral.make(without_bracket(range, items, range.end), items)
 
 
 def _tuple(place: PythonSource, node: ast.Tuple, range: SourceRange) -> Tree:
-    return TupleLiteral.make(range, expressions(place, node.elts))
+    items = expressions(place, node.elts)
+    return TupleLiteral.make(without_bracket(range, items, range.end), items)
 
 
 def _dict(place: PythonSource, node: ast.Dict, range: SourceRange) -> Tree:
@@ -234,7 +238,8 @@ def _dict(place: PythonSource, node: ast.Dict, range: SourceRange) -> Tree:
         raise NotSupportedError(
             "Dict expansion (e.g. `{**dict}`) is not supported", range, hints=("call update on a copy",)
         )
-    return DictLiteral.make(range, expressions(place, keys), expressions(place, node.values))
+    values = expressions(place, node.values)
+    return DictLiteral.make(without_bracket(range, values, range.end), expressions(place, keys), values)
 
 
 def _list_comp(place: PythonSource, node: ast.ListComp, range: SourceRange) -> Tree:
@@ -257,8 +262,12 @@ def _dict_comp(place: PythonSource, node: ast.DictComp, range: SourceRange) -> T
 def _generator(place: PythonSource, generators: list[ast.comprehension], range: SourceRange) -> tuple[Tree, Tree]:
     """The target and the iterable of the one `for` that a comprehension may have."""
     first = generators[0]
-    if len(generators) > 1 or first.ifs or first.is_async:
-        raise NotSupportedError("comprehensions have one `for` and no `if`", range, hints=("write a loop instead",))
+    if len(generators) > 1 or first.is_async:
+        hints = ("append to a list in loops instead",)
+        raise NotSupportedError("Only a single generator is currently supported", range, hints=hints)
+    if first.ifs:
+        hints = ("append to a list in a loop with an `if` instead",)
+        raise NotSupportedError("Comprehension ifs are not supported yet", range, hints=hints)
     return expression(place, first.target), expression(place, first.iter)
 
 

@@ -15,11 +15,11 @@ from typing import Any, Final
 from weakref import WeakKeyDictionary, ref
 
 from engine.aten.values.ivalue import Object
-from engine.frontend.compilation.compile import declare
+from engine.frontend.compilation.compile import declare, signature_of
 from engine.frontend.names.resolve import ChainedResolver, TextResolver
 from engine.frontend.python.ignored_functions import IGNORED, PythonFunction, modifier_of
 from engine.frontend.python.module_description import Description, check_initialized, describe, members_of_class
-from engine.frontend.python.module_hooks import check_hooks, declare_hooks
+from engine.frontend.python.module_hooks import compile_hooks, declare_hooks
 from engine.frontend.python.overloads import overloads_of, renamed, with_signature
 from engine.frontend.python.resolver import PythonResolver, PythonUnit, names_of
 from engine.frontend.python.trees import tree_from_function
@@ -125,12 +125,11 @@ class PythonModules:
         for name in interface.methods if interface is not None and cls is not None else ():
             if name not in concrete.type.methods and inspect.isfunction(getattr(cls, name, None)):
                 self._declare(concrete, name, getattr(cls, name))
-        type = concrete.type
-        callees = [*type.methods.values(), *type.forward_pre_hooks, *type.forward_hooks]
-        for callee in callees:
+        for callee in list(concrete.type.methods.values()):
             assert isinstance(callee, Function)
             callee.ensure_defined()
-        check_hooks(type)
+        if concrete.compile_hooks is not None:
+            concrete.compile_hooks()
 
     def define(self, concrete: ConcreteModule, text: str) -> None:
         """Add methods given as text.  Raises CompileError."""
@@ -193,7 +192,8 @@ class PythonModules:
             self._declare(concrete, name, own.get(name) or getattr(cls, name))
         for text in description.texts:
             self.define(concrete, text)
-        declare_hooks(concrete.type, description.pre_hooks, description.hooks, partial(self._method, concrete))
+        hooks = declare_hooks(concrete.type, description.pre_hooks, description.hooks, partial(self._hook, concrete))
+        concrete.compile_hooks = partial(compile_hooks, concrete.type, hooks) if hooks else None
         if concrete.container in ("list", "dict"):
             self._declare_text(concrete, _LENGTH.format(len(description.children)))
         if concrete.container == "dict":
@@ -237,6 +237,15 @@ class PythonModules:
         resolver, type = PythonResolver(self.python, names_of(function)), concrete.type
         (made,) = declare(self.python.unit, [tree], resolver, type.qualname, type, self._self(concrete))
         made.doc = inspect.getdoc(function) or ""
+        return made
+
+    def _hook(self, concrete: ConcreteModule, tree: Tree, function: Callable[..., Any]) -> Function:
+        """A function like a method, signed before it is compiled.  No method may take its name, which stays free."""
+        made = self._method(concrete, tree, function)
+        self.python.unit.remove_function(made.qualname)
+        concrete.type.methods.pop(made.name)
+        resolver = PythonResolver(self.python, names_of(function))
+        made.sign(signature_of(self.python.unit, tree, resolver, concrete.type))
         return made
 
     def _self(self, concrete: ConcreteModule) -> Callable[..., SugaredValue]:

@@ -35,7 +35,8 @@ class ConcreteModule:
 
     `container` is "list", "dict", "parameter_list" or "parameter_dict" for containers; `overloads` maps a method to the
     names that its overloads are compiled under; `lookup` finds attributes that only the Python class has.  Modules
-    of the class with an equal `description` share the type.
+    of the class with an equal `description` share the type.  `compile_hooks` checks and compiles its hooks, behind its
+    methods.
     """
 
     type: ClassType
@@ -44,6 +45,7 @@ class ConcreteModule:
     overloads: dict[str, tuple[str, ...]] = field(default_factory=dict)
     lookup: Lookup | None = None
     description: object = None
+    compile_hooks: Callable[[], None] | None = None
 
     def child(self, name: str, type: ClassType) -> ConcreteModule:
         return self.children.get(name) or ConcreteModule(type)

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from engine.frontend.syntax import fstrings
 from engine.frontend.syntax.desugar import compared, formatted
-from engine.frontend.syntax.tree import Tree
+from engine.frontend.syntax.tree import Tree, without_bracket
 from engine.frontend.syntax.views import (
     Apply,
     Attribute,
@@ -112,7 +112,7 @@ class Expressions:
         if self.lexer.cur.kind != ",":
             return first
         items = [first, *self._after_comma()]
-        return TupleLiteral.make(self.since(start), items)
+        return TupleLiteral.make(without_bracket(self.since(start), items, -1), items)
 
     def _after_comma(self) -> list[Tree]:
         """The items of a tuple after its first."""
@@ -184,7 +184,7 @@ class Expressions:
             if self.lexer.cur.kind == "in":
                 break
             items.append(self.parse_target())
-        return TupleLiteral.make(self.since(start), items)
+        return TupleLiteral.make(without_bracket(self.since(start), items, -1), items)
 
     # --- operands ---
 
@@ -197,8 +197,10 @@ class Expressions:
                 name = self.ident()
                 value = Select.make(self.since(start), value, name)
             elif kind == "(":
+                bracket = self.lexer.cur.range.end
                 inputs, attributes = self._arguments()
-                value = Apply.make(self.since(start), value, inputs, attributes)
+                range = without_bracket(self.since(start), [*inputs, *attributes], bracket)
+                value = Apply.make(range, value, inputs, attributes)
             elif kind == "[":
                 subscripts = self._subscripts()
                 value = Subscript.make(self.since(start), value, subscripts)
@@ -303,14 +305,14 @@ class Expressions:
             return first
         items = [first, *self._after_comma()]
         self.lexer.expect(")")
-        return TupleLiteral.make(self.since(start), items)
+        return TupleLiteral.make(without_bracket(self.since(start), items, -1), items)
 
     def _list(self) -> Tree:
         start = self.lexer.next().range.start
         items = self.items("]", self._element)
         range = self.since(start)
         if not any(map(self._is_comprehension, items)):
-            return ListLiteral.make(range, items)
+            return ListLiteral.make(without_bracket(range, items, -1), items)
         if len(items) > 1:
             raise ParseError(
                 "expected a single list comprehension within '[' , ']'",
@@ -346,7 +348,7 @@ class Expressions:
         if len(values) == 1 and self._is_comprehension(values[0]):
             parts = ListComp(values[0])
             return DictComp.make(self.since(start), keys[0], parts.element, parts.target, parts.iterable)
-        return DictLiteral.make(self.since(start), keys, values)
+        return DictLiteral.make(without_bracket(self.since(start), values, -1), keys, values)
 
     def _arguments(self) -> tuple[list[Tree], list[Tree]]:
         """The arguments in the brackets of a call: values, and `name=value`s."""

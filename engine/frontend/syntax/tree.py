@@ -24,7 +24,8 @@ UNARY_KINDS: Final = frozenset(["not", "~", "unary_minus"])
 class Tree:
     """One node: its kind, its children, and its range in the text.
 
-    Raises ParseError for a tree that is too high for recursive functions.
+    What ends with a call is underlined as far as the call is.  Raises ParseError for a tree that is too high for
+    recursive functions.
     """
 
     kind: str
@@ -35,8 +36,11 @@ class Tree:
     def __post_init__(self) -> None:
         height = 0
         for child in self.children:
-            if isinstance(child, Tree) and child.height > height:
-                height = child.height
+            if isinstance(child, Tree):
+                if child.height > height:
+                    height = child.height
+                if child.range.last >= 0 and child.range.end == self.range.end and self.range.last < 0:
+                    self.range = self.range.underlined_to(child.range.last)
         self.height = height + 1
         if height >= MAX_HEIGHT:
             raise ParseError("nested too deeply", self.range, hints=("name parts of it in statements of their own",))
@@ -87,6 +91,11 @@ def variables(tree: Tree) -> list[str]:
             found[node.child(0).text] = None
         todo += reversed(node.trees)
     return list(found)
+
+
+def without_bracket(range: SourceRange, parts: Sequence[Tree], otherwise: int) -> SourceRange:
+    """The range, underlined up to the end of its last part; there may be none."""
+    return range.underlined_to(max([part.range.underlined for part in parts], default=otherwise))
 
 
 def list_of(items: Sequence[Tree], default: SourceRange) -> Tree:

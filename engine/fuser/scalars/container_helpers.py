@@ -41,7 +41,7 @@ _WORDS_BY_NAME: Final = {
     "NEXT": NEXT, "PREVIOUS": PREVIOUS, "HOLDERS": HOLDERS, "DATA": DATA, "LENGTH": LENGTH, "CAPACITY": CAPACITY,
     "ORIGIN": ORIGIN, "KIND": KIND, "TABLE": TABLE, "SHIFT": SHIFT, "USED": USED, "WORDS": WORDS,
     "FIRST": FIRST, "THREAD": THREAD,
-    "MANY": 2**27, "HASH": 0x9E3779B97F4A7C15 - 2**64,
+    "MANY": 2**27, "MOST": 2**63 - 1, "HASH": 0x9E3779B97F4A7C15 - 2**64,
 }  # fmt: skip
 
 # ------------------------------------------------------------------ the helpers
@@ -251,7 +251,8 @@ def repeated(state: InOut[i64[...]], it: i64, times: i64):
 def sliced(state: InOut[i64[...]], it: i64, begin: i64, end: i64, step: i64):
     header = view(i64[...], it)
     length = header[LENGTH]
-    first = minimum(maximum(select(begin < 0, begin + length, begin), 0), length)
+    start = select(begin == MOST, 0, begin)
+    first = minimum(maximum(select(start < 0, start + length, start), 0), length)
     last = minimum(maximum(select(end < 0, end + length, end), 0), length)
     span = maximum(last - first, 0)
     count = select(span > 0, quotient(span - 1, step) + 1, 0)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import partial
 
 from engine.aten.kernels.shapes import normalized_index
+from engine.aten.values.arithmetic import slice_of
 from engine.ir.aliasing.alias_db import AliasDb
 from engine.ir.constants import insert_constant
 from engine.ir.graph import Graph, Node, Value
@@ -76,7 +77,7 @@ def _sliced(node: Node) -> Value | None:
     known = all(b is not None or must_be_none(v) for b, v in zip(bounds, node.inputs[1:], strict=True))
     if not known or (bounds[2] or 1) <= 0:
         return None
-    return _new_list(node, node.inputs[0].node.inputs[slice(*bounds)])
+    return _new_list(node, node.inputs[0].node.inputs[slice_of(bounds[0], bounds[1], bounds[2] or 1)])
 
 
 def _new_list(node: Node, elements: list[Value]) -> Value:

@@ -70,8 +70,8 @@ def _original(range: SourceRange | None) -> _Place:
         return _NOWHERE, 0, 0
     text = range.source.text
     if text.isascii():
-        return range.source, range.start, range.end
-    return range.source, len(text[: range.start].encode()), len(text[: range.end].encode())
+        return range.source, range.start, range.underlined
+    return range.source, len(text[: range.start].encode()), len(text[: range.underlined].encode())
 
 
 @dataclass(slots=True, eq=False)

@@ -34,7 +34,7 @@ from engine.lang.types import FunctionType, Type
 if TYPE_CHECKING:
     from engine.serialize.code.source_import import SourceImporter
 
-FORMAT: Final = "graphs 2"
+FORMAT: Final = "graphs 3"
 MANY: Final = 1 << 20
 """Bytes of constants from which on an archive's graphs are not kept: graphs depend on these, and they take long to read
 for a key."""

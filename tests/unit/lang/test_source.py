@@ -72,3 +72,11 @@ def test_generated_text_remembers_what_its_author_wrote() -> None:
 def test_the_mark_stands_under_its_place_after_wide_characters(text: str, marked: str, expected: str) -> None:
     at = text.index(marked)
     assert SourceRange(Source(text, "t"), at, at + len(marked)).excerpt().splitlines()[1] == expected
+
+
+def test_an_excerpt_may_underline_less_than_the_range() -> None:
+    source = Source("x.add(y) + 1")
+    range = SourceRange(source, 0, 8).underlined_to(5)
+    assert range.text == "x.add(y)"
+    assert range.excerpt().split("\n")[1] == "~~~~~ <--- HERE"
+    assert SourceRange(source, 0, 1).to(range).underlined == 5

@@ -344,7 +344,7 @@ def keeps(self, input: Tuple[Tensor], output: Tensor) -> None:
 HOOKS = [
     (with_hooks(post=wrong_inputs), r"wrong inner types for the input tuple argument. Received type: 'Tuple\[int\]'"),
     (with_hooks(pre=wrong_result), r"returned the wrong type of: 'Tuple\[int\]'"),
-    (with_hooks(post=wrong_output), "wrong type for the output argument: 'int'"),
+    (with_hooks(post=wrong_output), "wrong type for the output argument. Received type: 'int'"),
 ]
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import Any, Final, TypeVar
+from types import GenericAlias
+from typing import Any, ClassVar, Final, TypeVar
 
 from engine.executor.bytecode.code import Code
 from engine.executor.conversion.from_python import from_python
@@ -52,6 +53,8 @@ def interpret_graph(graph: Any, inputs: tuple[Any, ...]) -> Any:
 
 class Await:
     """A call that is made when its result is first needed."""
+
+    __class_getitem__: ClassVar[Any] = classmethod(GenericAlias)
 
     def __init__(self, fn: Callable[..., Any] | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self._fn, self._args, self._kwargs = fn, args, kwargs

@@ -33,6 +33,7 @@ def found(expression: str) -> list[str]:
         ("'{}'.format(x, x)", "'{}'.format(x, x): there are 2 values for 1 places; the rest is left out"),
         ("'%x' % x", "'%x' % x: '%x' will raise when it runs"),
         ("min(t, t)", "min(t, t): min compares numbers: each tensor must have one element, and becomes an int"),
+        ("y[slice(None, None, -1)]", "slice(None, None, -1): `slice(None, None, -1)` starts at the first element"),
         ("t.dtype", "t.dtype: a dtype is a number here: 6 is torch.float32"),
     ],
 )
@@ -45,7 +46,7 @@ def test_what_surprises(expression: str, what: str) -> None:
     ["(1 < x) < 5", "(b or b) and b", "b and b or b", "~(t & t)", "(~t) & t", "[[i] for i in y]", "{i: [i] for i in y}",
      "round(t)", "len(y)", "len([x])", "len('e')", "str(x)", "'{}'.format(x)", "'{{}} {}'.format(x)", "'%d%%' % x",
      "min(x, 3)", "min(y)", "t.to(t.dtype)", "t.dtype == torch.float32", "10 + x", "0 + 00", "t // 7", "x // 7",
-     "2.0 ** x", "1 < x and x < 5"],
+     "2.0 ** x", "1 < x and x < 5", "y[slice(3, None, -1)]", "y[slice(None, 3, 2)]"],
 )  # fmt: skip
 def test_what_does_not(expression: str) -> None:
     assert found(expression) == []
