@@ -102,7 +102,7 @@ def loading() -> Iterator[None]:
 
 
 BLAS_VARIABLES: Final = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
-"""What the environment may say of the threads of numpy's OpenBLAS."""
+"""Variables of the environment that say how many threads numpy's OpenBLAS has."""
 BLAS_ASLEEP: Final = threading.Event()
 """Set if numpy's OpenBLAS was begun with one thread; `threads.wake_blas` starts the others."""
 

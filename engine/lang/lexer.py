@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Final
 
 from engine.lang.errors import ParseError
@@ -19,6 +20,8 @@ from engine.lang.tokens import EXTENDED_OPERATORS, KEYWORDS, OPERATORS, Token
 
 _LOOKED_AT: Final = 10_000
 """Number of tokens before a wrong one that hints consider."""
+_AHEAD: Final = 4096
+"""Tokens that are read at once."""
 _SHOWN = {
     "string": "string_literal", "type_comment": "type comment", "**": "pow operator", "//": "floordiv", "<=": "le",
     ">=": "ge", "==": "eq", "!=": "ne", "->": "arrow", "...": "dots",
@@ -83,16 +86,13 @@ class Lexer:
     when the text that follows is no token.
     """
 
-    __slots__ = ("_at", "_error", "_tokens", "cur", "source")
+    __slots__ = ("_at", "_coming", "_error", "_tokens", "cur", "source")
 
     def __init__(self, source: Source, *, extended: bool = False, begin: int = 0, end: int | None = None) -> None:
         self.source = source
+        self._coming = _tokens(source, _EXTENDED if extended else _STRICT, begin, end)
         self._tokens: list[Token] = []
         self._error: ParseError | None = None
-        try:
-            self._tokens.extend(_tokens(source, _EXTENDED if extended else _STRICT, begin, end))
-        except ParseError as error:
-            self._error = error
         self._at = -1
         self.cur: Token
         self._advance()
@@ -115,8 +115,7 @@ class Lexer:
 
     def lookahead(self) -> Token:
         """The token after the current one."""
-        at = self._at + 1
-        return self._tokens[at] if at < len(self._tokens) else self.cur
+        return self._tokens[self._at + 1] if self._has(self._at + 1) else self.cur
 
     def next_if(self, kind: str) -> bool:
         """True if the current token is of this kind; then moves past it."""
@@ -133,11 +132,12 @@ class Lexer:
 
     def closed_before(self, kind: str) -> bool:
         """True if a token of that kind follows the closing partner of the bracket here."""
-        depth = 0
-        for at in range(self._at, len(self._tokens) - 1):
+        depth, at = 0, self._at
+        while self._has(at + 1):
             depth += _DEPTH.get(self._tokens[at].text, 0) if self._tokens[at].kind != "string" else 0
             if depth == 0:
                 return self._tokens[at + 1].kind == kind
+            at += 1
         return False
 
     def unexpected(self, wanted: str, token: Token | None = None) -> ParseError:
@@ -149,13 +149,32 @@ class Lexer:
 
     def _advance(self) -> None:
         self._at += 1
-        if self._at < len(self._tokens):
+        if self._at >= 2 * _LOOKED_AT:
+            self._forget()
+        if self._at < len(self._tokens) or self._has(self._at):
             self.cur = self._tokens[self._at]
             return
         self._at -= 1
         if self._error is not None:
             raise self._error
 
+    def _has(self, at: int) -> bool:
+        """True if there is a token of that number in `_tokens`, which learns more of them from the text."""
+        while at >= len(self._tokens) and self._error is None:
+            known = len(self._tokens)
+            try:
+                self._tokens.extend(islice(self._coming, _AHEAD))
+            except ParseError as error:
+                self._error = error
+            if len(self._tokens) == known:
+                break
+        return at < len(self._tokens)
+
+    def _forget(self) -> None:
+        """Drop the tokens that nobody looks back at any more: those of a long text take more memory than its tree."""
+        begin = self._at - _LOOKED_AT
+        del self._tokens[:begin]
+        self._at -= begin
 
 def definition_starts(source: Source, extended: bool) -> list[int]:
     """Offsets of the `def` and `class` that begin a line as far left as the first of them; none inside strings.

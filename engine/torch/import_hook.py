@@ -58,7 +58,7 @@ class _AsTorch(MetaPathFinder):
 
 
 class _Facade(Distribution):
-    """What packages that ask for PyTorch's version are told."""
+    """The façade as an installed package, for those that ask for PyTorch's version."""
 
     def read_text(self, filename: str) -> str | None:
         version = str(__version__)

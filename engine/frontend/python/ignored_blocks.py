@@ -23,7 +23,7 @@ BLOCKS: Final = "__torchscript_blocks__"
 
 
 def declared(node: ast.With) -> dict[str, str] | None:
-    """What the statement declares of each variable; None for any other `with`."""
+    """Variable -> its declaration in the statement; None for any other `with`."""
     call = node.items[0].context_expr
     if len(node.items) != 1 or not isinstance(call, ast.Call) or not _is_manager(call.func):
         return None

@@ -46,7 +46,7 @@ class SliceClass(SugaredValue):
 
 
 class SliceValue(SugaredValue):
-    """What `slice` returns: good for a subscript, and under a name."""
+    """A result of `slice`: good for a subscript, and under a name."""
 
     __slots__ = ("start", "step", "stop")
     kind = "Python slice value"

@@ -61,7 +61,7 @@ class ShapeGraph:
         return results
 
     def _argument(self, value: Value, wanted: Type) -> Value:
-        """What stands for a node's argument in its shape function."""
+        """A value that stands for a node's argument in its shape function."""
         constant = constant_value(value)
         if isinstance(constant, Tensor):
             return self._list([insert_constant(self.graph, size) for size in constant.shape], INT)
@@ -140,7 +140,7 @@ def _take_what_both_give(node: Node) -> None:
 
 
 def _elements(value: Value) -> list[Value] | None:
-    """What is in a list that is only read."""
+    """Elements of a list that is only read; None for any other value."""
     if value.node.kind == "prim::Constant":
         with value.graph.inserting_at(value.node):
             return [insert_constant(value.graph, size) for size in constant_value(value)]
