@@ -176,6 +176,7 @@ class Lexer:
         del self._tokens[:begin]
         self._at -= begin
 
+
 def definition_starts(source: Source, extended: bool) -> list[int]:
     """Offsets of the `def` and `class` that begin a line as far left as the first of them; none inside strings.
 
