@@ -184,15 +184,15 @@ def definition_starts(source: Source, extended: bool) -> list[int]:
     """
     if len(_DEFINITION.findall(source.text)) < 2:
         return []
-    tokens: list[Token] = []
+    found: list[int] = []
     rest = len(source.text)
     try:
-        tokens.extend(_tokens(source, _EXTENDED if extended else _STRICT, 0, rest))
+        tokens = _tokens(source, _EXTENDED if extended else _STRICT, 0, rest)
+        found.extend(token.range.start for token in tokens if token.kind in ("def", "class"))
     except ParseError as error:
         at = error.range.start if error.range else rest
         is_open_to_the_end = source.text.startswith(("'''", '"""'), at)
         rest = rest if is_open_to_the_end else at
-    found = [token.range.start for token in tokens if token.kind in ("def", "class")]
     found += [match.start(1) for match in _DEFINITION.finditer(source.text, rest)]
     columns = {at: at - (source.text.rfind("\n", 0, at) + 1) for at in found}
     first = [at for at, column in columns.items() if not source.text[at - column : at].strip()]

@@ -1,11 +1,12 @@
 """Tokens, blocks, and what is no token."""
 
+import tracemalloc
 from contextlib import suppress
 
 import pytest
 
 from engine.lang.errors import ParseError
-from engine.lang.lexer import Lexer
+from engine.lang.lexer import Lexer, definition_starts
 from engine.lang.source import Source
 from engine.lang.tokens import Token
 from tests.timing import within
@@ -174,3 +175,19 @@ def test_a_long_program_is_fast() -> None:
     text = "def f(a, b):\n" + body * 700
     with within(1):
         assert len(tokens(text)) > 20_000
+
+
+def test_a_long_text_is_read_as_far_as_it_is_asked_for() -> None:
+    lexer = Lexer(Source("x" + " + 1" * 200_000))
+    tracemalloc.start()
+    for _ in range(100_000):
+        lexer.next()
+    held, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert lexer.last.text == "1"
+    assert max(held, peak) < 8 << 20  # the tokens of the whole text take ten times as much
+
+
+def test_definitions_are_found_in_text_that_is_no_program() -> None:
+    text = "def f():\n    return ?\ndef g():\n    pass\n"
+    assert definition_starts(Source(text), False) == [0, text.index("def g")]
