@@ -1,104 +1,274 @@
-"""`torch.autograd.profiler`: counts and times of operators.
+"""`torch.autograd.profiler`: what ran, how often and how long.
 
-In: a `with` block.  Out: the operators that ran in it, with their counts and times, as a table.
+In: a `with` block.  Out: a `FunctionEvent` for each operator that ran in it, and for each block named by
+`record_function`, with what ran inside of it; their averages; tables of these, and files for chrome://tracing.
+
+An operator that others are made of is one event: what these others are is the engine's affair.
 """
 
 from __future__ import annotations
 
+import functools
+import json
+import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import field
 from types import TracebackType
-from typing import Any
+from typing import Any, Final, TypeVar
 
 from engine.aten.values.hooks import HOOKS
+from engine.aten.values.tensor import Tensor
+from engine.lang.errors import did_you_mean
 from engine.lang.records import dataclass
 
+F = TypeVar("F", bound=Callable[..., Any])
 
-@dataclass(slots=True)
-class Average:
-    """The number of calls of one operator, and their total time in seconds."""
 
-    key: str
-    count: int = 0
-    seconds: float = 0.0
+@dataclass(eq=False, slots=True)
+class FunctionEvent:
+    """One run of an operator, or of a named block.  Times are microseconds, `start` from the profile's beginning on.
+
+    `cpu_children` are the events inside, `cpu_parent` is the one around.  `input_shapes` are those of the tensors that
+    an operator took, if they were asked for (`record_shapes`).
+    """
+
+    name: str
+    start: float
+    thread: int
+    cpu_parent: FunctionEvent | None
+    is_user_annotation: bool = False
+    end: float = 0.0
+    cpu_children: list[FunctionEvent] = field(default_factory=list)
+    input_shapes: list[list[int]] = field(default_factory=list)
+    count: int = 1
+
+    @property
+    def key(self) -> str:
+        return self.name
 
     @property
     def cpu_time_total(self) -> float:
-        """The total time in microseconds."""
-        return self.seconds * 1e6
+        return self.end - self.start
 
-    self_cpu_time_total = cpu_time_total
-
-
-class Averages(list[Average]):
-    """One entry for each operator."""
-
-    def table(self, sort_by: str | None = None, row_limit: int = 100, **_: Any) -> str:
-        """A table with a line for each operator, sorted by time, or by count if `sort_by` is "count"."""
-        order = sorted(self, key=lambda each: -each.count if sort_by == "count" else -each.seconds)
-        rows = [f"{each.key:<40}{each.count:>10}{each.cpu_time_total:>14.1f}us" for each in order[:row_limit]]
-        total = f"Self CPU time total: {sum(each.seconds for each in self) * 1e6:.1f}us"
-        return "\n".join([f"{'Name':<40}{'# of Calls':>10}{'CPU total':>16}", *rows, total])
-
-
-class profile:
-    """`with profile() as p:` counts and times the operators inside; `p.key_averages().table()` shows them."""
-
-    def __init__(self, enabled: bool = True, **_: Any) -> None:
-        self.enabled = enabled
-        self._averages: dict[str, Average] = {}
-        self._running = threading.local()
-
-    def __enter__(self) -> profile:
-        if self.enabled:
-            HOOKS.step_in(self._timed)
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if self.enabled:
-            HOOKS.step_out(self._timed)
-
-    def _timed(self, op: Any, args: tuple[Any, ...], run: Callable[..., Any]) -> Any:
-        # Operators that this one is made of count as part of it.
-        if getattr(self._running, "is_timed", False):
-            return run(*args)
-        self._running.is_timed = True
-        begin = time.perf_counter()
-        try:
-            return run(*args)
-        finally:
-            seconds = time.perf_counter() - begin
-            self._running.is_timed = False
-            entry = self._averages.setdefault(op.name, Average(op.name))
-            entry.count, entry.seconds = entry.count + 1, entry.seconds + seconds
-
-    def key_averages(self, *_: Any, **__: Any) -> Averages:
-        return Averages(self._averages.values())
+    cpu_time = cpu_time_total
 
     @property
     def self_cpu_time_total(self) -> float:
-        return sum(each.cpu_time_total for each in self._averages.values())
+        """The time less that of the events inside."""
+        return self.cpu_time_total - sum(each.cpu_time_total for each in self.cpu_children)
 
-    def table(self, **options: Any) -> str:
-        return self.key_averages().table(**options)
+    def __repr__(self) -> str:
+        return f"<FunctionEvent {self.name}: {_time(self.cpu_time_total)}>"
 
-    def step(self) -> None:
-        """No effect: all steps are recorded together."""
+
+@dataclass(slots=True)
+class FunctionEventAvg:
+    """The runs of one name: how many, and their times in microseconds."""
+
+    key: str
+    input_shapes: list[list[int]]
+    count: int = 0
+    cpu_time_total: float = 0.0
+    self_cpu_time_total: float = 0.0
+
+    def add(self, event: FunctionEvent) -> None:
+        self.count += event.count
+        self.cpu_time_total += event.cpu_time_total
+        self.self_cpu_time_total += event.self_cpu_time_total
+
+    @property
+    def cpu_time(self) -> float:
+        """The time of one run, on average."""
+        return self.cpu_time_total / self.count if self.count else 0.0
+
+
+_SORTED_BY: Final = ("cpu_time_total", "self_cpu_time_total", "cpu_time", "count")
+
+
+class EventList(list[Any]):
+    """Events in the order in which they began, or averages."""
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        """Microseconds of all that ran, each counted once."""
+        return float(sum(each.self_cpu_time_total for each in self))
+
+    def key_averages(self, group_by_input_shape: bool = False, **_: Any) -> EventList:
+        """A `FunctionEventAvg` for each name, or for each name and shapes of inputs."""
+        found: dict[Any, FunctionEventAvg] = {}
+        for event in self:
+            shapes = event.input_shapes if group_by_input_shape else []
+            found.setdefault((event.key, str(shapes)), FunctionEventAvg(event.key, shapes)).add(event)
+        return EventList(found.values())
+
+    def total_average(self) -> FunctionEventAvg:
+        """All events as one."""
+        total = FunctionEventAvg("Total", [])
+        for event in self:
+            total.add(event)
+        return total
+
+    def table(self, sort_by: str | None = None, row_limit: int = 100, header: str | None = None, **_: Any) -> str:
+        """A table with a line for each, the largest `sort_by` first: one of "cpu_time_total", "self_cpu_time_total",
+        "cpu_time", "count"; by default in the order in which they began.  Raises ValueError for another."""
+        if sort_by is not None and sort_by not in _SORTED_BY:
+            hint = "".join(f"; {each}" for each in did_you_mean(sort_by, _SORTED_BY)) or f"; {', '.join(_SORTED_BY)}"
+            raise ValueError(f"a table is not sorted by '{sort_by}'{hint}")
+        order = self if sort_by is None else sorted(self, key=lambda each: -getattr(each, sort_by))
+        return _table(order[: None if row_limit < 0 else row_limit], self.self_cpu_time_total, header)
+
+    def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
+        """Write the events to a file that chrome://tracing and Perfetto show."""
+        rows = [
+            {"name": e.name, "ph": "X", "ts": e.start, "dur": e.cpu_time_total, "tid": e.thread, "pid": os.getpid(),
+             "cat": "user_annotation" if e.is_user_annotation else "cpu_op",
+             "args": {"Input Dims": e.input_shapes} if e.input_shapes else {}}
+            for e in self
+        ]  # fmt: skip
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({"traceEvents": rows, "displayTimeUnit": "ms"}, file)
 
     def __str__(self) -> str:
         return self.table()
 
 
+def _table(rows: Iterable[Any], total: float, header: str | None) -> str:
+    titles = ("Name", "Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg", "# of Calls")
+    cells = [titles]
+    for each in rows:
+        own, whole = each.self_cpu_time_total, each.cpu_time_total
+        share, share_of_whole = (f"{100 * part / total if total else 0:.2f}%" for part in (own, whole))
+        cells.append(
+            (each.key, share, _time(own), share_of_whole, _time(whole), _time(whole / each.count), str(each.count))
+        )
+    widths = [max(len(row[i]) for row in cells) for i in range(len(titles))]
+    lines = ["  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True)) for row in cells]
+    rule = "  ".join("-" * width for width in widths)
+    head = [header] if header else []
+    return "\n".join([*head, rule, lines[0], rule, *lines[1:], rule, f"Self CPU time total: {_time(total)}"]) + "\n"
+
+
+def _time(microseconds: float) -> str:
+    for unit, size in (("s", 1e6), ("ms", 1e3)):
+        if microseconds >= size:
+            return f"{microseconds / size:.3f}{unit}"
+    return f"{microseconds:.3f}us"
+
+
+class profile:
+    """`with profile() as p:` records what runs inside; `p.key_averages().table()` shows it.
+
+    `function_events` are there after the block.  With `record_shapes` they have the shapes of what operators took.
+    """
+
+    def __init__(self, enabled: bool = True, *, record_shapes: bool = False, **_: Any) -> None:
+        self.enabled, self.record_shapes = enabled, record_shapes
+        self.function_events: EventList | None = None
+        self._recorded: list[FunctionEvent] = []
+        self._open = threading.local()
+        self._begun = 0.0
+
+    def __enter__(self) -> profile:
+        if self.enabled:
+            self._recorded, self._begun = [], time.perf_counter()
+            HOOKS.step_in(self._timed)
+            _RECORDING.append(self)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self.enabled:
+            _RECORDING.remove(self)
+            HOOKS.step_out(self._timed)
+            self.function_events = EventList(self._recorded)
+
+    @contextmanager
+    def event(self, name: str, is_user_annotation: bool = False) -> Iterator[FunctionEvent]:
+        """An event that lasts as long as the block."""
+        around: FunctionEvent | None = getattr(self._open, "event", None)
+        made = FunctionEvent(name, self._now(), threading.get_ident(), around, is_user_annotation)
+        self._recorded.append(made)
+        self._open.event = made
+        try:
+            yield made
+        finally:
+            made.end = self._now()
+            self._open.event = around
+            if around is not None:
+                around.cpu_children.append(made)
+
+    def _now(self) -> float:
+        return (time.perf_counter() - self._begun) * 1e6
+
+    def _timed(self, op: Any, args: tuple[Any, ...], run: Callable[..., Any]) -> Any:
+        around: FunctionEvent | None = getattr(self._open, "event", None)
+        if around is not None and not around.is_user_annotation:
+            return run(*args)
+        with self.event(op.name) as made:
+            if self.record_shapes:
+                made.input_shapes = [list(each.shape) if isinstance(each, Tensor) else [] for each in args]
+            return run(*args)
+
+    def _events(self) -> EventList:
+        if self.function_events is None:
+            raise RuntimeError("the profiler has not finished: ask behind its `with` block")
+        return self.function_events
+
+    def events(self) -> EventList:
+        """The events.  Raises RuntimeError inside the block."""
+        return self._events()
+
+    def key_averages(self, group_by_input_shape: bool = False, **_: Any) -> EventList:
+        return self._events().key_averages(group_by_input_shape)
+
+    def total_average(self) -> FunctionEventAvg:
+        return self._events().total_average()
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        """Microseconds of all that ran."""
+        return self._events().self_cpu_time_total
+
+    def table(self, sort_by: str | None = None, **options: Any) -> str:
+        return self._events().table(sort_by, **options)
+
+    def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
+        self._events().export_chrome_trace(path)
+
+    def __str__(self) -> str:
+        return "<unfinished profile>" if self.function_events is None else str(self.function_events)
+
+
+_RECORDING: Final[list[profile]] = []
+"""The profiles whose blocks are under way."""
+
+
 class record_function:
-    """Accepts a name for a block, and has no effect: operators are listed by their own names."""
+    """`with record_function(name):`, or a decorator: an event of that name around what runs inside."""
 
     torch_path = "torch.autograd.profiler.record_function"
 
     def __init__(self, name: str, args: str | None = None) -> None:
         self.name = name
+        self._entered: list[Any] = []
 
     def __enter__(self) -> record_function:
+        blocks = [each.event(self.name, is_user_annotation=True) for each in _RECORDING]
+        for block in blocks:
+            block.__enter__()
+        self._entered.append(blocks)
         return self
 
-    def __exit__(self, *exception: object) -> None: ...
+    def __exit__(self, *exception: Any) -> None:
+        for block in reversed(self._entered.pop()):
+            block.__exit__(*exception)
+
+    def __call__(self, function: F) -> F:
+        @functools.wraps(function)
+        def called(*args: Any, **kwargs: Any) -> Any:
+            with record_function(self.name):
+                return function(*args, **kwargs)
+
+        return called  # type: ignore[return-value]
