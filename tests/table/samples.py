@@ -60,8 +60,18 @@ LISTED: dict[str, tuple[Any, ...]] = {
     "aten::to.prim_Device": (floats(2, 3), None, None, False, False),
     "aten::addmm": (floats(2, 2), floats(2, 3), floats(3, 2), 1, 1),
     "aten::baddbmm": (floats(2, 2, 2), floats(2, 2, 3), floats(2, 3, 2), 1, 1),
-    "aten::index_put": (floats(2, 3), [tensor([1, 0])], floats(2, 3, seed=1), False),
-    "aten::index_put.hacked_twin": (floats(2, 3), [tensor([1, 0])], floats(2, 3, seed=1), False),
+    **dict.fromkeys(
+        (
+            "aten::index_put",
+            "aten::index_put.hacked_twin",
+            "aten::_unsafe_index_put",
+            "aten::_unsafe_index_put.hacked_twin",
+        ),
+        (floats(2, 3), [tensor([1, 0])], floats(2, 3, seed=1), False),
+    ),
+    **dict.fromkeys(
+        ("aten::_unsafe_index.Tensor", "aten::_unsafe_index.Tensor_hacked_twin"), (floats(2, 3), [tensor([1, 0])])
+    ),
     "aten::index_add": (floats(2, 3), 1, tensor(INDEX), floats(2, 2), 1),
     "aten::index_copy": (floats(2, 3), 1, tensor(INDEX), floats(2, 2)),
     "aten::index_fill.int_Tensor": (floats(2, 3), 1, tensor(INDEX), tensor(2.0)),
