@@ -21,7 +21,7 @@ from engine.frontend.syntax.parser import parse_expression, parse_type_comment
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.type_comments import merge_types
 from engine.frontend.syntax.views import ClassDef, Const, Decl, Def, Param, Subscript
-from engine.lang.errors import NotSupportedError
+from engine.lang.errors import CompileError, NotSupportedError
 from engine.lang.python_syntax import parse_python
 from engine.lang.source import Source, SourceRange
 
@@ -56,6 +56,7 @@ def function(
     decl = _decl(place, node, name.range.end, defaults or {})
     if node.type_comment is not None and not node.type_comment.startswith("(...)"):
         decl = merge_types(decl, _signature(place, name.range.end, node.type_comment), is_method=is_method)
+    _check_defaults(decl, defaults or {})
     return Def.make(range, name, decl, statements(place, node.body))
 
 
@@ -181,6 +182,22 @@ def _param(
         value = Tree("undefined", (), value.range)
     whole = range if value is None else range.to(value.range)
     return Param.make(whole, name, type, value, kwarg_only)
+
+
+def _check_defaults(decl: Tree, values: Mapping[str, object]) -> None:
+    """Raises CompileError for a parameter without a type whose default is no tensor."""
+    for param in Decl(decl).params:
+        default = param.default
+        if param.annotation is None and default is not None and default.kind != "undefined" and param.name in values:
+            raise _untyped_default(param.name, values[param.name], default.range)
+
+
+def _untyped_default(name: str, default: object, range: SourceRange) -> CompileError:
+    """The error for a parameter without annotation whose default is no tensor."""
+    simple = type(default).__name__ if isinstance(default, (bool, int, float, str)) else "…"
+    text = f'Expected a default value of type Tensor (inferred) on parameter "{name}".'
+    why = f"Because \"{name}\" was not annotated with an explicit type it is assumed to be type 'Tensor'."
+    return CompileError(text + why, range, hints=(f"write its type: `{name}: {simple} = …`",))
 
 
 def _is_float(annotation: Tree) -> bool:

@@ -36,7 +36,7 @@ def wrong_comment(x, y):
     return x
 
 
-def defaults(a=SIZE, b=-1, c=math.pi, d=(1, "x"), f="s", g=opaque):
+def defaults(a: int = SIZE, b: int = -1, c: "float" = math.pi, d: "Any" = (1, "x"), f: str = "s", g: "Any" = opaque):
     pass
 
 

@@ -228,3 +228,12 @@ def test_every_expression_of_python_is_known_or_refused() -> None:
         with pytest.raises(NotSupportedError) as caught:
             trees_from_text(Source(f"async def g():\n    pass\nx = {text}" if "yield" not in text else f"x = {text}"))
         assert caught.value.hints
+
+
+def test_a_default_without_a_type_has_to_be_a_tensor() -> None:
+    def f(x, y=3):  # type: ignore[no-untyped-def]
+        return x
+
+    with pytest.raises(CompileError, match=r'Expected a default value of type Tensor .* on parameter "y"') as error:
+        tree_from_function(f)
+    assert error.value.hints == ("write its type: `y: int = …`",)
