@@ -20,11 +20,11 @@ demo: $(STAMP) ## open a model, run it, see what passes change, and stop in the 
 	@$(BIN)/python examples/demo.py
 
 test: $(STAMP) ## run the tests but the slow ones (installs first)
-	$(BIN)/python -m pytest -n auto -m "not slow" --ignore=tests/browser
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" --ignore=tests/browser
 	$(BIN)/python -m pytest tests/browser
 
 test-all: $(STAMP) ## run all tests, the slow ones too
-	$(BIN)/python -m pytest -n auto --ignore=tests/browser
+	$(BIN)/python -m pytest -n auto --dist worksteal --ignore=tests/browser
 	$(BIN)/python -m pytest tests/browser
 
 bench-gpu: $(STAMP) ## measure kernels and tensors on an NVIDIA GPU
