@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping
 from contextlib import suppress
 from typing import Final
 
+from engine.aten.values.tensor import Tensor
 from engine.frontend.names.type_annotations import dotted_name
 from engine.frontend.python.expressions import PythonSource, annotation, expression, literal, refused
 from engine.frontend.python.statements import annotated, statement, statements
@@ -188,7 +189,8 @@ def _check_defaults(decl: Tree, values: Mapping[str, object]) -> None:
     """Raises CompileError for a parameter without a type whose default is no tensor."""
     for param in Decl(decl).params:
         default = param.default
-        if param.annotation is None and default is not None and default.kind != "undefined" and param.name in values:
+        has_type = param.annotation is not None or isinstance(values.get(param.name), Tensor)
+        if not has_type and default is not None and default.kind != "undefined" and param.name in values:
             raise _untyped_default(param.name, values[param.name], default.range)
 
 

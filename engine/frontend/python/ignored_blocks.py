@@ -11,6 +11,7 @@ import ast
 from collections.abc import Callable
 from typing import Any, Final
 
+from engine.frontend.python.expressions import PythonSource
 from engine.frontend.python.ignored_functions import MODIFIER
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import Apply, Assign, ExprStmt, TupleLiteral, Var
@@ -32,6 +33,16 @@ def declared(node: ast.With) -> dict[str, str] | None:
         for word in call.keywords
         if word.arg is not None and isinstance(word.value, ast.Constant) and isinstance(word.value.value, str)
     }
+
+
+def check_none(place: PythonSource) -> None:
+    """Raises NotSupportedError where text other than a function's has such a block."""
+    for _, body in place.ignored.values():
+        raise NotSupportedError(
+            "blocks are left to Python in functions and in methods of modules only",
+            place.range(body[0]),
+            hints=("write a function for the block, and mark it with @torch.jit.ignore",),
+        )
 
 
 def _is_manager(callee: ast.expr) -> bool:

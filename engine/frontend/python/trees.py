@@ -77,7 +77,9 @@ def tree_from_class(cls: type) -> Tree:
         raise CompileError(f"the source of '{cls.__name__}' is no class", place.source.whole())
     with deep_recursion():
         unused = {name for name, member in vars(cls).items() if modifier_of(member) == "unused"}
-        return class_def(place, node, unused, as_python=True)
+        tree = class_def(place, node, unused, as_python=True)
+    ignored_blocks.check_none(place)
+    return tree
 
 
 def methods_by_name(tree: Tree) -> Tree:
@@ -95,7 +97,9 @@ def trees_from_text(source: Source) -> list[Tree]:
     place = PythonSource(source)
     nodes = _parsed(place)
     with deep_recursion():
-        return [definition(place, node) for node in nodes]
+        trees = [definition(place, node) for node in nodes]
+    ignored_blocks.check_none(place)
+    return trees
 
 
 def _only_statement(thing: Callable[..., Any] | type) -> tuple[PythonSource, ast.stmt]:

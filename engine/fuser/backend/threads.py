@@ -109,15 +109,20 @@ def set_num_threads(count: int) -> None:
     _wanted = count
     if _pool is not None:
         _pool.resize(_size())
-    wake_blas()
+    _set_blas_threads(count)
 
 
 def wake_blas() -> None:
-    """Let numpy's products and linear algebra use as many threads as parallel loops."""
+    """Let numpy's products and linear algebra use as many threads as parallel loops, if they were begun with one."""
+    if BLAS_ASLEEP.is_set():
+        _set_blas_threads(get_num_threads())
+
+
+def _set_blas_threads(count: int) -> None:
     BLAS_ASLEEP.clear()
     set_blas_threads = _blas_function("set_num_threads")
     if set_blas_threads is not None:
-        set_blas_threads(get_num_threads())
+        set_blas_threads(count)
 
 
 def blas_threads() -> int | None:
@@ -146,8 +151,7 @@ def parallel_address() -> int:
             state = ctypes.CFUNCTYPE(ctypes.c_int64)(code.addresses[_STATE])()
             _pool = _Pool(state, code.addresses[PARALLEL], code.addresses[_WORKER])
             _pool.resize(_size())
-            if BLAS_ASLEEP.is_set():
-                wake_blas()
+            wake_blas()
         return _pool.parallel
 
 

@@ -211,31 +211,28 @@ class profile:
                 made.input_shapes = [list(each.shape) if isinstance(each, Tensor) else [] for each in args]
             return run(*args)
 
-    def _events(self) -> EventList:
+    def events(self) -> EventList:
+        """The events.  Raises RuntimeError inside the block."""
         if self.function_events is None:
             raise RuntimeError("the profiler has not finished: ask behind its `with` block")
         return self.function_events
 
-    def events(self) -> EventList:
-        """The events.  Raises RuntimeError inside the block."""
-        return self._events()
-
     def key_averages(self, group_by_input_shape: bool = False, **_: Any) -> EventList:
-        return self._events().key_averages(group_by_input_shape)
+        return self.events().key_averages(group_by_input_shape)
 
     def total_average(self) -> FunctionEventAvg:
-        return self._events().total_average()
+        return self.events().total_average()
 
     @property
     def self_cpu_time_total(self) -> float:
         """Microseconds of all that ran."""
-        return self._events().self_cpu_time_total
+        return self.events().self_cpu_time_total
 
     def table(self, sort_by: str | None = None, **options: Any) -> str:
-        return self._events().table(sort_by, **options)
+        return self.events().table(sort_by, **options)
 
     def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
-        self._events().export_chrome_trace(path)
+        self.events().export_chrome_trace(path)
 
     def __str__(self) -> str:
         return "<unfinished profile>" if self.function_events is None else str(self.function_events)

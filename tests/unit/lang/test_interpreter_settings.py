@@ -148,3 +148,6 @@ def test_numpy_begins_with_one_thread_and_gets_the_others_later() -> None:
     chosen = {**free, "OPENBLAS_NUM_THREADS": "2"}
     run = subprocess.run([sys.executable, "-c", _COUNTING], env=chosen, capture_output=True, text=True, check=True)
     assert run.stdout.split()[:2] == [str(min(2, os.cpu_count() or 1)), "True"]
+    chosen = {**free, "OPENBLAS_NUM_THREADS": "1"}  # and it stays so
+    run = subprocess.run([sys.executable, "-c", _COUNTING], env=chosen, capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["1", "True", str((os.cpu_count() or 1) == 1)]

@@ -145,3 +145,32 @@ def test_unsafe_indexing_is_indexing() -> None:
     put = torch.ops.aten._unsafe_index_put
     assert put(x, [places], values).tolist() == put.hacked_twin(x, [places], values).tolist() == [5.0, 1.0, 6.0, 3.0]
     assert torch.ops.aten._unsafe_index.Tensor_hacked_twin(x, [places]).tolist() == [0.0, 2.0]
+
+
+def test_a_block_of_a_class_is_refused_with_its_place() -> None:
+    class Counter:
+        def up(self, a: int) -> int:
+            with torch.jit._IgnoreContextManager(a="inp:int"):
+                print(a)
+            return a
+
+    with pytest.raises(NotSupportedError, match="functions and in methods of modules only") as error:
+        script(Counter)
+    assert "print(a)" in str(error.value)
+
+
+def test_methods_of_a_module_have_blocks_of_their_own() -> None:
+    class Two(nn.Module):
+        def forward(self, a: int) -> int:
+            b: int = 0
+            with torch.jit._IgnoreContextManager(a="inp:int", b="out:int"):
+                b = a + 1
+            return b + self.other(a)
+
+        def other(self, a: int) -> int:
+            b: int = 0
+            with torch.jit._IgnoreContextManager(a="inp:int", b="out:int"):
+                b = a * 50
+            return 2 * b
+
+    assert script(Two())(2) == 203

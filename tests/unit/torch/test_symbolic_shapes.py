@@ -89,6 +89,8 @@ F.layer_norm(x, [4])                         | 2 3 4
 F.softmax(x, -1)                             | 2 3
 F.nll_loss(x, torch.tensor([0, 1]))          | 2 3
 F.nll_loss(x, torch.tensor([0, 1]), reduction="none") | 2 3
+torch.cross_entropy_loss(x, y, None, 0)       | 2 3, 2 3
+torch.cross_entropy_loss(x, y)               | 2 3, 2 3
 torch.mse_loss(x, y, 0)                      | 2 3, 2 3
 F.l1_loss(x, y)                              | 2 3, 2 3
 torch.where(x > 0, x, y)                     | 2 3, 3
@@ -132,6 +134,12 @@ def test_a_shape_function_gives_what_the_operator_gives(call: str, shapes: str) 
     outputs = graph.outputs[0].node.inputs if isinstance(results, tuple) else graph.outputs
     assert [value.type.sizes for value in outputs] == wanted
     assert asked >= len(wanted)
+
+
+def test_forms_that_write_into_a_given_tensor_have_none() -> None:
+    out = table.find("aten::exp.out")
+    assert out is not None
+    assert functions.function_name(out) is None
 
 
 def test_every_row_is_for_an_operator() -> None:

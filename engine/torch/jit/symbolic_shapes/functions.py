@@ -77,7 +77,8 @@ avg_pool2d         avg_pool2d
 adaptive_avg_pool2d  adaptive_avg_pool2d
 native_layer_norm  native_layer_norm
 native_batch_norm  native_batch_norm
-nll_loss           cross_entropy_loss nll_loss nll_loss_nd
+nll_loss           nll_loss nll_loss_nd
+cross_entropy      cross_entropy_loss
 loss               l1_loss mse_loss
 arange_end         arange
 arange_start       arange.start
@@ -110,7 +111,8 @@ def shape_graph(node: Node) -> Graph | None:
 def function_name(op: Op) -> str | None:
     """The name of the operator's shape function: its own, or for one that works element by element that of its kind."""
     name = FUNCTIONS.get(op.qualified_name)
-    if name is not None or not is_pointwise(op):
+    has_out = any(argument.is_write and argument.kwarg_only for argument in op.schema.arguments)
+    if name is not None or has_out or not is_pointwise(op):
         return name
     tensors = [argument for argument in op.schema.arguments if isinstance(argument.type, TensorType)]
     comes_first = op.schema.arguments[: len(tensors)] == tuple(tensors)
