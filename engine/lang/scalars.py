@@ -152,12 +152,18 @@ MEMORY_FORMAT_BY_NAME = {name: memory_format(name, number) for name, number in M
 NUMBERED = (dtype, layout, memory_format, qscheme)
 """Classes of Python's objects that programs see as numbers."""
 
-_DEVICE = re.compile(r"(cpu|cuda|mps|xpu|meta)(?::(\d+))?")
+DEVICE_TYPES: Final = {
+    "cpu": 0, "cuda": 1, "mkldnn": 2, "opengl": 3, "opencl": 4, "ideep": 5, "hip": 6, "fpga": 7, "maia": 8, "xla": 9,
+    "vulkan": 10, "xpu": 12, "mps": 13, "meta": 14, "hpu": 15, "ve": 16, "lazy": 17, "ipu": 18, "mtia": 19,
+    "privateuseone": 20,
+}  # fmt: skip
+"""The types of devices that a program may name, with their numbers; few of them have tensors here."""
+_DEVICE = re.compile(rf"({'|'.join(DEVICE_TYPES)})(?::(0|[1-9]\d*))?")
 
 
 @dataclass(frozen=True, slots=True)
 class device:
-    """A device: a `type` ("cpu", "cuda", "mps", "xpu", "meta") and perhaps an `index`.
+    """A device: a `type` (one of `DEVICE_TYPES`) and perhaps an `index`.
 
     A number alone is that of an accelerator.  Raises OperatorError when the text names no device.
     """
@@ -186,7 +192,7 @@ class device:
             return
         match = _DEVICE.fullmatch(self.type)
         if match is None:
-            raise OperatorError(f"Invalid device string: '{self.type}'", hints=("write 'cpu', 'cuda' or 'cuda:0'",))
+            raise _no_device(self.type)
         if match[2] is not None:
             object.__setattr__(self, "type", match[1])
             object.__setattr__(self, "index", int(match[2]))
@@ -205,6 +211,17 @@ class device:
     def __repr__(self) -> str:
         index = "" if self.index is None else f", index={self.index}"
         return f"device(type='{self.type}'{index})"
+
+
+def _no_device(text: str) -> OperatorError:
+    """The error for a text that names no device."""
+    hints = ("write 'cpu', 'cuda' or 'cuda:0'",)
+    if not text:
+        return OperatorError("Device string must not be empty", hints=hints)
+    if text.partition(":")[0] in DEVICE_TYPES:
+        return OperatorError(f"Invalid device string: '{text}'", hints=hints)
+    known = ", ".join(DEVICE_TYPES)
+    return OperatorError(f"Expected one of {known} device type at start of device string: {text}", hints=hints)
 
 
 CPU = device("cpu")

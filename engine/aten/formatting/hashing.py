@@ -12,12 +12,11 @@ from engine.aten.formatting.values import to_bytes, type_name
 from engine.aten.values.arithmetic import wrap
 from engine.aten.values.tensor import Tensor
 from engine.lang.errors import OperatorError
-from engine.lang.scalars import device
+from engine.lang.scalars import DEVICE_TYPES, device
 
 _MASK: Final = 2**64 - 1
 _MUL: Final = 0xC6A4A7935BD1E995
 _SEED: Final = 0xC70F6907
-_DEVICE_TYPES: Final = {"cpu": 0, "cuda": 1, "meta": 14}
 
 
 def hash_value(value: Any) -> int:
@@ -38,7 +37,7 @@ def _hash(value: Any) -> int:
         return _hash_tuple(value)
     if isinstance(value, device):
         index = -1 if value.index is None else value.index
-        return (_DEVICE_TYPES.get(value.type, 0) << 16 | (index & 0xFF)) & 0xFFFFFFFF
+        return (DEVICE_TYPES[value.type] << 16 | (index & 0xFF)) & 0xFFFFFFFF
     if isinstance(value, Tensor):
         return id(value)
     raise OperatorError(f"unhashable type: '{type_name(value)}'")

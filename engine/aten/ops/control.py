@@ -6,13 +6,13 @@ In: any value.  Out: any value.
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, NoReturn
 
 from engine.aten.dispatch.autocast import STATE as CASTS
 from engine.aten.dispatch.autocast import small_dtype
 from engine.aten.dispatch.table import op
 from engine.aten.values.ivalue import EnumValue
-from engine.lang.errors import Error, OperatorError
+from engine.lang.errors import Error, NotSupportedError, OperatorError
 
 _ASSERTION = "AssertionError: "
 
@@ -50,6 +50,14 @@ def wait(future: Any) -> Any:
     return future.wait()
 
 
+def no_file(filename: str) -> NoReturn:
+    """Refuse: whoever runs an archive does not expect that it reads or writes files."""
+    raise NotSupportedError(
+        f"programs do not read or write files, such as {filename!r}",
+        hints=("return the value, and have Python save it: torch.save(f(x), path)",),
+    )
+
+
 op("prim::unchecked_cast(t x) -> t", python=same)
 op("prim::unchecked_unwrap_optional(t(a)? optional) -> t(a)", python=same)
 op("aten::_unwrap_optional(t(a)? optional) -> t(a)", python=unwrap_optional)
@@ -60,6 +68,10 @@ for _kind in ("int", "float", "str"):
     op(f"prim::EnumValue.{_kind}(AnyEnumType enum) -> {_kind}", python=enum_value)
 op("prim::id(AnyClassType? x) -> int", python=lambda x: 0 if x is None else id(x))
 op("aten::warn(str message, int stacklevel=2) -> ()", python=warn, side_effects=True)
+op("aten::save(t item, str filename) -> ()", python=lambda item, filename: no_file(filename), side_effects=True)
+op("aten::from_file(str filename, bool? shared=None, int? size=0, *, ScalarType? dtype=None, Layout? layout=None, "
+   "Device? device=None, bool? pin_memory=None) -> Tensor",
+   python=lambda filename, *_: no_file(filename), side_effects=True)  # fmt: skip
 op("aten::is_scripting() -> bool", python=lambda: True)
 op("aten::_get_tracing_state() -> bool", python=lambda: False)
 op("prim::RaiseException(str msg, str? cls=None) -> ()", python=raise_exception, side_effects=True)

@@ -13,7 +13,7 @@ from typing import Any, Final
 from engine.frontend.diagnostics.hints import conversion_hints
 from engine.frontend.emit import Emitter
 from engine.frontend.matching.convert import convert, unwrap_optional
-from engine.frontend.syntax.tree import Tree
+from engine.frontend.syntax.tree import PythonDefault, Tree
 from engine.frontend.syntax.views import Def, Param
 from engine.ir.constants import NOT_CONSTANT, constant_value
 from engine.ir.graph import Node, Value
@@ -65,7 +65,7 @@ def _defaults(
     given = [(i, param.default) for i, param in enumerate(params) if param.default is not None]
     lists = [(i, tree) for i, tree in given if arguments[i].broadcast is not None]
     found = {i: _broadcast_default(tree, arguments[i], fresh()) for i, tree in lists}
-    found |= {i: None for i, tree in given if tree.kind == "undefined"}
+    found |= {i: tree.value for i, tree in given if isinstance(tree, PythonDefault)}
     given = [(i, tree) for i, tree in given if i not in found]
     if not given:
         return found

@@ -19,7 +19,7 @@ from engine.frontend.python.expressions import PythonSource, annotation, express
 from engine.frontend.python.statements import annotated, statement, statements
 from engine.frontend.syntax.desugar import add_property
 from engine.frontend.syntax.parser import parse_expression, parse_type_comment
-from engine.frontend.syntax.tree import Tree
+from engine.frontend.syntax.tree import PythonDefault, Tree
 from engine.frontend.syntax.type_comments import merge_types
 from engine.frontend.syntax.views import ClassDef, Const, Decl, Def, Param, Subscript
 from engine.lang.errors import CompileError, NotSupportedError
@@ -179,8 +179,10 @@ def _param(
     value = None if default is None else _default(place, default, values.get(node.arg, _NOT_GIVEN))
     if value is not None and value.kind == "const" and values and type is not None and _is_float(type):
         value = _as_float(value)
-    if value is not None and value.kind == "None" and (type is None or (dotted_name(type) or "").endswith("Tensor")):
-        value = Tree("undefined", (), value.range)
+    if value is not None and (type is None or (dotted_name(type) or "").endswith("Tensor")):
+        given = None if value.kind == "None" else values.get(node.arg)
+        if value.kind == "None" or isinstance(given, Tensor):
+            value = PythonDefault(value.range, given)
     whole = range if value is None else range.to(value.range)
     return Param.make(whole, name, type, value, kwarg_only)
 
@@ -190,7 +192,7 @@ def _check_defaults(decl: Tree, values: Mapping[str, object]) -> None:
     for param in Decl(decl).params:
         default = param.default
         has_type = param.annotation is not None or isinstance(values.get(param.name), Tensor)
-        if not has_type and default is not None and default.kind != "undefined" and param.name in values:
+        if not has_type and default is not None and not isinstance(default, PythonDefault) and param.name in values:
             raise _untyped_default(param.name, values[param.name], default.range)
 
 

@@ -420,7 +420,7 @@ class PythonResolver:
             return PythonFunction(value, self.annotation)
         if isinstance(getattr(value, "_ivalue", None), Object):
             raise CompileError(
-                f"Cannot call a module that is not a submodule of the caller: {type(value).__name__}",
+                f"Cannot call a ScriptModule that is not a submodule of the caller: {type(value).__name__}",
                 range,
                 hints=("assign it to an attribute in __init__, as in self.m = m",),
             )

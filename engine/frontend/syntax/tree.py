@@ -81,6 +81,16 @@ class Tree:
         return "".join(parts)
 
 
+class PythonDefault(Tree):
+    """The default of a parameter that Python has evaluated: a tensor, or None for none at all."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, range: SourceRange, value: object) -> None:
+        super().__init__("undefined", (), range)
+        self.value = value
+
+
 def variables(tree: Tree) -> list[str]:
     """The names of all variables in the tree, each once, in order."""
     found: dict[str, None] = {}

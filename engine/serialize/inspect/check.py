@@ -101,6 +101,15 @@ def _missing(seen: Survey) -> Iterator[CheckFinding]:
         yield CheckFinding(SUSPICIOUS, "operators that are not known here; calling them fails", names)
 
 
+_FILES: Final = frozenset({"aten::save", "aten::from_file"})
+
+
+def _files(seen: Survey) -> Iterator[CheckFinding]:
+    names = tuple(sorted(_FILES & seen.operators().keys()))
+    if names:
+        yield CheckFinding(SUSPICIOUS, "operators that read or write files; calling them is refused", names)
+
+
 def _foreign(seen: Survey) -> Iterator[CheckFinding]:
     names = tuple(sorted({each.qualname for each in seen.classes if is_foreign(each)}))
     if names:
@@ -229,6 +238,6 @@ def _clipped(names: Iterable[str]) -> tuple[str, ...]:
 
 
 _RULES: Final[tuple[Rule, ...]] = (
-    _missing, _foreign, _broken, _filled, _records, _large, _loops, _rewrites, _devices, _random, _printing,
+    _missing, _files, _foreign, _broken, _filled, _records, _large, _loops, _rewrites, _devices, _random, _printing,
     _numbers_that_are_none,
 )  # fmt: skip

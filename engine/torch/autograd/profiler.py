@@ -27,6 +27,17 @@ from engine.lang.records import dataclass
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A span of time, in microseconds from the profile's beginning on."""
+
+    start: float
+    end: float
+
+    def elapsed_us(self) -> float:
+        return self.end - self.start
+
+
 @dataclass(eq=False, slots=True)
 class FunctionEvent:
     """One run of an operator, or of a named block.  Times are microseconds, `start` from the profile's beginning on.
@@ -59,6 +70,10 @@ class FunctionEvent:
     def self_cpu_time_total(self) -> float:
         """The time less that of the events inside."""
         return self.cpu_time_total - sum(each.cpu_time_total for each in self.cpu_children)
+
+    @property
+    def time_range(self) -> Interval:
+        return Interval(self.start, self.end)
 
     def __repr__(self) -> str:
         return f"<FunctionEvent {self.name}: {_time(self.cpu_time_total)}>"

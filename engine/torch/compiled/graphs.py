@@ -23,6 +23,7 @@ from engine.ir.parser import parse_ir as parse_graph
 from engine.ir.printer import graph_text
 from engine.ir.verify import verify
 from engine.lang.errors import ArgumentError, did_you_mean
+from engine.lang.records import dataclass
 from engine.lang.schema_parser import parse_schema
 from engine.lang.types import TensorType, TupleType
 from engine.torch.compiled.facade import FACADES, CallableList, Facade, unwrap, wrap
@@ -56,6 +57,14 @@ class _NodeSearch(Facade):
         return [self._ir]
 
 
+@dataclass(slots=True)
+class _Printing:
+    source_ranges: bool = True
+
+
+_PRINTING: Final = _Printing()
+
+
 class Graph(_NodeSearch):
     """The body of a function."""
 
@@ -76,9 +85,20 @@ class Graph(_NodeSearch):
     def __deepcopy__(self, memo: dict[int, Any]) -> Graph:
         return self.copy()
 
+    def __str__(self) -> Any:
+        return self.str(_PRINTING.source_ranges)
+
+    __repr__ = __str__
+
     def str(self, print_source_ranges: bool = True) -> Any:
         """The graph as text, with the source lines of nodes unless `print_source_ranges` is False."""
         return graph_text(self._ir, source_comments=print_source_ranges)
+
+    @staticmethod
+    def set_global_print_source_ranges(enabled: bool = True) -> bool:
+        """Say whether `print(graph)` shows the source lines of nodes; whether it did before."""
+        before, _PRINTING.source_ranges = _PRINTING.source_ranges, enabled
+        return before
 
     # -- building
 

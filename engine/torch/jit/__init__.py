@@ -63,6 +63,8 @@ from engine.torch.jit.scripting.script import script as script
 from engine.torch.jit.scripting.script_module import ScriptModule as ScriptModule
 from engine.torch.jit.scripting.script_module import UncompiledModule as UncompiledModule
 from engine.torch.jit.scripting.script_module import wrap
+from engine.torch.jit.settings import _hide_source_ranges as _hide_source_ranges
+from engine.torch.jit.settings import _unique_state_dict as _unique_state_dict
 from engine.torch.jit.settings import export_opnames as export_opnames
 from engine.torch.jit.settings import fuser as fuser
 from engine.torch.jit.settings import isinstance as isinstance

@@ -26,6 +26,7 @@ from engine.ir.ops import op_of
 from engine.ir.unit import Function
 from engine.lang.types import InterfaceType
 from engine.passes.pipeline import run_pass
+from engine.torch.compiled.graphs import Graph
 from engine.torch.compiled.types import wrap
 from engine.torch.jit import flags
 from engine.torch.jit.scripting.python_program import PYTHON
@@ -51,8 +52,25 @@ def isinstance(obj: Any, target_type: Any) -> bool:
     return all(isinstance(each, args[0]) for each in obj)
 
 
-_WITH_PROFILES: Final = {"fuser0": False, "fuser1": True, "fuser2": True, "fuser3": True}
-"""PyTorch's fusers, and whether they work on profiles.  One fuser stands for all of them."""
+def _unique_state_dict(module: Any, keep_vars: bool = False) -> dict[str, Any]:
+    """The module's state, each tensor under its first name only; detached unless `keep_vars`."""
+    first = {id(value): (name, value) for name, value in reversed(module.state_dict(keep_vars=True).items())}
+    found = dict(reversed(first.values()))
+    return found if keep_vars else {name: value.detach() for name, value in found.items()}
+
+
+@contextmanager
+def _hide_source_ranges() -> Iterator[None]:
+    """While the block runs, printed graphs do not show the source lines of nodes."""
+    before = Graph.set_global_print_source_ranges(False)
+    try:
+        yield
+    finally:
+        Graph.set_global_print_source_ranges(before)
+
+
+_WITH_PROFILES: Final = {"none": False, "fuser0": False, "fuser1": True, "fuser2": True, "fuser3": True}
+"""PyTorch's fusers, and whether they work on profiles.  One fuser stands for all of them, and for none."""
 
 
 @contextmanager
@@ -62,7 +80,7 @@ def fuser(name: str) -> Iterator[None]:
     Raises ValueError for an unknown fuser.
     """
     if name not in _WITH_PROFILES:
-        raise ValueError(f"unrecognized fuser option (fuser_name: {name}); there are fuser0 to fuser3")
+        raise ValueError(f"unrecognized fuser option (fuser_name: {name}); there are none and fuser0 to fuser3")
     before = flags.set_profiling_mode(_WITH_PROFILES[name])
     try:
         yield

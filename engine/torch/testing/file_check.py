@@ -80,16 +80,16 @@ class FileCheck:
         """Check that the text occurs and that the line below marks it, from its first to its last letter, with `~`."""
         return self._add(_Check("SOURCE-HIGHLIGHTED", test_string))
 
-    def run(self, text: Any, test: Any = None) -> None:
+    def run(self, checks_file: Any, test_file: Any = None) -> None:
         """Run the checks on the text; with two arguments, the first has the checks in comments: `# CHECK: word`.
 
         Raises RuntimeError for the first check that fails, or if there are none.
         """
-        if test is not None:
-            self._checks = [*self._checks, *_annotated(str(text))]
+        if test_file is not None:
+            self._checks = [*self._checks, *_annotated(str(checks_file))]
         if not self._checks:
             raise RuntimeError("FileCheck has nothing to check")
-        _run(self._checks, str(text if test is None else test))
+        _run(self._checks, str(checks_file if test_file is None else test_file))
 
     def _add(self, check: _Check) -> FileCheck:
         self._checks.append(check)

@@ -1,14 +1,17 @@
 """Compiling from text, looking inside, calling, fork and wait."""
 
 import io
+import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import engine
-from engine import jit
+from engine import jit, torch
 from engine.lang.errors import ArgumentError, CompileError, NotSupportedError
+from engine.torch import nn
 from engine.torch.jit import CompilationUnit, ScriptFunction
 
 PROGRAM = """
@@ -134,3 +137,75 @@ def test_marks_leave_the_function_as_it_is(mark: Callable[..., object], modifier
 
     assert mark(f) is f
     assert (jit.annotate(int, 3), jit.is_scripting(), vars(f)) == (3, False, {jit.MODIFIER: modifier})
+
+
+def test_tensors_are_defaults_of_parameters() -> None:
+    offset = torch.tensor([0.5, 1.5])
+
+    def add(x, a=offset, b: torch.Tensor = torch.ones(1)):  # type: ignore[no-untyped-def]  # noqa: B008
+        return x + a * b
+
+    compiled = jit.script(add)
+    assert compiled(torch.ones(2)).tolist() == [1.5, 2.5]
+    assert compiled(torch.ones(2), torch.tensor(3.0)).tolist() == [4.0, 4.0]
+    assert jit.script(calling(compiled))(torch.ones(2)).tolist() == [1.5, 2.5]
+
+
+def calling(compiled: Any) -> Any:
+    def outer(x):  # type: ignore[no-untyped-def]
+        return compiled(x)
+
+    return outer
+
+
+def test_printed_graphs_show_the_lines_of_their_nodes() -> None:
+    def relu(x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(x)
+
+    graph = jit.script(relu).graph
+    shown = re.compile(r"aten::relu\(%x.1\) # .*test_jit.py:\d+:15")
+    assert shown.search(str(graph)) and shown.search(repr(graph))
+    with jit._hide_source_ranges():
+        assert "#" not in str(graph)
+        assert shown.search(graph.str(print_source_ranges=True))
+    assert shown.search(str(graph))
+
+
+def test_programs_neither_read_nor_write_files(tmp_path: Path) -> None:
+    unit = jit.CompilationUnit("""
+def write(x: Tensor, path: str):
+    torch.save(x, path)
+
+def read(path: str):
+    return torch.from_file(path)
+""")
+    path = tmp_path / "x.pt"
+    with pytest.raises(RuntimeError, match="do not read or write files"):
+        unit.write(torch.ones(1), str(path))
+    with pytest.raises(RuntimeError, match="do not read or write files"):
+        unit.read(str(path))
+    assert not path.exists()
+
+
+def test_a_state_with_each_tensor_once() -> None:
+    module = nn.Module()
+    module.a = module.b = nn.Parameter(torch.ones(1))
+    assert list(jit._unique_state_dict(module)) == ["a"]
+    assert not jit._unique_state_dict(module)["a"].requires_grad
+    assert jit._unique_state_dict(module, keep_vars=True)["a"] is module.a
+
+
+@pytest.mark.parametrize("name", ["vulkan", "mkldnn", "privateuseone:1", "hpu"])
+def test_devices_without_tensors_can_be_named(name: str) -> None:
+    assert str(torch.device(name)) == name
+    with pytest.raises(RuntimeError, match=f"there is no {name.partition(':')[0]} device"):
+        torch.ones(1).to(name)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("foo", "Expected one of cpu, cuda"), ("cuda:01", "Invalid device string"), ("", "must not be empty")],
+)
+def test_texts_that_name_no_device(text: str, words: str) -> None:
+    with pytest.raises(RuntimeError, match=words):
+        torch.device(text)

@@ -88,7 +88,8 @@ class ModuleHandle:
 
     @property
     def code(self) -> str:
-        return self._module.code
+        """The text of all methods; "" where there are none."""
+        return "\n".join(method.code for method in self._get_methods())
 
     @property
     def graph(self) -> Any:

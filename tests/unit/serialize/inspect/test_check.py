@@ -20,6 +20,8 @@ def test_a_plain_program_has_no_findings(tmp_path):
     ("lines", "text", "level", "where"),
     [
         (("return ops.mylib.fancy(x)",), "operators that are not known here", SUSPICIOUS, "mylib::fancy (1×)"),
+        (('torch.save(x, "a")', "return x"), "operators that read or write files", SUSPICIOUS, "aten::save"),
+        (('return torch.from_file("a")',), "operators that read or write files", SUSPICIOUS, "aten::from_file"),
         (("y = ops.a.b(x)", "c, d = y", "return c"), "__torch__.M.forward does not compile", SUSPICIOUS, "a::b"),
         (("while True:", "  x = torch.add(x, x)", "return x"), "loops that never end", SUSPICIOUS, "__torch__.py:7"),
         (("return torch.zeros([100000, 100000])",), "tensors larger than", SUSPICIOUS, "zeros of 40,000,000,000 bytes"),
