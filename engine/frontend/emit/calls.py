@@ -75,12 +75,10 @@ def _annotate(e: Emitter, view: Apply, form: SpecialForm, hint: Type | None) -> 
 
 
 def _unchecked_cast(e: Emitter, view: Apply, form: SpecialForm, hint: Type | None) -> SugaredValue:
-    """`unchecked_cast(T, x)`, written by the Python printer."""
+    """`unchecked_cast(T, x)`, written by the Python printer; the same text comes of it again, also where x is a T."""
     check_count(view, "unchecked_cast", 2)
     type = e.types.read(view.inputs[0])
-    value = e.expression(view.inputs[1])
-    # The value itself, where it has been narrowed already: archives of old programs do this.
-    return SimpleValue(value if value.type == type else e.cast(value, type))
+    return SimpleValue(e.cast(e.expression(view.inputs[1]), type))
 
 
 def _uninitialized(e: Emitter, view: Apply, form: SpecialForm, hint: Type | None) -> SugaredValue:

@@ -509,10 +509,18 @@ def test_code_reaches_nothing_outside(line, monkeypatch):
         run(load(stateful(f"{line}\nprint(x)")))
 
 
-@pytest.mark.parametrize("name", "save load from_file system exec open read_file write_file _load_for_mobile".split())
+@pytest.mark.parametrize("name", "load system exec open read_file write_file _load_for_mobile".split())
 def test_operators_that_touch_files_or_processes_do_not_exist(name):
     assert not table.overloads(f"aten::{name}")
     assert not table.overloads(f"prim::{name}")
+
+
+@pytest.mark.parametrize("line", ['torch.save(x, "there")', 'x = torch.from_file("there")'])
+def test_operators_on_files_are_refused_before_they_touch_any(line, monkeypatch):
+    loaded = load(stateful(f"{line}\nprint(x)"))
+    monkeypatch.setattr(builtins, "open", None)
+    with pytest.raises(EngineError, match="do not read or write files, such as 'there'"):
+        run(loaded)
 
 
 FORWARD = "  def forward(self : __torch__.M, x : Tensor) -> {}:\n{}    return {}\n"

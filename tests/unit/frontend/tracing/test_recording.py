@@ -23,7 +23,7 @@ Y = torch.tensor([[0.5, 1.0, 1.5], [2.0, 2.5, 3.0]])
 
 def graph_of(function: Callable[..., Any], *inputs: Any, **options: Any) -> str:
     """The traced graph, with what is known of a tensor shortened to dtype and shape."""
-    text = str(torch.jit.trace(function, inputs, **options).graph)
+    text = torch.jit.trace(function, inputs, **options).graph.str(print_source_ranges=False)
     return text.replace(", requires_grad=0, device=cpu", "").replace("requires_grad=0, device=cpu", "")
 
 
