@@ -96,6 +96,43 @@ def test_modules_behind_their_wrappers() -> None:
         handle._save_for_mobile("x")
 
 
+class WithoutForward(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = Inner()
+        self.graph = 3
+
+    @torch.jit.export
+    def twice(self, x: torch.Tensor):  # type: ignore[no-untyped-def]
+        return self.inner(x) + self.inner(x)
+
+
+def test_the_programs_names_are_attributes_of_handles() -> None:
+    handle = torch.jit.script(WithoutForward())._c  # type: ignore[attr-defined]
+    assert handle.twice(torch.ones(1)).item() == handle.inner.forward(torch.ones(1)).item() * 2
+    assert handle.inner == handle.getattr("inner") and handle.inner.hasattr("training")
+    assert "def twice" in handle.code and handle.inner.code.count("def ") == 1
+    with pytest.raises(AttributeError, match=r"WithoutForward .*does not have a field with name 'forward'"):
+        handle.forward(torch.ones(1))
+
+
+def test_a_wrapper_takes_another_module() -> None:
+    module: Any = torch.jit.script(Outer()).eval()
+    module._c = _C._freeze_module(module._c)  # type: ignore[attr-defined]
+    assert module(torch.ones(1)).item() == 4.0 and not module._c.hasattr("inner")
+
+
+def test_hooks_are_told_of_modules_without_forward() -> None:
+    told: list[Any] = []
+    hooks: Any = _C
+    hooks._jit_set_emit_hooks(told.append, None)
+    try:
+        module: Any = torch.jit.script(WithoutForward())
+    finally:
+        hooks._jit_set_emit_hooks(None, None)
+    assert [each for each in told if each == module._c] and all("def " in each.code for each in told)
+
+
 def test_lists_and_dicts_that_programs_share() -> None:
     unit = torch.jit.CompilationUnit(
         "def grow(x: List[int]):\n    x.append(3)\n\ndef put(x: Dict[str, int]):\n    x['b'] = 2\n"

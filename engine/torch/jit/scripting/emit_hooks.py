@@ -1,7 +1,8 @@
 """Functions of Python that are told of everything that is compiled: `torch._C._jit_set_emit_hooks`.
 
-In: a function for modules (`torch._C.ScriptModule`) and one for functions, or None.  Out: each is called with the
-compiled thing when `torch.jit.script`, `trace` or a `CompilationUnit` has made it.  Without them nothing is asked.
+In: a function for modules and one for functions, or None.  Out: each is called with the compiled thing, modules as
+`torch._C.ScriptModule`, when `torch.jit.script`, `trace` or a `CompilationUnit` has made it.  Without them nothing is
+asked.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
 from engine.lang.records import dataclass
-from engine.torch.jit.scripting.module_handle import handle_of
 
 T = TypeVar("T")
 Hook = Callable[[Any], Any]
@@ -50,7 +50,7 @@ def disable_emit_hooks() -> Iterator[None]:
 def emitted_module(module: T) -> T:
     """The compiled module, of which the hook was told."""
     if _HOOKS.module is not None:
-        _HOOKS.module(handle_of(module))
+        _HOOKS.module(getattr(module, "_c", module))
     return module
 
 

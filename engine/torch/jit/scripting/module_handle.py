@@ -1,12 +1,12 @@
 """`module._c`: a compiled module as `torch._C.ScriptModule`, for tools that look behind the Python wrapper.
 
 In: a compiled module.  Out: a handle whose methods get, set and list attributes and methods by name; submodules come as
-handles, too.  It holds no state of its own.
+handles, too.  `handle.name` is the program's method or attribute `name`.  It holds no state of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -88,7 +88,7 @@ class ModuleHandle:
 
     @property
     def code(self) -> str:
-        """The text of all methods; "" where there are none."""
+        """The text of every method; none where there are none."""
         return "\n".join(method.code for method in self._get_methods())
 
     @property
@@ -115,12 +115,19 @@ class ModuleHandle:
     def _type_of(self) -> Any:
         return self._module._ivalue.type
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
+    def __getattr__(self, name: str) -> Any:
+        """The program's method, or attribute, of that name; submodules as handles.  Raises AttributeError."""
         if name in REFUSED:
             return partial(_refuse, name)
-        known = [each for each in (*dir(type(self)), *REFUSED) if not each.startswith("__")]
+        type = self._type_of()
+        named = [*type.methods, *type.properties, *(slot.name for slot in type.attributes)]
+        if name in named:
+            return handle_of(self._module.__getattr__(name))  # past what the wrapper has under that name
+        known = [each for each in (*dir(ModuleHandle), *REFUSED, *named) if not each.startswith("__")]
         hint = "" if name.startswith("__") else "".join(f"; {h}" for h in did_you_mean(name, known))
-        raise AttributeError(f"'torch._C.ScriptModule' object has no attribute '{name}'{hint}")
+        raise AttributeError(
+            f"{self.qualified_name} (a torch._C.ScriptModule) does not have a field with name '{name}'{hint}"
+        )
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ModuleHandle) and self._module._ivalue is other._module._ivalue

@@ -119,8 +119,12 @@ class ScriptModule(ScriptObject, CompiledModule, metaclass=_Derivable):
 
     @property
     def _c(self) -> ModuleHandle:
-        """The module as `torch._C.ScriptModule`."""
+        """The module as `torch._C.ScriptModule`; set, it makes this the wrapper of the other module."""
         return ModuleHandle(self)
+
+    @_c.setter
+    def _c(self, handle: ModuleHandle) -> None:
+        object.__setattr__(self, "_ivalue", handle._module._ivalue)
 
     @property
     def graph(self) -> Graph:
