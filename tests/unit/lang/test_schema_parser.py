@@ -133,7 +133,7 @@ def test_returns() -> None:
         ("f(str x=1) -> ()", "this default is no str"),
         ("f(int x=foo) -> ()", "expected a default value"),
         ("f(int x=-'a') -> ()", "expected a default value"),
-        ("f(Device x='tpu') -> ()", "Invalid device"),
+        ("f(Device x='tpu') -> ()", "Expected one of cpu, cuda"),
         ("f(int x=99999999999999999999) -> ()", "out of range"),
         ("f(str x='\\x41') -> ()", "unsupported hex"),
         ("f(..., int x) -> ()", "expected ) but found"),

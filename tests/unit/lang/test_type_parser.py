@@ -102,7 +102,7 @@ def test_a_reader_beside_others() -> None:
         ("Union()", "a Union has members"),
         ("Float(2.5)", "expected an integer"),
         ("Float(color=1)", "expected strides, requires_grad or device"),
-        ("Float(2, device=tpu)", "Invalid device"),
+        ("Float(2, device=tpu)", "Expected one of cpu, cuda"),
         ("Float(99999999999999999999)", "out of range"),
         ("(" * 1000, "nested too deeply"),
         ("int" + "[" * 1000, "expected ]"),
