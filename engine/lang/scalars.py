@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final, Literal, Protocol
 
-from engine.lang.errors import OperatorError, OperatorTypeError
+from engine.lang.errors import OperatorError, OperatorTypeError, did_you_mean
 from engine.lang.records import dataclass
 
 Category = Literal["bool", "int", "float", "complex"]
@@ -153,11 +153,12 @@ NUMBERED = (dtype, layout, memory_format, qscheme)
 """Classes of Python's objects that programs see as numbers."""
 
 DEVICE_TYPES: Final = {
-    "cpu": 0, "cuda": 1, "mkldnn": 2, "opengl": 3, "opencl": 4, "ideep": 5, "hip": 6, "fpga": 7, "maia": 8, "xla": 9,
-    "vulkan": 10, "xpu": 12, "mps": 13, "meta": 14, "hpu": 15, "ve": 16, "lazy": 17, "ipu": 18, "mtia": 19,
+    "cpu": 0, "cuda": 1, "ipu": 18, "xpu": 12, "mkldnn": 2, "opengl": 3, "opencl": 4, "ideep": 5, "hip": 6, "ve": 16,
+    "fpga": 7, "maia": 8, "xla": 9, "lazy": 17, "vulkan": 10, "mps": 13, "meta": 14, "hpu": 15, "mtia": 19,
     "privateuseone": 20,
 }  # fmt: skip
-"""The types of devices that a program may name, with their numbers; few of them have tensors here."""
+"""The types of devices that a program may name, in the order of PyTorch's error, with its numbers
+(c10/core/DeviceType.h).  Only those of the CPU and of CUDA have tensors here."""
 _DEVICE = re.compile(rf"({'|'.join(DEVICE_TYPES)})(?::(0|[1-9]\d*))?")
 
 
@@ -218,10 +219,13 @@ def _no_device(text: str) -> OperatorError:
     hints = ("write 'cpu', 'cuda' or 'cuda:0'",)
     if not text:
         return OperatorError("Device string must not be empty", hints=hints)
-    if text.partition(":")[0] in DEVICE_TYPES:
+    type = text.partition(":")[0]
+    if type in DEVICE_TYPES:
         return OperatorError(f"Invalid device string: '{text}'", hints=hints)
-    known = ", ".join(DEVICE_TYPES)
-    return OperatorError(f"Expected one of {known} device type at start of device string: {text}", hints=hints)
+    return OperatorError(
+        f"Expected one of {', '.join(DEVICE_TYPES)} device type at start of device string: {text}",
+        hints=(*did_you_mean(type, DEVICE_TYPES), *hints),
+    )
 
 
 CPU = device("cpu")

@@ -13,6 +13,7 @@ import unittest
 import warnings
 from contextlib import contextmanager, nullcontext
 from numbers import Number
+from pathlib import Path
 
 import expecttest
 import numpy as np
@@ -63,8 +64,6 @@ def suppress_warnings(function):
 
 
 def find_library_location(name):
-    from pathlib import Path
-
     return Path("/nonexistent") / name
 
 
@@ -124,7 +123,11 @@ def num_profiled_runs(count):
 
 
 def _profiled_first(call):
-    """Calls with `profile_and_replay` run twice, the first time to be profiled."""
+    """Calls with `profile_and_replay` run twice, the first time to be profiled.
+
+    The tests pass it to compiled functions, which know no such argument in torch either: torch's own helpers put this
+    around their calls.
+    """
 
     @functools.wraps(call)
     def called(self, *arguments, **options):

@@ -15,7 +15,7 @@ from engine.frontend.emit import Emitter
 from engine.frontend.matching.convert import convert, unwrap_optional
 from engine.frontend.syntax.tree import PythonDefault, Tree
 from engine.frontend.syntax.views import Def, Param
-from engine.ir.constants import NOT_CONSTANT, constant_value
+from engine.ir.constants import NOT_CONSTANT, constant_value, insert_constant
 from engine.ir.graph import Node, Value
 from engine.ir.ops import op_of
 from engine.lang.errors import CompileError
@@ -63,30 +63,38 @@ def _defaults(
 ) -> dict[int, Any]:
     """Index of a parameter -> its default; the defaults are compiled together, as one tuple that a function returns."""
     given = [(i, param.default) for i, param in enumerate(params) if param.default is not None]
-    lists = [(i, tree) for i, tree in given if arguments[i].broadcast is not None]
+    written = [(i, tree) for i, tree in given if not isinstance(tree, PythonDefault)]
+    lists = [(i, tree) for i, tree in written if arguments[i].broadcast is not None]
     found = {i: _broadcast_default(tree, arguments[i], fresh()) for i, tree in lists}
-    found |= {i: tree.value for i, tree in given if isinstance(tree, PythonDefault)}
+    found |= {i: None for i, tree in given if isinstance(tree, PythonDefault) and tree.value is None}
     given = [(i, tree) for i, tree in given if i not in found]
     if not given:
         return found
     for i, tree in given:
-        if params[i].annotation is None:
+        if params[i].annotation is None and not isinstance(tree, PythonDefault):
             text = "Keyword arguments with defaults need to be type-hinted (TorchScript C++ frontend)"
             raise CompileError(text, tree.range, hints=(f"write `{params[i].name}: int = …`",))
     e, wanted = fresh(), TupleType(tuple(arguments[i].type for i, _ in given))
-    made = e.tuple([e.expression(tree) for _, tree in given])
+    made = e.tuple([_default_value(tree, e) for _, tree in given])
     value = convert(e.graph, made, wanted, True, range)
     if not value.type.is_subtype_of(wanted):
         assert isinstance(value.type, TupleType)
         actual = value.type.elements
-        wrong = next(i for i, part in enumerate(actual) if not part.is_subtype_of(wanted.elements[i]))
-        raise CompileError(
-            f"Return value was annotated as having type {wanted.annotation_str} but is actually of type "
-            f"{made.type.annotation_str}",
-            given[wrong][1].range,
-            hints=conversion_hints(actual[wrong], wanted.elements[wrong], given[wrong][1].range),
-        )
+        at = next(i for i, part in enumerate(actual) if not part.is_subtype_of(wanted.elements[i]))
+        (index, tree), type = given[at], wanted.elements[at]
+        if isinstance(tree, PythonDefault):
+            text = f'Expected a default value of type {type.annotation_str} on parameter "{params[index].name}".'
+        else:
+            text = f"Return value was annotated as having type {wanted.annotation_str} but is actually of type "
+            text += made.type.annotation_str
+        raise CompileError(text, tree.range, hints=conversion_hints(actual[at], type, tree.range))
     return found | dict(zip((i for i, _ in given), _value_of(e, value, range), strict=True))
+
+
+def _default_value(tree: Tree, e: Emitter) -> Value:
+    if isinstance(tree, PythonDefault):
+        return insert_constant(e.graph, tree.value, range=tree.range)
+    return e.expression(tree)
 
 
 def _check_order(arguments: Sequence[Argument], params: Sequence[Param]) -> None:

@@ -75,7 +75,7 @@ def _annotate(e: Emitter, view: Apply, form: SpecialForm, hint: Type | None) -> 
 
 
 def _unchecked_cast(e: Emitter, view: Apply, form: SpecialForm, hint: Type | None) -> SugaredValue:
-    """`unchecked_cast(T, x)`, written by the Python printer; the same text comes of it again, also where x is a T."""
+    """`unchecked_cast(T, x)`, written by the Python printer: a node even where x is a T, to be written again."""
     check_count(view, "unchecked_cast", 2)
     type = e.types.read(view.inputs[0])
     return SimpleValue(e.cast(e.expression(view.inputs[1]), type))

@@ -179,10 +179,11 @@ def _param(
     value = None if default is None else _default(place, default, values.get(node.arg, _NOT_GIVEN))
     if value is not None and value.kind == "const" and values and type is not None and _is_float(type):
         value = _as_float(value)
-    if value is not None and (type is None or (dotted_name(type) or "").endswith("Tensor")):
-        given = None if value.kind == "None" else values.get(node.arg)
-        if value.kind == "None" or isinstance(given, Tensor):
-            value = PythonDefault(value.range, given)
+    given = values.get(node.arg)
+    if value is not None and isinstance(given, Tensor):
+        value = PythonDefault(value.range, given)
+    elif value is not None and value.kind == "None" and _is_tensor(type):
+        value = PythonDefault(value.range, None)
     whole = range if value is None else range.to(value.range)
     return Param.make(whole, name, type, value, kwarg_only)
 
@@ -191,8 +192,8 @@ def _check_defaults(decl: Tree, values: Mapping[str, object]) -> None:
     """Raises CompileError for a parameter without a type whose default is no tensor."""
     for param in Decl(decl).params:
         default = param.default
-        has_type = param.annotation is not None or isinstance(values.get(param.name), Tensor)
-        if not has_type and default is not None and not isinstance(default, PythonDefault) and param.name in values:
+        is_typed = param.annotation is not None or isinstance(default, PythonDefault)
+        if default is not None and not is_typed and param.name in values:
             raise _untyped_default(param.name, values[param.name], default.range)
 
 
@@ -202,6 +203,10 @@ def _untyped_default(name: str, default: object, range: SourceRange) -> CompileE
     text = f'Expected a default value of type Tensor (inferred) on parameter "{name}".'
     why = f"Because \"{name}\" was not annotated with an explicit type it is assumed to be type 'Tensor'."
     return CompileError(text + why, range, hints=(f"write its type: `{name}: {simple} = …`",))
+
+
+def _is_tensor(annotation: Tree | None) -> bool:
+    return annotation is None or (dotted_name(annotation) or "").endswith("Tensor")
 
 
 def _is_float(annotation: Tree) -> bool:

@@ -20,6 +20,7 @@ from engine.executor.profiling.settings import PROFILING, FusionStrategy, Specia
 from engine.frontend.python.resolver import PythonResolver
 from engine.frontend.python.trees import tree_from_function
 from engine.frontend.syntax.tree import Tree
+from engine.fuser.backend import tiering
 from engine.ir.clone import copy_graph
 from engine.ir.graph import Block
 from engine.ir.ops import op_of
@@ -70,22 +71,25 @@ def _hide_source_ranges() -> Iterator[None]:
 
 
 _WITH_PROFILES: Final = {"none": False, "fuser0": False, "fuser1": True, "fuser2": True, "fuser3": True}
-"""PyTorch's fusers, and whether they work on profiles.  One fuser stands for all of them, and for none."""
+"""PyTorch's fusers, and whether they work on profiles.  One fuser stands for all of them but `none`."""
 
 
 @contextmanager
 def fuser(name: str) -> Iterator[None]:
-    """While the block runs, new plans are made from profiles, or without for `fuser0`.
+    """While the block runs, new plans are made from profiles, or without for `fuser0`; for `none` no machine code is
+    made or used, in any thread.
 
     Raises ValueError for an unknown fuser.
     """
     if name not in _WITH_PROFILES:
         raise ValueError(f"unrecognized fuser option (fuser_name: {name}); there are none and fuser0 to fuser3")
-    before = flags.set_profiling_mode(_WITH_PROFILES[name])
+    profiling, compiling = flags.set_profiling_mode(_WITH_PROFILES[name]), tiering.mode()
+    tiering.set_mode("off" if name == "none" else compiling)
     try:
         yield
     finally:
-        flags.set_profiling_mode(before)
+        flags.set_profiling_mode(profiling)
+        tiering.set_mode(compiling)
 
 
 class strict_fusion:

@@ -8,6 +8,7 @@ import pytest
 
 import engine.torch as torch
 from engine.executor.profiling.settings import PROFILING
+from engine.fuser.backend import tiering
 
 TEXT = """
 def f(x, n: int):
@@ -64,6 +65,10 @@ def test_fusers_and_strategies() -> None:
             assert not PROFILING.is_enabled
         assert PROFILING.is_enabled
     assert not PROFILING.is_enabled
+    before = tiering.mode()
+    with torch.jit.fuser("none"):
+        assert tiering.mode() == "off"
+    assert tiering.mode() == before
     assert torch.jit.set_fusion_strategy([("STATIC", 1), ("DYNAMIC", 2)]) == [("STATIC", 2), ("DYNAMIC", 10)]
     assert PROFILING.depth == torch.jit.flags.get_bailout_depth() == 3
     assert torch.jit.flags.set_bailout_depth(4) == 3

@@ -151,6 +151,26 @@ def test_tensors_are_defaults_of_parameters() -> None:
     assert jit.script(calling(compiled))(torch.ones(2)).tolist() == [1.5, 2.5]
 
 
+OFFSET = torch.tensor(2)
+
+
+@pytest.mark.parametrize("annotation", [int, float, torch.Tensor | None, torch.Tensor])
+def test_tensors_are_defaults_of_other_types_as_they_are_arguments(annotation: Any) -> None:
+    def add(x, a=OFFSET):  # type: ignore[no-untyped-def]
+        return x if a is None else x + a
+
+    add.__annotations__["a"] = annotation
+    assert jit.script(add)(torch.ones(1)).item() == 3
+
+
+def test_a_tensor_is_no_default_of_a_list() -> None:
+    def first(a: list[int] = OFFSET) -> int:  # type: ignore[assignment]
+        return a[0]
+
+    with pytest.raises(CompileError, match=r'Expected a default value of type List\[int\] on parameter "a"'):
+        jit.script(first)
+
+
 def calling(compiled: Any) -> Any:
     def outer(x):  # type: ignore[no-untyped-def]
         return compiled(x)
@@ -169,6 +189,22 @@ def test_printed_graphs_show_the_lines_of_their_nodes() -> None:
         assert "#" not in str(graph)
         assert shown.search(graph.str(print_source_ranges=True))
     assert shown.search(str(graph))
+
+
+def test_casts_stay_in_archives_that_are_written_again() -> None:
+    def kind(x: Any) -> int:
+        return 1 if isinstance(x, list[int]) or isinstance(x, list[str]) else 0  # type: ignore[misc]  # noqa: SIM101
+
+    first = jit.load(io.BytesIO(saved(jit.script(kind))))
+    second = jit.load(io.BytesIO(saved(first)))
+    assert "unchecked_cast(Any, x)" in first.code
+    assert second.code == first.code
+
+
+def saved(program: Any) -> bytes:
+    buffer = io.BytesIO()
+    jit.save(program, buffer)
+    return buffer.getvalue()
 
 
 def test_programs_neither_read_nor_write_files(tmp_path: Path) -> None:
@@ -204,7 +240,12 @@ def test_devices_without_tensors_can_be_named(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("foo", "Expected one of cpu, cuda"), ("cuda:01", "Invalid device string"), ("", "must not be empty")],
+    [
+        ("foo", "Expected one of cpu, cuda"),
+        ("vulcan:1", "did you mean 'vulkan'"),
+        ("cuda:01", "Invalid device string"),
+        ("", "must not be empty"),
+    ],
 )
 def test_texts_that_name_no_device(text: str, words: str) -> None:
     with pytest.raises(RuntimeError, match=words):

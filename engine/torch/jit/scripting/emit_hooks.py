@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
 from engine.lang.records import dataclass
+from engine.torch.jit.scripting.module_handle import handle_of
 
 T = TypeVar("T")
 Hook = Callable[[Any], Any]
@@ -50,7 +51,7 @@ def disable_emit_hooks() -> Iterator[None]:
 def emitted_module(module: T) -> T:
     """The compiled module, of which the hook was told."""
     if _HOOKS.module is not None:
-        _HOOKS.module(getattr(module, "_c", module))
+        _HOOKS.module(handle_of(module))
     return module
 
 

@@ -86,16 +86,24 @@ def kaiming_normal_(
     return normal_(tensor, 0.0, _kaiming_std(tensor, a, mode, nonlinearity), generator)
 
 
-def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0) -> Tensor:
+def trunc_normal_(
+    tensor: Tensor,
+    mean: float = 0.0,
+    std: float = 1.0,
+    a: float = -2.0,
+    b: float = 2.0,
+    generator: Generator | None = None,
+) -> Tensor:
     """Fill the tensor with normal numbers between `a` and `b`."""
     values = tensor.data
     low, high = (math.erf((bound - mean) / (std * math.sqrt(2.0))) for bound in (a, b))
     if high - low < 2 * _WORTH_DRAWING_AGAIN:
-        values.uniform_(low, high).erfinv_().mul_(std * math.sqrt(2.0)).add_(mean).clamp_(a, b)
+        values.uniform_(low, high, generator=generator).erfinv_().mul_(std * math.sqrt(2.0)).add_(mean).clamp_(a, b)
         return tensor
-    outside = values.normal_(mean, std).lt(a) | values.gt(b)
+    outside = values.normal_(mean, std, generator=generator).lt(a) | values.gt(b)
     while bool(outside.any()):
-        values.copy_(call("where", (outside, empty(tensor.shape, tensor.dtype).normal_(mean, std), values), {}))
+        others = empty(tensor.shape, tensor.dtype).normal_(mean, std, generator=generator)
+        values.copy_(call("where", (outside, others, values), {}))
         outside = values.lt(a) | values.gt(b)
     return tensor
 
@@ -104,12 +112,12 @@ _WORTH_DRAWING_AGAIN = 0.3
 """The share of accepted samples from which `trunc_normal_` redraws the others, as in PyTorch for the same seeds."""
 
 
-def orthogonal_(tensor: Tensor, gain: float = 1) -> Tensor:
+def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = None) -> Tensor:
     """Fill the tensor with orthogonal rows (or columns, if there are fewer).  Raises ValueError."""
     if tensor.ndim < 2:
         raise ValueError(f"Only tensors with 2 or more dimensions are supported, not {tensor.ndim}")
     rows, columns = tensor.shape[0], tensor.numel() // tensor.shape[0]
-    flat = empty([rows, columns], tensor.dtype).normal_()
+    flat = empty([rows, columns], tensor.dtype).normal_(generator=generator)
     q, r = call("linalg_qr", (flat.t() if rows < columns else flat,), {})
     q = q * r.diagonal().sign()
     tensor.data.copy_((q.t() if rows < columns else q).reshape(tensor.shape)).mul_(gain)
@@ -128,12 +136,12 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     return tensor
 
 
-def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01) -> Tensor:
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Generator | None = None) -> Tensor:
     """Fill a matrix with normal numbers, and a share of each column with zeros.  Raises ValueError."""
     if tensor.ndim != 2:
         raise ValueError(f"Only tensors with 2 dimensions are supported, not {tensor.ndim}")
     rows, columns = tensor.shape
-    values, zeros = tensor.data.normal_(0.0, std), math.ceil(sparsity * rows)
+    values, zeros = tensor.data.normal_(0.0, std, generator=generator), math.ceil(sparsity * rows)
     for column in range(columns):
         values[call("randperm", (rows,), {})[:zeros], column] = 0
     return tensor

@@ -81,7 +81,7 @@ def test_percent_refuses(pattern: str, values: Any, message: str) -> None:
         (1, 1), (None, 0), (2.5, -9080642332174582316), ("abc", 3663726644998027833), ("", 6142509188972423790),
         ("abcdefgh", 8664279048047335611), ("abcdefghijk", 3672398144843267301), ("é", -2654802552671189131),
         ((1, 2), 175247769363), (("a", 1.5), -1387880365148350899), (0.0, 0), (device("cpu"), 255),
-        (device("cuda", 1), 65537),
+        (device("cuda", 1), 65537), (device("meta", 0), 917504), (device("privateuseone", 1), 1310721),
     ],
 )  # fmt: skip
 def test_hash(value: Any, number: int) -> None:

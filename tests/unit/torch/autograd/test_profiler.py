@@ -21,6 +21,8 @@ def test_blocks_have_names_and_hold_what_runs_inside() -> None:
         X * 2
     assert [event.name for event in found.function_events] == ["outer", "inner", "aten::add", "aten::mul"]
     outer, inner, add, mul = found.function_events
+    assert outer.time_range.elapsed_us() == outer.cpu_time_total
+    assert outer.time_range.start <= add.time_range.start <= add.time_range.end <= outer.time_range.end
     assert (outer.cpu_children, inner.cpu_children) == ([inner], [add])
     assert (add.cpu_parent, mul.cpu_parent) == (inner, None)
     assert add.input_shapes[0] == [3]

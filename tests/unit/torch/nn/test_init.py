@@ -33,3 +33,16 @@ def test_dirac_kernels_hand_channels_on() -> None:
 
 def test_sparse_columns_have_zeros() -> None:
     assert (init.sparse_(torch.empty(10, 3), 0.25) == 0).sum(0).tolist() == [3, 3, 3]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "uniform_", "normal_", "xavier_uniform_", "xavier_normal_", "kaiming_uniform_", "kaiming_normal_",
+        "trunc_normal_", "orthogonal_",
+    ],
+)  # fmt: skip
+def test_numbers_come_from_a_generator_that_is_given(name: str) -> None:
+    fill = getattr(init, name)
+    one, other = (fill(torch.empty(3, 3), generator=torch.Generator().manual_seed(5)) for _ in range(2))
+    assert one.tolist() == other.tolist() != fill(torch.empty(3, 3)).tolist()

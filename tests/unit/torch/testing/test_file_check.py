@@ -70,6 +70,7 @@ def test_the_message_shows_the_place() -> None:
 
 
 def test_checks_in_comments() -> None:
+    FileCheck().run(checks_file="# CHECK: aa", test_file=TEXT)
     FileCheck().run("# CHECK: aa\n  # CHECK-NEXT: cc\n# CHECK-NOT: zz\n# CHECK-COUNT-1: ff\n", TEXT)
     with pytest.raises(RuntimeError, match='not find "aa"'):
         FileCheck().run("# CHECK-COUNT-EXACTLY-2: aa\n", TEXT)
