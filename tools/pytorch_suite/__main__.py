@@ -64,8 +64,10 @@ def main(source: Path, arguments: list[str]) -> int:
 
         engine.as_torch()
         for name, members in ONLY_IMPORTED.items():
-            sys.modules[name] = ModuleType(name)
-            vars(sys.modules[name]).update(dict.fromkeys(members, object))
+            sys.modules[name] = module = ModuleType(name)
+            vars(module).update(dict.fromkeys(members, object))
+            # pytest takes a test's module for another where it has no such file
+            module.__file__ = str(source / "test" / f"{name.replace('.', '/')}.py")
     for name in [name for name in sys.modules if name.startswith(INTERNAL)]:
         del sys.modules[name]
     sys.meta_path.insert(0, TestHelpers(source))
