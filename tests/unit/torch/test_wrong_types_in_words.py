@@ -123,6 +123,19 @@ def test_what_is_missing_is_named_by_the_compiler(function, text):
         torch.jit.script(function)
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("List", r"List without a contained type\. Please add a contained type, e\.g\. List\[int\]"),
+        ("Dict", r"Dict without contained types\. Please add contained type, e\.g\. Dict\[int, int\]"),
+        ("Optional", r"Optional without a contained type"),
+    ],
+)
+def test_containers_say_of_what(name, text):
+    with pytest.raises(RuntimeError, match=text):
+        torch.jit.CompilationUnit(f"def f(x: {name}):\n    return x\n")
+
+
 def test_what_is_missing_is_named_by_calls():
     with pytest.raises(RuntimeError, match="must define a __lt__"):
         torch.jit.script(sorts)()
