@@ -416,14 +416,22 @@ def is_subtype(sub: Type, sup: Type) -> bool:
 
 def implements(sub: ClassType | InterfaceType, interface: InterfaceType) -> bool:
     """True if the class has every method of the interface, with a compatible schema.  Nothing is compiled."""
+    return interface_gap(sub, interface) is None
+
+
+def interface_gap(sub: ClassType | InterfaceType, interface: InterfaceType) -> str | None:
+    """What the class lacks of the interface, in words; None if it implements it."""
+    shown, wanted_name = sub.annotation_str, interface.annotation_str
     if interface.is_module and not sub.is_module:
-        return False
+        return f"only a ScriptModule class can be subtype of module interface '{wanted_name}', and '{shown}' is none"
     for name, wanted in interface.methods.items():
         offered: Any = sub.methods.get(name)
         schema = getattr(offered, "signature", None) or getattr(offered, "schema", offered)
-        if schema is None or not schema.is_subtype_of_method(wanted):
-            return False
-    return True
+        if schema is None:
+            return f"Class '{shown}' does not have method '{name}' but '{wanted_name}' does"
+        if not schema.is_subtype_of_method(wanted):
+            return f"Class '{shown}' is not compatible with interface '{wanted_name}': it has {schema}, not {wanted}"
+    return None
 
 
 def unify(a: Type, b: Type, *, default_to_union: bool = False) -> Type | None:

@@ -19,6 +19,7 @@ from engine.aten.values.ivalue import Object
 from engine.aten.values.tensor import Tensor
 from engine.aten.values.xp import INT64
 from engine.lang.errors import OperatorError, OperatorIndexError
+from engine.lang.types import BOOL
 
 ELEMENTS: Final = ("int", "float", "bool", "str")
 
@@ -238,11 +239,19 @@ def _check_sortable(value: Any, whole: list[Any]) -> None:
                 f"Contained elements in {type_name(value)} are not sortable. Only Int, Bool, Float, String, Tensor, a "
                 "User Defined Class with __lt__ method defined or Tuples of aforementioned types can be sorted"
             )
-    elif not isinstance(value, _SORTABLE) or (isinstance(value, Object) and "__lt__" not in value.type.methods):
+    elif not isinstance(value, _SORTABLE) or (isinstance(value, Object) and not _has_order(value)):
         raise OperatorError(
             "Only list of Tensors, ints, floats, bools, strs, a User Defined Class that defines the __lt__ compare "
             f"method or Tuples of aforementioned types can be sorted, got list of {type_name(whole[0])}"
+            + ", which must define a __lt__ method (self, other) -> bool"
+            * isinstance(value, Object)
         )
+
+
+def _has_order(value: Object) -> bool:
+    """True if the object's class compares it by `__lt__`."""
+    method: Any = value.type.methods.get("__lt__")
+    return method is not None and [each.type for each in method.schema.returns] == [BOOL]
 
 
 def _compare(x: Any, y: Any) -> int:

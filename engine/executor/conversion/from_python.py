@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 import numpy as np
@@ -47,6 +48,7 @@ from engine.lang.types import (
     TupleType,
     Type,
     UnionType,
+    interface_gap,
 )  # fmt: skip
 
 Converter = Callable[[Any], Any]
@@ -260,11 +262,17 @@ def _from_union(type: Any) -> Converter:
     if set(type.members) == set(NUMBERS):
         return _to_number
 
+    enums = [from_python(member) for member in type.members if isinstance(member, EnumType)]
+
     def to_member(value: Any) -> Any:
+        for convert in enums if isinstance(value, enum.Enum) else ():
+            with suppress(Mismatch):
+                return convert(value)
         converted = _to_any(value)
         if any(is_instance(converted, member) for member in type.members):
             return converted
-        raise Mismatch("it has none of these types")
+        found = type_of(converted).annotation_str
+        raise Mismatch(f"Expected a member of {type.annotation_str} but instead found type {found}")
 
     return to_member
 
@@ -287,8 +295,14 @@ def _from_object(type: Any) -> Converter:
         inner = unwrapped(value)
         if isinstance(inner, Object) and inner.type is type:
             return inner
-        if inner is None and not type.is_module and value.__class__.__name__ == type.name:
-            return _copied_in(value, type)
+        if inner is None and not type.is_module:
+            missing = [a.name for a in type.attributes if not hasattr(value, a.name)]
+            if missing:
+                raise Mismatch(
+                    f"Tried to cast object to type {type.name} but object was missing attribute {missing[0]}"
+                )
+            if value.__class__.__name__ == type.name:
+                return _copied_in(value, type)
         raise Mismatch
 
     return to_object
@@ -296,18 +310,20 @@ def _from_object(type: Any) -> Converter:
 
 def _copied_in(value: Any, type: ClassType) -> Object:
     """A Python instance of a scripted class, attribute by attribute."""
-    missing = [a.name for a in type.attributes if not hasattr(value, a.name)]
-    if missing:
-        raise Mismatch(f"it has no attribute '{missing[0]}'")
     return Object(type, [from_python(a.type)(getattr(value, a.name)) for a in type.attributes])
 
 
 def _from_interface(type: Any) -> Converter:
     def to_object(value: Any) -> Object:
         inner = unwrapped(value)
-        if isinstance(inner, Object) and inner.type.is_subtype_of(type):
+        if not isinstance(inner, Object):
+            kind = value.__class__.__name__
+            if type.is_module:
+                raise Mismatch(f"only a ScriptModule class can be subtype of module interface, not {kind}")
+            raise Mismatch(f"the value is not a TorchScript compatible type: a {kind} is no scripted object")
+        if (gap := interface_gap(inner.type, type)) is None:
             return inner
-        raise Mismatch
+        raise Mismatch(f"{inner.type.annotation_str} is not compatible with interface {type.annotation_str}: {gap}")
 
     return to_object
 

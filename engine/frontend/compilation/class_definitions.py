@@ -31,7 +31,7 @@ def define_type(unit: CompilationUnit, qualname: str, definition: ClassDef, fres
     maker = _MAKERS.get(base.rpartition(".")[2])
     if maker is None:
         raise CompileError(
-            f"'{definition.name}' cannot be derived from '{base}'",
+            f"'{definition.name}' cannot be derived from '{base}': TorchScript does not support inheritance of classes",
             definition.range,
             hints=("TorchScript classes have no base class, or are a NamedTuple or an Enum",),
         )
@@ -99,7 +99,7 @@ def enum_type(
     types = {type_of(value) for _, value in members}
     if len(types) != 1:
         raise CompileError(
-            f"the values of enum '{qualname}' must all be of one type",
+            f"Could not unify type list: the values of enum '{qualname}' must all be of one type",
             definition.range if definition else None,
             hints=("give every member an int, or every one a str",),
         )

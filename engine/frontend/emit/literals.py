@@ -65,6 +65,13 @@ def list_literal(e: Emitter, tree: Tree, hint: Type | None) -> SugaredValue:
     wanted = wanted_container(hint, ListType, tree)
     element_hint = wanted.element if isinstance(wanted, ListType) else None
     values = values_of(e, ListLiteral(tree).inputs, unpack=True)
+    if not values and wanted is None and isinstance(hint, UnionType):
+        raise CompileError(
+            f"Cannot assign an empty list to a variable annotated to be type {hint.annotation_str} because there are "
+            "multiple possible List type candidates in the Union annotation",
+            tree.range,
+            hints=("annotate the list alone first: `items: List[int] = []`",),
+        )
     if not values and wanted is None:
         return SimpleValue(e.value(EMPTY_LIST, [], ListType(TENSOR), tree.range))
     element = element_hint or (common_type([value.type for value in values]) if values else TENSOR)
@@ -89,6 +96,8 @@ def dict_literal(e: Emitter, tree: Tree, hint: Type | None) -> SugaredValue:
         type = _checked_dict_type(keys, values, wanted, tree)
     else:
         type = DictType(_key_type(keys, tree), common_type([value.type for value in values]))
+        if isinstance(hint, UnionType):
+            _check_dict_member(type, hint, tree)
     pairs = [part for pair in zip(keys, values, strict=True) for part in pair]
     return SimpleValue(as_hinted(e, e.value("prim::DictConstruct", pairs, type, tree.range), hint))
 
@@ -134,6 +143,18 @@ def _check_member(type: ListType, hint: Type, tree: Tree) -> None:
         raise CompileError(
             f"Union type annotation `{hint.annotation_str}` can hold {allowed}, but none of those types match the "
             f"types of the given list elements, which were unified to {type.element.annotation_str}",
+            tree.range,
+        )
+
+
+def _check_dict_member(type: DictType, hint: UnionType, tree: Tree) -> None:
+    """Raises CompileError for a dict that is none of several dicts in the annotated Union."""
+    dicts = [member for member in members_of(hint) if isinstance(member, DictType)]
+    if not any(type.is_subtype_of(member) for member in dicts):
+        allowed = " or ".join(member.annotation_str for member in dicts)
+        raise CompileError(
+            f"Union type annotation `{hint.annotation_str}` can hold {allowed}, but none of those dict types can hold "
+            f"the types of the given keys and values, which were unified to {type.annotation_str}",
             tree.range,
         )
 

@@ -188,9 +188,10 @@ def _enter_type(value: Value, range: SourceRange) -> Type:
             range,
             hints=("write `def __exit__(self, type: Any, value: Any, tb: Any) -> None`",),
         )
-    if any(argument.type is not ANY for argument in exit.schema.arguments[1:]):
+    wrong = next((i for i, argument in enumerate(exit.schema.arguments) if i and argument.type is not ANY), None)
+    if wrong is not None:
         raise CompileError(
-            "the arguments of __exit__ must have type Any",
+            f"argument {wrong} of __exit__ must have Any type",
             range,
             hints=("write `def __exit__(self, type: Any, value: Any, tb: Any) -> None`",),
         )

@@ -21,7 +21,19 @@ from engine.lang.errors import CompileError, did_you_mean
 from engine.lang.records import dataclass
 from engine.lang.schema import NO_DEFAULT, Argument, FunctionSchema
 from engine.lang.source import SourceRange
-from engine.lang.types import FLOAT, INT, NONE, TENSOR, ListType, TensorType, Type, VarType
+from engine.lang.types import (
+    FLOAT,
+    INT,
+    NONE,
+    TENSOR,
+    ClassType,
+    InterfaceType,
+    ListType,
+    TensorType,
+    Type,
+    VarType,
+    interface_gap,
+)
 
 
 class Actual(NamedTuple):
@@ -215,6 +227,8 @@ def mismatch(parameter: Argument, actual: Type) -> str:
             "\nEmpty lists default to List[Tensor]. Annotate the variable, as in `x: List[int] = []`, to make an empty "
             "list of another type."
         )
+    if isinstance(actual, (ClassType, InterfaceType)) and isinstance(parameter.type, InterfaceType):
+        text += f"\n{interface_gap(actual, parameter.type)}."
     return text
 
 

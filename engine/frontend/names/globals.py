@@ -35,7 +35,8 @@ class Magic(SugaredValue):
         if target is None or not isinstance(target.type, ClassType):
             return self.fallback.call(b, args, kwargs, range)
         if self.method not in target.type.methods:
-            raise CompileError(f"Class {target.type.name} does not define a {self.method} method", range)
+            text = f"'{target.type.annotation_str}' object has no attribute or method '{self.method}'"
+            raise CompileError(text, range, hints=[f"define {self.method} in the class"])
         return MethodValue(target, self.method).call(b, args[1:], kwargs, range)
 
 

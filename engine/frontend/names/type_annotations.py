@@ -15,6 +15,7 @@ from engine.frontend.names.resolve import Resolver
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import Select, StringLiteral, Subscript, TupleLiteral, Var
 from engine.lang.errors import CompileError
+from engine.lang.source import SourceRange
 from engine.lang.types import (
     ANY,
     ANY_ENUM,
@@ -108,6 +109,8 @@ class TypeReader:
         found = known or self.resolver.resolve_type(name, tree.range)
         if found is not None:
             return found
+        if (bare := name.rpartition(".")[2]) in _EXAMPLES:
+            raise no_contained_type(bare, tree.range)
         known_names = [*_NAMES, *_GENERIC, *_DOTTED, *self.resolver.names()]
         raise CompileError(f"Unknown type name '{name}'", tree.range, hints=type_hints(name, known_names))
 
@@ -172,3 +175,16 @@ def dotted_name(tree: Tree) -> str | None:
     if tree.kind != "variable":
         return None
     return ".".join([Var(tree).name, *reversed(parts)])
+
+
+_EXAMPLES: Final = {"List": "List[int]", "Dict": "Dict[int, int]", "Tuple": "Tuple[int]", "Optional": "Optional[int]"}
+
+
+def no_contained_type(name: str, range: SourceRange | None) -> CompileError:
+    """The error for a `List`, `Dict`, `Tuple` or `Optional` that does not say of what."""
+    what, add = ("contained types", "contained type") if name == "Dict" else ("a contained type", "a contained type")
+    return CompileError(
+        f"Attempted to use {name} without {what}. Please add {add}, e.g. {_EXAMPLES[name]}",
+        range,
+        hints=type_hints(name, ()),
+    )

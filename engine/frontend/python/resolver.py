@@ -27,7 +27,7 @@ from engine.frontend.compilation.class_definitions import enum_type
 from engine.frontend.compilation.compile import declare, define_class, signature_of
 from engine.frontend.names.namespaces import MathNamespace, TorchNamespace
 from engine.frontend.names.resolve import qualified, type_value
-from engine.frontend.names.type_annotations import TypeReader
+from engine.frontend.names.type_annotations import TypeReader, no_contained_type
 from engine.frontend.python.dataclass_methods import with_dataclass_methods
 from engine.frontend.python.ignored_blocks import BLOCKS
 from engine.frontend.python.ignored_functions import IGNORED, PythonFunction, modifier_of
@@ -365,11 +365,7 @@ class PythonResolver:
             return own
         origin, args = typing.get_origin(hint), typing.get_args(hint)
         if hint in _BARE:
-            name = _BARE[hint]
-            raise CompileError(
-                f"Attempted to use {name} without a contained type. Please add a contained type, e.g. {name}[int]",
-                range,
-            )
+            raise no_contained_type(_BARE[hint], range)
         if origin is None:
             return self._class(hint)
         return _generic(origin, [self._type(arg, range) for arg in args if arg is not Ellipsis])

@@ -127,8 +127,8 @@ class EnumClassValue(SugaredValue):
     def attr(self, b: Builder, name: str, range: SourceRange) -> SugaredValue:
         names = [member for member, _ in self.type.members]
         if name not in names:
-            shown = self.type.qualname.rpartition(".")[2]
-            raise CompileError(f"{shown} object has no attribute {name}", range, hints=did_you_mean(name, names))
+            text = f"enum '{self.type.qualname}' has no attribute '{name}'"
+            raise CompileError(text, range, hints=did_you_mean(name, names))
         return SimpleValue(b.constant(EnumValue(self.type, name), range))
 
     def iterate(self, b: Builder, range: SourceRange) -> SugaredIterable:

@@ -144,7 +144,8 @@ def unknown_operator(name: str, range: SourceRange | None) -> CompileError:
     last = name.rpartition("::")[2]
     hints = did_you_mean(last, [*library.names(), *(each.rpartition("::")[2] for each in table.names())])
     if not near:
-        text += f"Could not find any similar ops to {name}. This op may not exist or may not be supported yet"
+        text += f"Could not find any similar ops to {name}. This op may not exist or may not be currently "
+        text += "supported in TorchScript"
         return CompileError(text, range, hints=hints)
     text += "Here are some suggestions: \n" + "".join(f"\t{each}\n" for each in near) + "\nThe original call is"
     return CompileError(text, range, hints=hints)

@@ -17,7 +17,7 @@ from engine.aten.values.hooks import HOOKS
 from engine.aten.values.ivalue import CustomObject, Object
 from engine.aten.values.tensor import Tensor
 from engine.executor.calls.call import call_function
-from engine.executor.conversion.from_python import Mismatch, from_python
+from engine.executor.conversion.from_python import Mismatch, from_python, unwrapped
 from engine.executor.conversion.to_python import to_python
 from engine.executor.interpreter.interpreter import run_function
 from engine.executor.plans.executor import RECENT, executor_of
@@ -26,7 +26,7 @@ from engine.executor.plans.switches import SWITCHES
 from engine.ir.clone import copy_graph
 from engine.ir.unit import Function
 from engine.lang.errors import ArchiveError, ArgumentError, MissingOperatorError, did_you_mean
-from engine.lang.types import ClassType
+from engine.lang.types import ClassType, InterfaceType, Type
 from engine.passes.pipeline import run_pass
 from engine.serialize.archive import PathOrFile, save_archive
 from engine.serialize.code.python_text import ConstantTable
@@ -227,8 +227,7 @@ class ScriptObject:
             try:
                 self._ivalue.set(name, from_python(attribute.type)(value))
             except Mismatch as error:
-                message = f"Could not cast attribute '{name}' to type {attribute.type.annotation_str}: {value!r}"
-                raise ArgumentError(message, hints=[str(error)] if str(error) else []) from None
+                raise _unfitting(name, value, attribute.type, str(error)) from None
         elif name in type.properties and type.properties[name][1] is not None:
             call_function(_function(type.properties[name][1]), [self._ivalue, value])
         else:
@@ -361,3 +360,13 @@ _SPECIAL_NAMES: Final = (
     "matmul and or xor eq ne lt le gt ge iadd isub imul itruediv radd rsub rmul hash iter next enter exit"
 )
 _SPECIAL_METHODS: Final = frozenset(f"__{name}__" for name in _SPECIAL_NAMES.split())
+
+
+def _unfitting(name: str, value: Any, type: Type, reason: str) -> ArgumentError:
+    """The error for a value that the attribute does not take; a module of Python has to be compiled first."""
+    is_module = isinstance(type, (ClassType, InterfaceType)) and type.is_module
+    if is_module and unwrapped(value) is None and getattr(value, "_torchscript_module", False):
+        message = f"Cannot set '{name}' of a ScriptModule with non-scripted module {value!r}"
+        return ArgumentError(message, hints=["compile it first: torch.jit.script(module)"])
+    message = f"Could not cast attribute '{name}' to type {type.annotation_str}: {value!r}"
+    return ArgumentError(message, hints=[reason] if reason else [])

@@ -231,12 +231,12 @@ def ignore(function: Any = None, *, drop: bool = False) -> Any:
 
 def interface(cls: type) -> type:
     """Make the class an interface of the methods it declares.  Raises CompileError for a class with bases."""
-    bases = [base for base in cls.__mro__[1:] if base is not object and base.__module__.partition(".")[0] != "engine"]
+    bases = [base for base in cls.__bases__ if base is not object and "_torchscript_module" not in vars(base)]
     if bases:
         raise CompileError(
-            f"TorchScript interface does not support inheritance yet: '{cls.__name__}' is derived from "
-            f"'{bases[0].__name__}'",
-            hints=("derive it from nothing, or from nn.Module, and write all its methods out",),
+            "TorchScript interface does not support inheritance yet. Please directly derive it from nothing, or from "
+            f"nn.Module: '{cls.__name__}' is derived from '{bases[0].__name__}'",
+            hints=("write all its methods out",),
         )
     setattr(cls, INTERFACE, True)
     with PYTHON.attempt():
