@@ -66,10 +66,23 @@ class Argument:
     """The type as its schema's text spells it (`ScalarType` is an `int` to programs); empty when it is `str(type)`."""
     declared_default: str = field(default="", compare=False)
     """The default as its schema's text spells it (`1` for an `int[2]`); empty where there was no text."""
+    is_inferred: bool = field(default=False, compare=False)
+    """True for a parameter that is a tensor because it has no annotation."""
 
     @property
     def has_default(self) -> bool:
         return self.default is not NO_DEFAULT
+
+    def mismatch(self, found: str) -> str:
+        """What a value of another type is told, `found` being the text of its type."""
+        wanted = f"{self.type.annotation_str} (inferred)" if self.is_inferred else self.type.annotation_str
+        text = f"Expected a value of type '{wanted}' for argument '{self.name}' but instead found type '{found}'."
+        if self.is_inferred:
+            text += (
+                f"\nInferred '{self.name}' to be of type '{self.type.annotation_str}' because it was not annotated "
+                "with an explicit type."
+            )
+        return text
 
     @property
     def is_undefined_by_default(self) -> bool:

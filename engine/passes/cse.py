@@ -12,6 +12,7 @@ that for which they are not.
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import Final
 
 from engine.ir.aliasing.alias_db import AliasDb
 from engine.ir.graph import Block, Graph, Node
@@ -20,6 +21,7 @@ from engine.ir.rewrites import allowed
 from engine.ir.rewriting.equality import node_key
 
 _Known = dict[Hashable, Node]
+_IDENTITY: Final = frozenset({"aten::__is__", "aten::__isnot__"})
 
 
 def cse(graph: Graph) -> bool:
@@ -46,5 +48,8 @@ def _merge_equal(block: Block, db: AliasDb, outer: _Known) -> bool:
 
 
 def _may_share(db: AliasDb, node: Node, found: Node) -> bool:
-    """True unless a caller could tell that two results became one."""
+    """True unless a caller, or an `is` in the program, could tell that two results became one."""
+    users = [use.user for value in node.outputs for use in value.uses]
+    if any(user.kind in _IDENTITY and not {*user.inputs}.isdisjoint(found.outputs) for user in users):
+        return False
     return not all(any(db.escapes(v) or db.is_given_away(v) for v in each.outputs) for each in (node, found))

@@ -96,7 +96,8 @@ HOMES: Final[dict[str, str]] = {
     "_jit_interpret_graph": f"{_JIT}:interpret_graph",
     "_jit_clear_class_registry": f"{_JIT}:clear_class_registry",
     "_get_tracing_state": "engine.frontend.tracing.state:current",
-    "_infer_size": f"{_INTERNAL}:infer_size",
+    "_ivalue_debug_python_object": f"{_INTERNAL}:ivalue_debug_python_object",
+    "_infer_size": f"{_INTERNAL}:_infer_size",
     "_jit_fuser_get_fused_kernel_code": "engine.torch.jit.internal:fuser_get_fused_kernel_code",
     "_new_symbolic_shape_symbol": "engine.torch.compiled.types:new_symbol",
     "_UpgraderEntry": "engine.torch.jit.upgraders:Entry",
@@ -169,7 +170,6 @@ REFUSED: Final[dict[str, str]] = {
     "_calculate_package_version_based_on_upgraders": "archives are written in one version",
     "_get_version_calculator_flag": "archives are written in one version",
     "_get_model_extra_files_from_buffer": "torch.jit.load(path, _extra_files={...}) reads them",
-    "_ivalue_debug_python_object": "there are no IValues apart from Python's objects",
     "_jit_debug_module_iterators": "there are no iterators of modules in C++",
 }  # fmt: skip
 """Name -> why it does not work here, and what does."""

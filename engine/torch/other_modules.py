@@ -123,7 +123,7 @@ MODULES: Final[dict[str, Row]] = {
         "torch.jit._state: what is compiled in this process.",
         _at(
             "engine.torch.jit.compiled_state",
-            "_python_cu _clear_class_state enable disable _try_get_jit_cached_function",
+            "_python_cu _clear_class_state enable disable _try_get_jit_cached_function _jit_caching_layer",
         ),
     ),
     "jit._recursive": Row(
@@ -144,7 +144,7 @@ MODULES: Final[dict[str, Row]] = {
                 "_ScriptProfile",
             ),
             **_as(_JIT, RecursiveScriptModule="ScriptModule"),
-            **_as("engine.frontend.python.overloads", _get_overloads="overloads_of"),
+            **_as("engine.torch.jit.scripting.script", _get_overloads="get_overloads"),
         },
     ),
     "jit._trace": Row(
@@ -293,9 +293,13 @@ MODULES: Final[dict[str, Row]] = {
         "torch.fx.experimental.proxy_tensor", _at("engine.torch.compiler_marks", "get_proxy_mode"), {"make_fx": _FX}
     ),
     "fx._compatibility": Row("torch.fx._compatibility", _at("engine.torch.compiler_marks", "compatibility")),
+    "classes": Row("torch.classes: classes written in C++, of which there are none."),
     "onnx": Row(
         "torch.onnx: export to ONNX.",
-        _at("engine.torch.compiler_marks", "is_in_onnx_export"),
+        {
+            **_at("engine.torch.compiler_marks", "is_in_onnx_export"),
+            **_as("engine.torch.version", producer_version="__version__"),
+        },
         dict.fromkeys(
             "export dynamo_export OperatorExportTypes TrainingMode register_custom_op_symbolic _optimize_trace "
             "ExportOptions".split(),

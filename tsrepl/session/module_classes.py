@@ -20,7 +20,7 @@ from typing import Any, Final
 
 import engine.torch as torch
 from engine.aten.values.ivalue import Object
-from engine.frontend.python.ignored_functions import IGNORED, modifier_of
+from engine.frontend.python.modifiers import IGNORED, modifier_of
 from engine.frontend.python.resolver import is_module_class
 from engine.frontend.python.trees import tree_from_function
 from engine.lang.errors import EngineError

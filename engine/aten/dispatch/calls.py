@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, Final
 
+import numpy as np
+
 from engine.aten.devices.pinned import pin_memory
 from engine.aten.dispatch import table
 from engine.aten.dispatch.call_plan import Implemented, gathers_ints, plan_for
@@ -21,6 +23,7 @@ from engine.aten.dispatch.overload_cache import cached
 from engine.aten.dispatch.parameters import REFUSED, element_of, is_size, keyword_of, parameters_of
 from engine.aten.dispatch.results import python_result
 from engine.aten.dispatch.wrapping import store_out
+from engine.aten.values import promotion
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.tensor import Tensor
 from engine.lang import scalars
@@ -74,6 +77,9 @@ def _caller(name: str, is_method: bool, for_python: bool, makes_tensors: bool = 
             return method(name)(args[0], _numbered(args[1]), *args[2:], **kwargs), None, False
         if for_python and type(kwargs.get("out")) in (tuple, list):
             return _into_several(name, args, kwargs, is_method), None, False
+        if for_python and not is_method and name in _NUMBER_FIRST and args and isinstance(args[0], _NUMBERS):
+            first = number_beside(args[0], args[1] if len(args) > 1 else kwargs.get("other"))
+            return _for_programs(name)(first, *args[1:], **kwargs), None, False
         op, values, lenient, is_sure = _choose(name, args, kwargs, is_method, for_python)
         if for_python and op.qualified_name in _INTO_ANY:
             return _into_any(op, values), None, False
@@ -83,6 +89,17 @@ def _caller(name: str, is_method: bool, for_python: bool, makes_tensors: bool = 
 
     function = cached(resolve)
     return function
+
+
+_NUMBERS: Final = (int, float, complex)
+_NUMBER_FIRST: Final = frozenset("add sub mul div subtract multiply divide true_divide floor_divide".split())
+"""Functions of two tensors for whose first one Python programs may write a number, too."""
+
+
+def number_beside(value: complex, other: Any) -> Tensor:
+    """The number as a tensor of the dtype in which it is computed with the other operand."""
+    d = promotion.result_type((value, other.array if isinstance(other, Tensor) else other))
+    return Tensor(np.asarray(promotion.rounded(value, d)).astype(d))
 
 
 _numbered: Final[Callable[[Any], scalars.device]] = scalars.device

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+import numpy as np
 from numpy.exceptions import AxisError
 
 from engine.aten.dispatch.compose import run
 from engine.aten.dispatch.table import op
 from engine.aten.kernels import rules, shapes
 from engine.aten.kernels.blocks import contiguous_copy
-from engine.aten.kernels.rules import infer_size, view_strides, wrap_dim, wrap_dims
+from engine.aten.kernels.rules import broadcast_message, infer_size, view_strides, wrap_dim, wrap_dims
 from engine.aten.values import xp
 from engine.aten.values.tensor import Tensor
 from engine.aten.values.xp import Array
@@ -262,6 +263,15 @@ def _becomes(kernel: Callable[..., Array]) -> Callable[..., Tensor]:
     return body
 
 
+def broadcast_size(a: Sequence[int], b: Sequence[int]) -> list[int]:
+    """The sizes to which tensors of these sizes broadcast.  Raises OperatorError."""
+    message = broadcast_message(tuple(a), tuple(b))
+    if message is not None:
+        raise OperatorError(message)
+    return list(np.broadcast_shapes(tuple(a), tuple(b)))
+
+
+op("aten::_infer_size(int[] a, int[] b) -> int[]", python=broadcast_size)
 op("aten::view(Tensor(a) self, SymInt[] size) -> Tensor(a)", kernel=view, variants="method",
    gradient={"self": "grad.reshape(self.size())"}, shape=shapes.reshaped("size"), dtype="same")  # fmt: skip
 op("aten::view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)", kernel=view_dtype, variants="method",

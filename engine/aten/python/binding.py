@@ -19,7 +19,6 @@ from engine.aten.dispatch.compose import LateOperator
 from engine.aten.dispatch.op import Op
 from engine.aten.formatting import printing
 from engine.aten.python import indexing
-from engine.aten.values import promotion
 from engine.aten.values import tensor as tensors
 from engine.aten.values.tensor import Tensor
 from engine.lang.deferred import Unwritten
@@ -114,8 +113,7 @@ def _beside(value: Any, beside: Tensor) -> Tensor:
     """An array as a tensor; a number as one of the dtype in which both are computed."""
     if not isinstance(value, _NUMBERS):
         return tensors.tensor(value)
-    d = promotion.result_type((value, beside.array))
-    return Tensor(np.asarray(promotion.rounded(value, d)).astype(d))
+    return calls.number_beside(value, beside)
 
 
 def _rdiv(self: Tensor, other: Any) -> Any:

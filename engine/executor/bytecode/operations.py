@@ -228,7 +228,9 @@ def _call_python(node: Node) -> Operation:
             return back(result)
         except Mismatch:
             raise ArgumentError(
-                f"'{name}' is declared to return {declared.annotation_str}, and returned a {type(result).__name__}"
+                f"'{name}': expected value of type {declared.annotation_str} for return value but instead got value of "
+                f"type {type(result).__name__}",
+                hints=("the annotations of a Python function tell what it returns",),
             ) from None
 
     return call
@@ -283,8 +285,8 @@ def _is_empty(data: Any) -> bool:
 
 def _refuse_tensors(*values: Any) -> Any:
     raise OperatorError(
-        "Input must be of ints, floats, or bools, got Tensor",
-        hints=("an empty list is one of tensors unless it is annotated: torch.jit.annotate(List[float], [])",),
+        "Input must be of ints, floats, or bools, got Tensor. Empty lists default to List[Tensor]",
+        hints=("annotate it to make an empty list of another type: torch.jit.annotate(List[float], [])",),
     )
 
 

@@ -134,8 +134,7 @@ class Boundary:
         argument = self.schema.arguments[position]
         shown = repr(value)
         lines = [
-            f"{self._name} Expected a value of type '{argument.type.annotation_str}' for argument '{argument.name}' "
-            f"but instead found type '{_type_name(value)}'.",
+            f"{self._name} {argument.mismatch(_type_name(value))}",
             f"Position: {position}",
             f"Value: {shown if len(shown) <= _MAX_SHOWN else shown[:_MAX_SHOWN] + '...'}",
             self._declaration,

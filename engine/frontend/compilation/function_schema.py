@@ -7,13 +7,14 @@ Tensor; defaults are compiled on their own and evaluated once.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
 from engine.frontend.diagnostics.hints import conversion_hints
 from engine.frontend.emit import Emitter
 from engine.frontend.matching.convert import convert, unwrap_optional
-from engine.frontend.syntax.tree import PythonDefault, Tree
+from engine.frontend.syntax.tree import DefaultIfFits, PythonDefault, Tree
 from engine.frontend.syntax.views import Def, Param
 from engine.ir.constants import NOT_CONSTANT, constant_value, insert_constant
 from engine.ir.graph import Node, Value
@@ -53,7 +54,7 @@ def read_signature(view: Def, name: str, self_type: Type | None, fresh: Callable
 
 def _argument(param: Param, e: Emitter) -> Argument:
     if param.annotation is None:
-        return Argument(param.name, TENSOR, kwarg_only=param.kwarg_only)
+        return Argument(param.name, TENSOR, kwarg_only=param.kwarg_only, is_inferred=True)
     type, broadcast = e.types.read_broadcasting(param.annotation) or (e.types.read(param.annotation), None)
     return Argument(param.name, type, kwarg_only=param.kwarg_only, broadcast=broadcast)
 
@@ -66,8 +67,12 @@ def _defaults(
     written = [(i, tree) for i, tree in given if not isinstance(tree, PythonDefault)]
     lists = [(i, tree) for i, tree in written if arguments[i].broadcast is not None]
     found = {i: _broadcast_default(tree, arguments[i], fresh()) for i, tree in lists}
+    for i, tree in written:
+        if isinstance(tree, DefaultIfFits):
+            with suppress(CompileError):
+                found[i] = evaluate_default(tree.default, arguments[i].type, params[i].name, fresh())
     found |= {i: None for i, tree in given if isinstance(tree, PythonDefault) and tree.value is None}
-    given = [(i, tree) for i, tree in given if i not in found]
+    given = [(i, tree) for i, tree in given if i not in found and not isinstance(tree, DefaultIfFits)]
     if not given:
         return found
     for i, tree in given:

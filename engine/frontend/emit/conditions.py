@@ -13,6 +13,7 @@ from engine.frontend.emit.emitter import Emitter
 from engine.frontend.emit.literals import common_type
 from engine.frontend.emit.refine import Condition, Refinements, Types, can_be_none, without_none
 from engine.frontend.matching.schema_match import Actual
+from engine.frontend.sugared.classes import ClassValue
 from engine.frontend.sugared.modules import ModuleValue
 from engine.frontend.sugared.sugared_value import SugaredValue
 from engine.frontend.sugared.values import SimpleValue, SpecialForm
@@ -236,6 +237,9 @@ def _has_attribute(e: Emitter, view: Apply, tree: Tree) -> Condition:
         )
     if isinstance(owner, ModuleValue):
         found = owner.has_attr(e, name, tree.range)
+        return Condition(e.constant(found, tree.range), Refinements(), found)
+    if isinstance(owner, ClassValue):  # its instances alone have its attributes
+        found = name in owner.type.methods or name in owner.type.static_methods
         return Condition(e.constant(found, tree.range), Refinements(), found)
     type = owner.as_value(e, view.inputs[0].range).type
     if isinstance(type, ClassType):

@@ -219,9 +219,7 @@ class _Attempt:
 
 def mismatch(parameter: Argument, actual: Type) -> str:
     """The message for an argument of the wrong type."""
-    wanted = parameter.type.annotation_str
-    text = f"Expected a value of type '{wanted}' for argument '{parameter.name}' but instead found type "
-    text += f"'{actual.annotation_str}'."
+    text = parameter.mismatch(actual.annotation_str)
     if isinstance(actual, ListType) and actual.element.is_subtype_of(TENSOR):
         text += (
             "\nEmpty lists default to List[Tensor]. Annotate the variable, as in `x: List[int] = []`, to make an empty "
@@ -260,9 +258,10 @@ def match_schemas(graph: Graph, schemas: Sequence[FunctionSchema], call: Call) -
         failure.slots()
         assert failure.why
         parts += ["", f"  {failure.schema}:", *("  " + line for line in failure.why[0].split("\n"))]
-    raise CompileError(
-        "\n".join([*parts, "", "The original call is"]), call.range, hints=_hints(failures, call)
-    )  # fmt: skip
+    hints = list(_hints(failures, call))
+    if any(argument.is_inferred for schema in schemas for argument in schema.arguments):
+        hints.append("explicitly add type annotations to overloaded functions: a parameter without one is a Tensor")
+    raise CompileError("\n".join([*parts, "", "The original call is"]), call.range, hints=hints)
 
 
 def _given(call: Call) -> list[Actual]:

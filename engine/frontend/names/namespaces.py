@@ -31,13 +31,14 @@ _CONSTANTS: Final[Mapping[str, Any]] = {
 }  # fmt: skip
 _PREFIXED: Final = {"special": "special_", "linalg": "linalg_", "fft": "fft_"}
 """Sub-namespaces whose operators carry a prefix."""
-_SUB_NAMESPACES: Final = frozenset({
+SUB_NAMESPACES: Final = frozenset({
     "torch.nn", "torch.nn.functional", "torch.nn.init", "torch.nn.utils", "torch.nn.utils.rnn", "torch.jit",
     "torch.special", "torch.linalg", "torch.fft", "torch._C", "torch._C._nn", "torch._C._linalg", "torch._C._fft",
     "torch._C._special", "torch._C._VariableFunctions", "torch.ops", "torch.ops.aten", "torch.ops.prim",
     "torch.autograd", "torch.autograd.grad_mode", "torch.functional", "torch.autograd.profiler", "torch.profiler",
     "torch.amp", "torch.amp.autocast_mode", "torch.cuda", "torch.cuda.amp", "torch.cpu", "torch.cpu.amp",
 })  # fmt: skip
+"""Namespaces of operators; the attributes of other modules are Python's values."""
 _SPECIAL_FORMS: Final = {
     "torch.jit.annotate": "annotate", "torch.jit.isinstance": "isinstance", "torch.jit.fork": "fork",
     "torch.jit._fork": "fork",
@@ -79,7 +80,7 @@ class TorchNamespace(Namespace):
             return ConstantValue(_CONSTANTS[name])
         if self.path == "torch" and name in CONSTRUCTORS:
             return CONSTRUCTORS[name]
-        if path in _SUB_NAMESPACES:
+        if path in SUB_NAMESPACES:
             return self.inner(name)
         if self.path == "torch.ops":
             return OperatorNamespace(name)

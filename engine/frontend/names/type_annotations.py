@@ -122,12 +122,24 @@ class TypeReader:
         name = (dotted_name(view.value) or "").rpartition(".")[2]
         if _BROADCASTING.fullmatch(name):
             name = "List"
+        elif name.startswith("BroadcastingList"):
+            raise CompileError(
+                f"the length of a BroadcastingList must be a positive integer: {name}",
+                view.range,
+                hints=("write BroadcastingList2[int], or any length up to 6",),
+            )
         wanted = _GENERIC.get(name)
         if wanted is None:
             text = f"Unknown type constructor {view.value.range.text}"
             raise CompileError(text, view.range, hints=type_hints(name, _GENERIC))
         trees = view.subscripts
         if len(trees) == 1 and trees[0].kind == "tuple_literal":
+            if name == "Tuple" and trees[0].range.text.startswith("(") and TupleLiteral(trees[0]).inputs:
+                raise CompileError(
+                    "Tuple literal in Tuple type annotation must not have any elements",
+                    trees[0].range,
+                    hints=("write Tuple[int, str] without parentheses",),
+                )
             trees = TupleLiteral(trees[0]).inputs
         if wanted and len(trees) != wanted:
             number = "one element type" if wanted == 1 else f"{wanted} element types"

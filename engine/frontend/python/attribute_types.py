@@ -54,7 +54,9 @@ def type_of_value(value: Any, classes: ClassTypes) -> Type:
         key = _common(value.keys(), classes, what, "Dictionary inputs must have entries")
         return DictType(key, _common(value.values(), classes, what, ""))
     inner = getattr(value, "_ivalue", None)
-    return inner.type if isinstance(inner, Object) else _instance(value, classes)
+    if isinstance(inner, Object) and not inner.type.is_module:
+        return inner.type
+    return _instance(value, classes)
 
 
 def _instance(value: Any, classes: ClassTypes) -> Type:

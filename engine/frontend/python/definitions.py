@@ -44,21 +44,38 @@ def definition(place: PythonSource, node: ast.stmt) -> Tree:
 
 
 def function(
-    place: PythonSource, node: ast.FunctionDef, *, is_method: bool = False, defaults: Mapping[str, object] | None = None
+    place: PythonSource,
+    node: ast.FunctionDef,
+    *,
+    is_method: bool = False,
+    defaults: Mapping[str, object] | None = None,
+    is_overloaded: bool = False,
 ) -> Tree:
     """The tree of a function.
 
-    `defaults` has the run-time values of defaults; they replace expressions that only Python can evaluate.
+    `defaults` has the run-time values of defaults; they replace expressions that only Python can evaluate.  Of a
+    function that `is_overloaded`, other declarations give the types.
     """
     range = place.range(node)
     if node.name != "__init__":
         _refuse_late_attributes(place, node)
     name = _name_after("def", range, node.name)
-    decl = _decl(place, node, name.range.end, defaults or {})
-    if node.type_comment is not None and not node.type_comment.startswith("(...)"):
-        decl = merge_types(decl, _signature(place, name.range.end, node.type_comment), is_method=is_method)
-    _check_defaults(decl, defaults or {})
+    decl = declaration(place, node, is_method=is_method, defaults=defaults)
+    if not is_overloaded:
+        _check_defaults(decl, defaults or {})
     return Def.make(range, name, decl, statements(place, node.body))
+
+
+def declaration(
+    place: PythonSource, node: ast.FunctionDef, *, is_method: bool = False, defaults: Mapping[str, object] | None = None
+) -> Tree:
+    """The parameters and the result of a function, with the types of annotations and comments."""
+    _check_comments(place, node)
+    start = _name_after("def", place.range(node), node.name).range.end
+    decl = _decl(place, node, start, defaults or {})
+    if node.type_comment is not None and not node.type_comment.startswith("(...)"):
+        decl = merge_types(decl, _signature(place, start, node.type_comment), is_method=is_method)
+    return decl
 
 
 def class_def(
@@ -119,6 +136,37 @@ def _refuse_late_attributes(place: PythonSource, node: ast.FunctionDef) -> None:
                 place.range(target),
                 hints=("leave out the annotation here",),
             )
+
+
+_TYPE_COMMENT: Final = re.compile(r"#[ \t]*type[ \t]*:(?![ \t]*ignore\b)")
+
+
+def _check_comments(place: PythonSource, node: ast.FunctionDef) -> None:
+    """Raises CompileError for type comments before the body that say too little, or that are written in another way."""
+    begin, end = place.range(node).start, place.range(node.body[0]).start
+    found = list(_TYPE_COMMENT.finditer(place.source.text, begin, end))
+    where = [SourceRange(place.source, each.start(), each.end()) for each in found]
+    wrong = next((at for at in where if at.text != "# type:"), None)
+    if wrong is not None:
+        raise CompileError(
+            f"The annotation prefix in line {wrong.line} is probably invalid. It must be '# type:'",
+            wrong,
+            hints=("or write annotations: def f(x: int) -> int",),
+        )
+    if len(found) > 1 and not any(place.source.text.startswith(" (...) ->", at.end) for at in where):
+        raise CompileError(
+            "Return type line '# type: (...) -> ...' not found on multiline type annotation",
+            where[-1],
+            hints=("behind comments for each parameter, a line `# type: (...) -> Tensor` says what is returned",),
+        )
+    arguments = [each for each in (*node.args.args, *node.args.kwonlyargs) if each.arg != "self"]
+    typed = sum(each.type_comment is not None for each in arguments)
+    if typed not in (0, len(arguments)) and all(each.annotation is None for each in arguments):
+        raise CompileError(
+            f"Number of type annotations ({typed}) did not match the number of function parameters ({len(arguments)})",
+            where[-1],
+            hints=("every parameter has a comment of its own, or none has",),
+        )
 
 
 def _comment(place: PythonSource, start: int, comment: str) -> tuple[Source, int, int]:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from engine.frontend.python.expressions import PythonSource
-from engine.frontend.python.ignored_functions import MODIFIER
+from engine.frontend.python.modifiers import MODIFIER
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import Apply, Assign, ExprStmt, TupleLiteral, Var
 from engine.lang.errors import NotSupportedError

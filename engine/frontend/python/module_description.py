@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from engine.aten.values.tensor import Tensor
 from engine.frontend.python.attribute_types import NoType, type_of_value
-from engine.frontend.python.ignored_functions import IGNORED, modifier_of
+from engine.frontend.python.modifiers import IGNORED, modifier_of
 from engine.frontend.python.resolver import PythonResolver, PythonUnit, names_of
 from engine.ir.unit import Function
 from engine.lang import scalars
@@ -187,6 +187,10 @@ class _Work:
         )
 
 
+def _type_name(cls: type) -> str:
+    return cls.__qualname__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__qualname__}"
+
+
 def constant_value_of(value: Any, owner: str) -> Any:
     """The value as a constant; lists become tuples.  Raises InvalidConstantError."""
     if isinstance(value, scalars.NUMBERED):
@@ -196,7 +200,7 @@ def constant_value_of(value: Any, owner: str) -> Any:
     if isinstance(value, (tuple, list)):
         return tuple(constant_value_of(part, owner) for part in value)
     raise InvalidConstantError(
-        f"'{type(value).__name__}' object in attribute '{owner}' is not a valid constant.",
+        f"'{_type_name(type(value))}' object in attribute '{owner}' is not a valid constant.",
         hints=(
             "constants are numbers, bools, strings, None, devices, dtypes, and lists or tuples of these; modules need "
             "not be named as constants",

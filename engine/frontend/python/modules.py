@@ -17,10 +17,11 @@ from weakref import WeakKeyDictionary, ref
 from engine.aten.values.ivalue import Object
 from engine.frontend.compilation.compile import declare, signature_of
 from engine.frontend.names.resolve import ChainedResolver, TextResolver
-from engine.frontend.python.ignored_functions import IGNORED, PythonFunction, modifier_of
+from engine.frontend.python.ignored_functions import PythonFunction
+from engine.frontend.python.modifiers import IGNORED, modifier_of
 from engine.frontend.python.module_description import Description, check_initialized, describe, members_of_class
 from engine.frontend.python.module_hooks import compile_hooks, declare_hooks
-from engine.frontend.python.overloads import overloads_of, renamed, with_signature
+from engine.frontend.python.overloads import overloads_of, refuse_missing_implementation, renamed, with_signature
 from engine.frontend.python.resolver import PythonResolver, PythonUnit, names_of
 from engine.frontend.python.trees import tree_from_function
 from engine.frontend.sugared.classes import FunctionValue
@@ -202,10 +203,13 @@ class PythonModules:
 
     def _declare_text(self, concrete: ConcreteModule, text: str) -> None:
         trees = parse_program(Source(text, "<container>"))
+        if any(Def(tree).name in concrete.type.methods for tree in trees):  # the class has its own
+            return
         declare(self.python.unit, trees, TextResolver(self.python.unit), concrete.type.qualname, concrete.type)
 
     def _declare(self, concrete: ConcreteModule, name: str, function: Callable[..., Any]) -> None:
         """Declare a method, or one for each of its signatures."""
+        refuse_missing_implementation(function)
         tree, signatures = tree_from_function(function), overloads_of(function)
         if Def(tree).name != name:
             tree = renamed(tree, name)
@@ -273,7 +277,7 @@ class PythonModules:
         if not inspect.isfunction(member):
             return None
         if modifier_of(member) in IGNORED:
-            return PythonFunction(member, PythonResolver(self.python, names_of(member)).annotation, owner.value)
+            return PythonFunction(member, PythonResolver(self.python, names_of(member)), owner.value)
         if _stays_in_python(member):
             raise CompileError(f"'{name}' of a module is for Python alone; TorchScript cannot compile it", range)
         self._declare(owner.concrete, name, member)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import types
 from typing import Any, Final, Protocol
 
-from engine.frontend.names.namespaces import TorchNamespace
+from engine.frontend.names.namespaces import SUB_NAMESPACES, TorchNamespace
 from engine.frontend.sugared.sugared_value import Builder, SugaredValue
 from engine.lang.errors import CompileError, did_you_mean
 from engine.lang.source import SourceRange
@@ -47,6 +47,14 @@ class PythonTorchNamespace(TorchNamespace):
     def __init__(self, module: types.ModuleType, resolver: SugaredLookup) -> None:
         super().__init__(module.__name__.replace("engine.torch", "torch").replace("engine", "torch"))
         self.module, self.resolver = module, resolver
+
+    def attr(self, b: Builder, name: str, range: SourceRange) -> SugaredValue:
+        value, path = vars(self.module).get(name), f"{self.path}.{name}"
+        if isinstance(value, types.ModuleType) and value.__name__ == f"engine.{path}" and path not in SUB_NAMESPACES:
+            return PythonModule(value, self.resolver)
+        if self.path != "torch" and self.path not in SUB_NAMESPACES:
+            return PythonModule(self.module, self.resolver).attr(b, name, range)
+        return super().attr(b, name, range)
 
     def inner(self, name: str) -> TorchNamespace:
         module = getattr(self.module, name, None)

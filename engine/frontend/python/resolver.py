@@ -30,9 +30,10 @@ from engine.frontend.names.resolve import qualified, type_value
 from engine.frontend.names.type_annotations import TypeReader, no_contained_type
 from engine.frontend.python.dataclass_methods import with_dataclass_methods
 from engine.frontend.python.ignored_blocks import BLOCKS
-from engine.frontend.python.ignored_functions import IGNORED, PythonFunction, modifier_of
+from engine.frontend.python.ignored_functions import PythonFunction
+from engine.frontend.python.modifiers import IGNORED, modifier_of
 from engine.frontend.python.namespaces import COMPILED_MODULES, HOMES, PythonModule, PythonTorchNamespace, in_library
-from engine.frontend.python.overloads import overloads_of, with_signature
+from engine.frontend.python.overloads import overloads_of, refuse_missing_implementation, with_signature
 from engine.frontend.python.trees import methods_by_name, tree_from_class, tree_from_function
 from engine.frontend.sugared.classes import ClassValue, ConstantValue, ExceptionClass, FunctionValue
 from engine.frontend.sugared.python_values import SCALARS, PythonValue
@@ -146,15 +147,15 @@ class PythonUnit:
         """Let the Python class, which was made of the type, mean that type."""
         self._compiled(cls).adopted = type
 
-    def type_of(self, cls: type) -> Type:
-        """The class, named tuple or enum.  Raises CompileError."""
+    def type_of(self, cls: type, seen: Mapping[str, Any] | None = None) -> Type:
+        """The class, named tuple or enum; its comments may use names `seen` around it, too.  Raises CompileError."""
         compiled = self._known(cls)
         if compiled is not None and compiled.adopted is not None:
             return compiled.adopted
         known = compiled.type if compiled is not None else None
         if known is not None and self.unit.find_type(known.annotation_str) is known:
             return known
-        found = self._define(cls)
+        found = self._define(cls, seen or {})
         self._compiled(cls).type = found
         if isinstance(found, ClassType):
             for callee in [*found.methods.values(), *found.static_methods.values()]:
@@ -166,6 +167,7 @@ class PythonUnit:
         """The function, or, where several signatures were declared for it, one function for each of them."""
         signatures = overloads_of(fn)
         if not signatures:
+            refuse_missing_implementation(fn)
             return [self.function(fn)]
         return [self._overload(fn, signature) for signature in signatures]
 
@@ -198,9 +200,9 @@ class PythonUnit:
             owner.methods.pop(name, None)
         self.unit.remove_function(qualname)
 
-    def _define(self, cls: type) -> Type:
+    def _define(self, cls: type, seen: Mapping[str, Any]) -> Type:
         prefix = self._free_prefix(cls)
-        resolver = PythonResolver(self, names_of(cls), own=cls)
+        resolver = PythonResolver(self, {**seen, **names_of(cls)}, own=cls)
         if INTERFACE in vars(cls):
             return self._interface(cls, qualified(prefix, cls.__name__), resolver)
         if issubclass(cls, enum.Enum):
@@ -413,7 +415,7 @@ class PythonResolver:
             assert isinstance(found, EnumType)
             return ConstantValue(EnumValue(found, value.name))
         if is_module_class(type(value)):
-            return PythonFunction(value, self.annotation)
+            return PythonFunction(value, self)
         if isinstance(getattr(value, "_ivalue", None), Object):
             raise CompileError(
                 f"Cannot call a ScriptModule that is not a submodule of the caller: {type(value).__name__}",
@@ -448,10 +450,18 @@ class PythonResolver:
                 range,
                 hints=("write the base's method under a name of its own, and call that on self",),
             )
+        if cls is scalars.device:
+            return BuiltinFunction("aten::device")
         if issubclass(cls, BaseException):
             return ExceptionClass(cls.__name__, f"{cls.__module__}.{cls.__qualname__}")
         if is_module_class(cls) and INTERFACE not in vars(cls):
             return PythonClass(cls, self)
+        if modifier_of(cls) in IGNORED:
+            raise CompileError(
+                f"Cannot instantiate class '{cls.__name__}' in a script function: it is marked to be ignored",
+                range,
+                hints=("make the object in Python, and pass it in, or take the mark off",),
+            )
         found = self._type(cls, range)
         value = type_value(found) if found is not None else None
         return value or PythonValue(cls)
@@ -463,7 +473,7 @@ class PythonResolver:
                 return b.library(f"{path}.{fn.__name__}") or FunctionValue(*self.python.overloads(fn))
             return TorchNamespace(path).attr(b, fn.__name__, range)
         if modifier_of(fn) in IGNORED:
-            return PythonFunction(fn, PythonResolver(self.python, names_of(fn)).annotation)
+            return PythonFunction(fn, PythonResolver(self.python, names_of(fn)))
         return FunctionValue(*self.python.overloads(fn))
 
 

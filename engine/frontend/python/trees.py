@@ -16,9 +16,10 @@ from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from engine.frontend.python import ignored_blocks
-from engine.frontend.python.definitions import class_def, definition, function
+from engine.frontend.python.definitions import class_def, declaration, definition, function
 from engine.frontend.python.expressions import PythonSource, refused
-from engine.frontend.python.ignored_functions import modifier_of
+from engine.frontend.python.modifiers import modifier_of
+from engine.frontend.python.overloads import overloads_of
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import ClassDef, Def, Property
 from engine.lang.errors import CompileError, NotSupportedError, ParseError
@@ -52,7 +53,7 @@ def _read(fn: Callable[..., Any]) -> Tree:
     values = getattr(inspect.unwrap(fn), "__defaults__", None) or ()
     defaults = dict(zip(reversed(names), reversed(values), strict=False))
     for name, value in defaults.items():
-        if isinstance(value, (list, dict, set)):
+        if (value := _mutable_part(value)) is not None:
             raise NotSupportedError(
                 "Mutable default parameters are not supported because Python binds them to the function and they "
                 f"persist across function calls. Found {type(value)} on parameter {name}",
@@ -60,7 +61,9 @@ def _read(fn: Callable[..., Any]) -> Tree:
                 hints=("make the default None, and the value in the function",),
             )
     with deep_recursion():
-        tree = function(place, node, is_method=names[:1] == ["self"], defaults=defaults)
+        tree = function(
+            place, node, is_method=names[:1] == ["self"], defaults=defaults, is_overloaded=bool(overloads_of(fn))
+        )
     if place.ignored:
         blocks = {
             name: ignored_blocks.function_of(name, variables, body, fn.__globals__)
@@ -68,6 +71,30 @@ def _read(fn: Callable[..., Any]) -> Tree:
         }
         setattr(fn, ignored_blocks.BLOCKS, blocks)
     return tree
+
+
+def _mutable_part(value: Any) -> Any:
+    """The list, dict or set that is the value or is in its tuples; None if there is none."""
+    if isinstance(value, tuple):
+        return next((part for part in map(_mutable_part, value) if part is not None), None)
+    return value if isinstance(value, (list, dict, set)) else None
+
+
+def commented_types(fn: Callable[..., Any]) -> Tree | None:
+    """The declaration of a Python function whose types stand in comments; None where there are none, or no source.
+
+    Raises ParseError for a comment that does not fit the function.
+    """
+    try:
+        place, node = _only_statement(fn)
+    except CompileError:
+        return None
+    if not isinstance(node, ast.FunctionDef):
+        return None
+    arguments = node.args.args
+    if node.type_comment is None and all(each.type_comment is None for each in arguments):
+        return None
+    return declaration(place, node, is_method=[each.arg for each in arguments[:1]] == ["self"])
 
 
 def tree_from_class(cls: type) -> Tree:

@@ -6,6 +6,7 @@ an object that is created and initialised, a tuple, a constant, a call, the text
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 
 from engine.aten.values.ivalue import EnumValue
@@ -103,10 +104,14 @@ class NamedTupleConstructor(SugaredValue):
         self.type = type
         without = len(type.fields) - len(type.defaults)
         defaults = [NO_DEFAULT] * without + list(type.defaults)
+        cls = type.python_class
+        unnamed = () if cls is None else {*type.fields} - {*inspect.get_annotations(cls)}
         arguments = zip(type.fields, type.elements, defaults, strict=True)
         self.schema = FunctionSchema(
             (type.name or "tuple").rpartition(".")[2],
-            arguments=tuple(Argument(name, element, default) for name, element, default in arguments),
+            arguments=tuple(
+                Argument(name, element, default, is_inferred=name in unnamed) for name, element, default in arguments
+            ),
             returns=(Argument("", type),),
         )
 

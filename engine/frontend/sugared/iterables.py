@@ -66,15 +66,15 @@ class IterableTree(SugaredIterable):
 
     def __init__(self, children: Sequence[SugaredIterable], range: SourceRange) -> None:
         self.children = list(children)
-        known = {child.static_length for child in children if child.static_length is not None}
-        if len(known) > 1 or (known and any(child.static_length is None for child in children)):
+        known = [child.static_length for child in children if child.static_length is not None]
+        if known and len(known) < len(self.children):
             raise CompileError(
                 "Can not iterate over a module list or tuple with a value that does not have a statically determinable "
                 "length",
                 range,
                 hints=("use enumerate or a second module list, or index the list yourself",),
             )
-        self.static_length = known.pop() if known else None
+        self.static_length = min(known, default=None)
 
     def base_iterables(self) -> list[SugaredIterable]:
         return [base for child in self.children for base in child.base_iterables()]

@@ -32,6 +32,7 @@ from engine.lang.scalars import DTYPE_ALIASES, DTYPE_BY_NAME
 from engine.lang.schema import FunctionSchema
 from engine.lang.source import SourceRange
 from engine.lang.types import (
+    ANY_TUPLE,
     DEVICE,
     INT,
     STR,
@@ -104,6 +105,9 @@ class SimpleValue(SugaredValue):
             return [SimpleValue(value) for value in unpack_tuple(b.graph, self.value)]
         if not isinstance(self.type, ListType):
             text = f"{self.type.annotation_str} cannot be used as a tuple"
+            if self.type is ANY_TUPLE:
+                text = "Provided tuple is not fully defined/refined including its element types, please provide a "
+                text += "value of type such as Tuple[int, int]"
             raise CompileError(text, range, hints=unpacking_hints(self.type, source_text(range, "x")))
         if size is None:
             text = "cannot statically infer the expected size of a list in this context"

@@ -91,6 +91,16 @@ class PythonDefault(Tree):
         self.value = value
 
 
+class DefaultIfFits(Tree):
+    """The default of an overloaded function's parameter, for those of its declared types that it is of."""
+
+    __slots__ = ("default",)
+
+    def __init__(self, default: Tree) -> None:
+        super().__init__("undefined", (), default.range)
+        self.default = default
+
+
 def variables(tree: Tree) -> list[str]:
     """The names of all variables in the tree, each once, in order."""
     found: dict[str, None] = {}

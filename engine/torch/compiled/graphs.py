@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
+from weakref import WeakValueDictionary
 
 from engine.aten.dispatch.table import names as operator_names
 from engine.aten.dispatch.table import overloads
@@ -65,14 +66,22 @@ class _Printing:
 _PRINTING: Final = _Printing()
 
 
-class Graph(_NodeSearch):
-    """The body of a function."""
+_GRAPHS: Final[WeakValueDictionary[int, Graph]] = WeakValueDictionary()
 
-    __slots__ = ()
+
+class Graph(_NodeSearch):
+    """The body of a function; the same object for the same body as long as somebody holds it."""
+
+    __slots__ = ("__weakref__",)
     _ir: graph.Graph
+
+    def __new__(cls, ir: graph.Graph | None = None) -> Graph:
+        known = _GRAPHS.get(id(ir))
+        return super().__new__(cls) if known is None else known
 
     def __init__(self, ir: graph.Graph | None = None) -> None:
         super().__init__(graph.Graph() if ir is None else ir)
+        _GRAPHS[id(self._ir)] = self
 
     def _blocks(self) -> list[graph.Block]:
         return [self._ir.block]

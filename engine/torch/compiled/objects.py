@@ -10,6 +10,7 @@ import copy
 import inspect
 import io
 from collections.abc import Callable, Mapping
+from pickle import PicklingError
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
@@ -107,7 +108,7 @@ class _Compiled:
 
     def graph_for(self, *args: Any, **kwargs: Any) -> Graph:
         """Call the function with the arguments, and return the optimized graph that ran."""
-        self._call(args, kwargs)
+        self(*args, **kwargs)
         return Graph(executor_of(self._function).recent_graph)
 
     def get_debug_state(self) -> GraphExecutorState:
@@ -144,6 +145,10 @@ class ScriptFunction(_Compiled):
         RECENT.ran = function.itself
         return entry(*args)
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Raise PicklingError: an archive keeps the program, and Python's pickles would not."""
+        raise PicklingError("ScriptFunction cannot be pickled: torch.jit.save writes it to a file or a buffer")
+
     def __deepcopy__(self, memo: dict[int, Any]) -> ScriptFunction:
         """The function itself, since functions are immutable."""
         return self
@@ -176,20 +181,35 @@ def refuse_python_calls(function: Function) -> None:
             )
 
 
+class ConstMap:
+    """The constants of a text: `c0`, `c1`, ..., as Python values."""
+
+    def __init__(self, table: ConstantTable) -> None:
+        for index, (value, type) in enumerate(zip(table.values, table.types, strict=True)):
+            convert = to_python(type)
+            setattr(self, f"c{index}", convert(value) if convert else value)
+
+
 class ScriptMethod(_Compiled):
     """A method with its object."""
 
-    __slots__ = ("owner",)
+    __slots__ = ("__dict__", "owner")
 
     def __init__(self, function: Function, owner: Object) -> None:
         super().__init__(function)
-        self.owner = owner
+        self.owner, self.__doc__ = owner, function.doc or None
 
     @property
     def code(self) -> str:
-        printer = SourcePrinter(lambda _type, name: name, ConstantTable())
+        return self.code_with_constants[0]
+
+    @property
+    def code_with_constants(self) -> tuple[str, ConstMap]:
+        """The graph as Python source, and the constants that it names `CONSTANTS.c0` and so on."""
+        table = ConstantTable()
+        printer = SourcePrinter(lambda _type, name: name, table)
         printer.function(self._function, typed_self=False)
-        return str(printer.body)
+        return str(printer.body), ConstMap(table)
 
     def _call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         return call_function(self._function, (self.owner, *args), kwargs)
@@ -366,7 +386,8 @@ def _unfitting(name: str, value: Any, type: Type, reason: str) -> ArgumentError:
     """The error for a value that the attribute does not take; a module of Python has to be compiled first."""
     is_module = isinstance(type, (ClassType, InterfaceType)) and type.is_module
     if is_module and unwrapped(value) is None and getattr(value, "_torchscript_module", False):
-        message = f"Cannot set '{name}' of a ScriptModule with non-scripted module {value!r}"
+        message = "Cannot re-assign modules in a ScriptModule with non-scripted module, tried to replace existing "
+        message += f"module '{name}': {value!r}"
         return ArgumentError(message, hints=["compile it first: torch.jit.script(module)"])
     message = f"Could not cast attribute '{name}' to type {type.annotation_str}: {value!r}"
     return ArgumentError(message, hints=[reason] if reason else [])

@@ -83,10 +83,9 @@ class Type:
         return hash(self._ir)
 
     def __str__(self) -> Text:
-        return str(self._ir)
+        return self._ir.annotation_str
 
-    def __repr__(self) -> Text:
-        return str(self._ir)
+    __repr__ = __str__
 
 
 class TensorType(Type):

@@ -6,6 +6,7 @@ In: text, Python functions and classes, archives.  Out: `ScriptFunction`s and `S
 from __future__ import annotations
 
 import builtins
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 from typing import Final as Final
@@ -18,10 +19,11 @@ from engine.executor.interpreter.budget import Budget, BudgetedRunner
 from engine.executor.plans import executor
 from engine.frontend.compilation.compile import compile_source
 from engine.frontend.names.resolve import ChainedResolver, TextResolver
-from engine.frontend.python.ignored_functions import MODIFIER as MODIFIER
+from engine.frontend.python.modifiers import MODIFIER as MODIFIER
 from engine.frontend.python.module_description import AnnotatedValue as Attribute  # noqa: F401
-from engine.frontend.python.overloads import declare_overload
+from engine.frontend.python.overloads import declare_overload, refuse_body
 from engine.frontend.python.resolver import INTERFACE, PythonResolver
+from engine.frontend.python.trees import tree_from_function
 from engine.ir import unit as ir_unit
 from engine.lang import scalars
 from engine.lang.errors import CompileError, did_you_mean
@@ -43,7 +45,6 @@ from engine.torch.jit import logging as logging
 from engine.torch.jit import passes as passes
 from engine.torch.jit import tensorexpr as tensorexpr
 from engine.torch.jit import upgraders as upgraders
-from engine.torch.jit.python_types import names_seen
 from engine.torch.jit.scripting.emit_hooks import emitted_function
 from engine.torch.jit.scripting.freezing import freeze as freeze
 from engine.torch.jit.scripting.freezing import optimize_for_inference as optimize_for_inference
@@ -58,6 +59,7 @@ from engine.torch.jit.scripting.graph_functions import clear_class_registry as c
 from engine.torch.jit.scripting.graph_functions import function_from_graph as function_from_graph
 from engine.torch.jit.scripting.graph_functions import interpret_graph as interpret_graph
 from engine.torch.jit.scripting.graph_functions import unwrap_optional as unwrap_optional
+from engine.torch.jit.scripting.names_seen import names_seen
 from engine.torch.jit.scripting.python_program import PYTHON
 from engine.torch.jit.scripting.script import script as script
 from engine.torch.jit.scripting.script_module import ScriptModule as ScriptModule
@@ -87,21 +89,21 @@ F = TypeVar("F", bound=Callable[..., Any])
 class CompilationUnit:
     """Functions compiled from text, each an attribute.  Raises CompileError.
 
-    With `_frames_up`, the text may use the names of Python that are seen where the unit is made, or as many calls
-    further out.
+    The text may use the names of Python that are seen where the unit is made, or `_frames_up` calls further out.
     """
 
-    def __init__(self, source: str | None = None, filename: str = "<string>", *, _frames_up: int | None = None) -> None:
+    def __init__(self, source: str | None = None, filename: str = "<string>", *, _frames_up: int = 0) -> None:
         self._unit = ir_unit.CompilationUnit()
-        self._names = {} if _frames_up is None else names_seen(_frames_up + 1)
         if source is not None:
-            self.define(source, filename)
+            self.define(source, filename, _frames_up=_frames_up + 1)
 
-    def define(self, source: str, filename: str = "<string>", rcb: Any = None) -> None:
+    def define(self, source: str, filename: str = "<string>", rcb: Any = None, *, _frames_up: int = 0) -> None:
         """Compile the functions of the text and add them; after a CompileError none are added."""
-        resolver = ChainedResolver(TextResolver(self._unit), PythonResolver(PYTHON, self._names))
+        names = names_seen(_frames_up + 1)
+        own = {name: value for name, value in names.items() if value is sys.modules["engine.torch"]}
+        seen = (PythonResolver(PYTHON, own), TextResolver(self._unit), PythonResolver(PYTHON, names))
         known = set(self._unit.functions)
-        compile_source(source, resolver, self._unit, filename, classes=False)
+        compile_source(source, ChainedResolver(*seen), self._unit, filename, classes=False)
         for name in self._unit.functions.keys() - known:
             emitted_function(ScriptFunction(self._unit.functions[name]))
 
@@ -244,10 +246,14 @@ def interface(cls: type) -> type:
     return cls
 
 
-overload: Final = declare_overload
-"""Declares one signature of the function that follows."""
-overload_method: Final = declare_overload
-"""Declares one signature of the method that follows."""
+def overload(function: F) -> F:
+    """Declare one signature of the function or method that follows.  Raises CompileError for one with a body."""
+    declare_overload(function)
+    refuse_body(tree_from_function(function))
+    return function
+
+
+overload_method: Final = overload
 _overload, _overload_method, _fork, _wait = overload, overload_method, fork, wait
 _unwrap_optional, _Await, _IgnoreContextManager = unwrap_optional, Await, IgnoreContextManager
 _awaitable, _awaitable_wait, _awaitable_nowait = awaitable, awaitable_wait, awaitable_nowait

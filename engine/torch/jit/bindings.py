@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from engine.aten.dispatch import table
+from engine.aten.dispatch import calls, table
 from engine.aten.values.ivalue import Object
 from engine.aten.values.tensor import Tensor
 from engine.executor.conversion.from_python import Mismatch, from_python
@@ -28,7 +28,6 @@ from engine.torch.compiled.objects import ScriptFunction
 from engine.torch.compiled.types import Type
 from engine.torch.jit.scripting.python_program import PYTHON
 from engine.torch.jit.tracing.trace import trace_as
-from engine.torch.namespace.python_functions import broadcast_shapes
 
 # -- schemas and shapes
 
@@ -48,9 +47,15 @@ def get_schemas_for_operator(name: str) -> list[Any]:
     return [wrap(entry.schema) for entry in table.overloads(name)]
 
 
-def infer_size(first: Sequence[int], second: Sequence[int]) -> Any:
-    """The shape to which tensors of the two shapes broadcast.  Raises OperatorError."""
-    return broadcast_shapes(tuple(first), tuple(second))
+def _infer_size(first: Sequence[int], second: Sequence[int]) -> list[int]:
+    """The sizes to which tensors of these sizes broadcast.  Raises OperatorError."""
+    found: list[int] = calls.call("_infer_size", (list(first), list(second)), {})
+    return found
+
+
+def ivalue_debug_python_object(value: Any) -> Any:
+    """The value itself: programs hold Python's objects as they are."""
+    return value
 
 
 # -- compiling

@@ -9,10 +9,11 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any, Final
 
-from engine.executor.plans.switches import set_optimizing
 from engine.frontend.python.module_description import methods_to_compile
 from engine.torch.compiled.objects import ScriptFunction
 from engine.torch.compiled.types import ClassType
+from engine.torch.jit.scripting.enabled import disable as disable
+from engine.torch.jit.scripting.enabled import enable as enable
 from engine.torch.jit.scripting.module_handle import ModuleHandle
 from engine.torch.jit.scripting.python_program import MODULES, PYTHON, module_object
 from engine.torch.jit.scripting.script_module import wrap
@@ -46,14 +47,18 @@ def _clear_class_state() -> None:
     """No effect: classes are kept with the programs that use them."""
 
 
-def enable() -> None:
-    """Let calls of this thread run optimized plans."""
-    set_optimizing(True)
+class _CachingLayer:
+    """The functions that were compiled of Python's."""
+
+    def __contains__(self, key: Callable[..., Any]) -> bool:
+        return _try_get_jit_cached_function(key) is not None
+
+    def __delitem__(self, key: Callable[..., Any]) -> None:
+        """Compile the function anew when it is next asked for."""
+        PYTHON.forget(key)
 
 
-def disable() -> None:
-    """Have calls of this thread interpreted."""
-    set_optimizing(False)
+_jit_caching_layer: Final = _CachingLayer()
 
 
 class ConcreteTypeStore:

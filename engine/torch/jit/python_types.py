@@ -5,7 +5,6 @@ In: annotations, functions, modules.  Out: facts: an Optional or not, the modifi
 
 from __future__ import annotations
 
-import builtins
 import inspect
 import types
 import typing
@@ -14,9 +13,10 @@ from functools import wraps
 from typing import Any, Final
 
 from engine.executor.concurrency.futures import Future
-from engine.frontend.python.ignored_functions import MODIFIER, modifier_of
+from engine.frontend.python.modifiers import MODIFIER, modifier_of
 from engine.torch.jit.scripting.emit_hooks import disable_emit_hooks
 from engine.torch.jit.scripting.graph_functions import Await
+from engine.torch.jit.scripting.names_seen import names_seen as names_seen
 from engine.torch.jit.scripting.python_program import PYTHON
 
 BroadcastingList1 = BroadcastingList2 = BroadcastingList3 = list
@@ -91,14 +91,6 @@ def qualified_name(obj: Any, mangle_name: bool = True) -> str:
 
 def fake_range() -> Any:
     """A range of no text: None."""
-
-
-def names_seen(frames_up: int = 0) -> dict[str, Any]:
-    """The names that are seen in the code that calls this, or `frames_up` calls further out."""
-    frame = inspect.currentframe()
-    for _ in range(frames_up + 1):
-        frame = frame.f_back if frame is not None else None
-    return {} if frame is None else {**vars(builtins), **frame.f_globals, **frame.f_locals}
 
 
 def names_from_frame(frames_up: int = 0) -> Callable[[str], Any]:

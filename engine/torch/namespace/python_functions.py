@@ -5,6 +5,7 @@ In: Python values.  Out: tensors and facts about them.
 
 from __future__ import annotations
 
+import string
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -213,6 +214,30 @@ def with_gathered(function: Callable[..., Any], *args: Any, **kwargs: Any) -> An
     return function(*args, **kwargs) if first is None else function(*args[:first], list(args[first:]), **kwargs)
 
 
+_LETTERS: Final = string.ascii_uppercase + string.ascii_lowercase
+
+
+def einsum(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call `einsum` with an equation, or with tensors, each before the list of its dimensions' numbers (0 to 51), and
+    behind them perhaps the result's.  Raises OperatorError for other numbers."""
+    if not args or not isinstance(args[0], Tensor):
+        return with_gathered(function, *args, **kwargs)
+    pairs = len(args) // 2
+    equation = ",".join(map(_subscripts, args[1 : 2 * pairs : 2]))
+    if len(args) > 2 * pairs:
+        equation += f"->{_subscripts(args[-1])}"
+    return function(equation, list(args[: 2 * pairs : 2]), **kwargs)
+
+
+def _subscripts(dims: Any) -> str:
+    """The letters of a list of dimensions."""
+    for each in dims:
+        if each is not Ellipsis and not 0 <= each < len(_LETTERS):
+            text = f"subscripts in the list are not within the valid range [0, {len(_LETTERS)})"
+            raise OperatorError(f"einsum(): {text}, found {each}")
+    return "".join("..." if each is Ellipsis else _LETTERS[each] for each in dims)
+
+
 def bundled(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Call a function that returns a list of tensors, and return them as a tuple."""
     result = with_gathered(function, *args, **kwargs)
@@ -273,7 +298,7 @@ _FACTORIES: Final = (
     "hann_window kaiser_window linspace logspace ones ones_like rand rand_like randint randint_like randn randn_like "
     "randperm range tril_indices triu_indices zeros zeros_like normal complex scalar_tensor"
 )
-_GATHERING: Final = "einsum block_diag cartesian_prod chain_matmul"
+_GATHERING: Final = "block_diag cartesian_prod chain_matmul"
 _BUNDLING: Final = "meshgrid broadcast_tensors"
 _FOR_EACH: Final = "atleast_1d atleast_2d atleast_3d"
 _LOSSES: Final = {
@@ -288,6 +313,7 @@ STYLES: Final[dict[str, dict[str, Callable[..., Any]]]] = {
         **dict.fromkeys(_BUNDLING.split(), bundled),
         **dict.fromkeys(_FOR_EACH.split(), for_each),
         **{name: unreduced(place) for name, place in _LOSSES.items()},
+        "einsum": einsum,
         "nonzero": with_choice_of_tuple,
     },
     "torch.nn.functional": {**dict.fromkeys(_ADAPTIVE.split(), with_sizes_of_input), "ctc_loss": with_lengths},

@@ -11,7 +11,7 @@ import struct
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 import numpy as np
 
@@ -35,6 +35,7 @@ from engine.torch.compiled.objects import ScriptFunction, ScriptObject
 from engine.torch.nn.parameter import Parameter
 
 _PICKLE: Final = "data.pkl"
+_ZIP: Final = b"PK\x03\x04"
 
 
 def save(obj: Any, f: PathOrFile, **_options: Any) -> None:
@@ -57,6 +58,14 @@ def save(obj: Any, f: PathOrFile, **_options: Any) -> None:
         write_all(f, writer.pieces())
     else:
         replace_file(f, writer.pieces())  # type: ignore[arg-type]
+
+
+def _is_zipfile(f: BinaryIO) -> bool:
+    """True if what stands at the file's place begins as archives of today do; the place stays."""
+    at = f.tell()
+    start = f.read(len(_ZIP))
+    f.seek(at)
+    return start == _ZIP
 
 
 def load(f: PathOrFile, map_location: Any = None, **options: Any) -> Any:

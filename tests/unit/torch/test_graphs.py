@@ -140,7 +140,8 @@ def test_types() -> None:
     assert first == 2
     assert second < 0
     assert types.ListType(types.IntType.get()).getElementType() == types.IntType.get()
-    assert str(types.TupleType([types.IntType.get(), types.StringType.get()])) == "(int, str)"
+    pair = types.TupleType([types.IntType.get(), types.StringType.get()])
+    assert (pair.str(), str(pair), repr(pair)) == ("(int, str)", "Tuple[int, str]", "Tuple[int, str]")
     assert types.IntType.get().isSubtypeOf(types.NumberType.get())
     assert isinstance(types.OptionalType.ofTensor().getElementType(), types.TensorType)
     assert types.new_symbol() != types.new_symbol()

@@ -381,7 +381,7 @@ def test_the_check_stops_at_results_that_differ() -> None:
 
 def test_convolutions_are_recorded_before_they_require_grad() -> None:
     traced = torch.jit.trace(nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU()), torch.randn(1, 1, 4, 4))
-    kinds = {n.kind: str(n.output.type) for n in traced.inlined_graph.all_nodes() if n.kind in RESULTS}
+    kinds = {n.kind: n.output.type().str() for n in traced.inlined_graph.all_nodes() if n.kind in RESULTS}
     assert "requires_grad=0" in kinds["aten::_convolution"]
     assert "requires_grad=1" in kinds["aten::relu"]
 

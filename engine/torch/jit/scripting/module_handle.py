@@ -135,6 +135,9 @@ class ModuleHandle:
     def __hash__(self) -> int:
         return hash(id(self._module._ivalue))
 
+    def __str__(self) -> str:
+        return f"ScriptObject <{self.qualified_name}>"
+
     def __repr__(self) -> str:
         return f"<torch._C.ScriptModule {self.qualified_name}>"
 

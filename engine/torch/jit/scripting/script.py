@@ -8,7 +8,7 @@ unit, under `__torch__.module.name`.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass
 from typing import Any, Final
 
@@ -23,6 +23,8 @@ from engine.lang.types import STR, TENSOR, DictType, ListType, Type
 from engine.torch.compiled.objects import ScriptFunction, ScriptObject
 from engine.torch.compiled.script_containers import script_container
 from engine.torch.jit.scripting.emit_hooks import emitted_function, emitted_module
+from engine.torch.jit.scripting.enabled import ENABLED
+from engine.torch.jit.scripting.names_seen import names_seen
 from engine.torch.jit.scripting.python_program import PYTHON, module_object
 from engine.torch.jit.scripting.script_module import wrap
 
@@ -40,16 +42,17 @@ def script(
 ) -> Any:
     """Compile a Python function, class or module; a list or dict comes back as one that programs share.
 
-    Raises CompileError, and then leaves no partial definitions.  `optimize`, `_frames_up` and `_rcb` are accepted and
-    change nothing: names are those that the function's own code sees.
+    Raises CompileError, and then leaves no partial definitions.  Functions see the names that their own code
+    sees, classes also those that are seen where they are compiled, or `_frames_up` calls further out.  `optimize` and
+    `_rcb` are accepted and change nothing.
     """
-    if isinstance(obj, (ScriptFunction, ScriptObject, Shared)):
+    if isinstance(obj, (ScriptFunction, ScriptObject, Shared)) or not ENABLED.now:
         return obj
     if isinstance(obj, (list, dict)):
         return _script_container(obj, optimize if type_hint is None else type_hint)
     with PYTHON.attempt():
         if isinstance(obj, type):
-            _compile_class(obj)
+            _compile_class(obj, names_seen(_frames_up + 1))
             return obj
         if hasattr(obj, "torch_path"):
             return _library_function(obj)
@@ -99,7 +102,18 @@ def _script_function(fn: Callable[..., Any]) -> ScriptFunction:
     return ScriptFunction(function)
 
 
-def _compile_class(cls: type) -> None:
+def get_overloads(fn: Callable[..., Any]) -> list[ScriptFunction] | None:
+    """One function for each declared signature, compiled; None for a function that has none.  Raises CompileError."""
+    if not overloads_of(fn):
+        return None
+    with PYTHON.attempt():
+        functions = PYTHON.overloads(fn)
+        for function in functions:
+            function.ensure_defined()
+    return [ScriptFunction(function) for function in functions]
+
+
+def _compile_class(cls: type, seen: Mapping[str, Any]) -> None:
     if getattr(cls, "_torchscript_module", False):
         raise CompileError(
             f"Type '{cls.__name__}' cannot be compiled since it inherits from nn.Module, consider passing an instance "
@@ -107,4 +121,4 @@ def _compile_class(cls: type) -> None:
         )
     if is_dataclass(cls):
         PYTHON.dataclasses.add(cls)
-    PYTHON.type_of(cls)
+    PYTHON.type_of(cls, seen)

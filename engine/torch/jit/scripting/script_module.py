@@ -25,16 +25,17 @@ from engine.aten.values.tensor import Tensor
 from engine.executor.calls.call import call_function
 from engine.executor.conversion.to_python import PYTHON_CLASSES
 from engine.executor.interpreter.interpreter import run_function
-from engine.frontend.python.ignored_functions import IGNORED, modifier_of
+from engine.frontend.python.modifiers import IGNORED, modifier_of
 from engine.ir.unit import Function
 from engine.lang.errors import ArgumentError
 from engine.lang.types import ClassType
 from engine.serialize.archive import PathOrFile, save_archive
 from engine.torch.compiled.debug_state import GraphExecutorState
 from engine.torch.compiled.graphs import Graph
-from engine.torch.compiled.objects import CompiledModule, ScriptObject, python_class_of, refuse_python_calls
+from engine.torch.compiled.objects import CompiledModule, ConstMap, ScriptObject, python_class_of, refuse_python_calls
 from engine.torch.jit.probing.cutting import cut
 from engine.torch.jit.probing.taps import Taps, stopped_at
+from engine.torch.jit.scripting.enabled import ENABLED
 from engine.torch.jit.scripting.module_handle import ModuleHandle
 from engine.torch.jit.scripting.python_program import MODULES, PYTHON, module_object
 from engine.torch.nn.modules.module import Module, replace_each
@@ -107,7 +108,10 @@ class ScriptModule(ScriptObject, CompiledModule, metaclass=_Derivable):
     def __setattr__(self, name: str, value: Any) -> None:
         type = self._ivalue.type
         if name in type.constants:
-            raise AttributeError(f"Cannot mutate TorchScript constant value: '{name}'")
+            raise ArgumentError(
+                f"Can't set constant '{name}' which has value:{type.constants[name]}",
+                hints=["make it an attribute: leave it out of __constants__, and without Final"],
+            )
         if type.attribute(name) is not None or name in type.properties:
             super().__setattr__(name, value)
         else:
@@ -140,6 +144,12 @@ class ScriptModule(ScriptObject, CompiledModule, metaclass=_Derivable):
     def code(self) -> str:
         code: str = self._forward_method_().code
         return code
+
+    @property
+    def code_with_constants(self) -> tuple[str, ConstMap]:
+        """The text of `forward`, and the constants that it names `CONSTANTS.c0` and so on."""
+        found: tuple[str, ConstMap] = self._forward_method_().code_with_constants
+        return found
 
     def graph_for(self, *args: Any, **kwargs: Any) -> Graph:
         graph: Graph = self._forward_method_().graph_for(*args, **kwargs)
@@ -263,22 +273,51 @@ class ScriptModule(ScriptObject, CompiledModule, metaclass=_Derivable):
         self.save(buffer, _extra_files)
         return buffer.getvalue()
 
+    @property
+    def _modules(self) -> dict[str, ScriptModule]:
+        return OrderedDict(self.named_children())
+
+    @property
+    def _parameters(self) -> dict[str, Tensor]:
+        return OrderedDict(self._tensors_("parameter"))
+
+    @property
+    def _buffers(self) -> dict[str, Tensor]:
+        return OrderedDict(self._tensors_("buffer"))
+
+    def __dir__(self) -> list[str]:
+        """Names, those too that stay in Python."""
+        return sorted({*super().__dir__(), *dir(self._ivalue.type.python_class or ())})
+
     # -- containers: children that are named by numbers
 
     def __getitem__(self, index: int | str) -> ScriptModule:
+        own = self._own_("__getitem__")
+        if own is not None:
+            found: ScriptModule = own(index)
+            return found
         return dict(self.named_children())[index] if isinstance(index, str) else list(self.children())[index]
 
     def __len__(self) -> int:
-        return sum(1 for _ in self.children())
+        own = self._own_("__len__")
+        return int(own()) if own is not None else sum(1 for _ in self.children())
 
     def __iter__(self) -> Iterator[ScriptModule]:
+        cls = self._ivalue.type.python_class
+        if cls is not None and not hasattr(cls, "__iter__"):
+            raise TypeError(f"'{self.original_name}' object is not iterable; children() goes through its submodules")
         return self.children()
 
     def __contains__(self, name: str) -> bool:
-        return name in dict(self.named_children())
+        own = self._own_("__contains__")
+        return bool(own(name)) if own is not None else name in dict(self.named_children())
 
     def __bool__(self) -> bool:
         return True
+
+    def _own_(self, name: str) -> Any:
+        """The program's own special method of that name."""
+        return self.__getattr__(name) if name in self._ivalue.type.methods else None
 
     # -- methods of `Module` that ask a module only for its parameters, buffers and children
 
@@ -387,6 +426,8 @@ class CompiledAtOnce(type):
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         module = super().__call__(*args, **kwargs)
+        if not ENABLED.now:
+            return module
         with PYTHON.attempt():
             return wrap(module_object(module))
 

@@ -26,6 +26,7 @@ from engine.passes.pipeline import run_pass
 from engine.torch.compiled.graphs import Graph as GraphOf
 from engine.torch.compiled.objects import ScriptFunction, ScriptMethod
 from engine.torch.jit.scripting.emit_hooks import emitted_function, emitted_module
+from engine.torch.jit.scripting.enabled import ENABLED
 from engine.torch.jit.scripting.graph_functions import defined
 from engine.torch.jit.scripting.python_program import PYTHON
 from engine.torch.jit.scripting.script import script
@@ -59,6 +60,8 @@ def trace(
     With `check_trace` the program is traced again and the results are compared, on `check_inputs` if given.  Without
     `strict` the program may return lists and dicts.  Raises CompileError, TracingCheckError.
     """
+    if not ENABLED.now:
+        return func
     if isinstance(func, (ScriptFunction, ScriptModule)):
         warn(
             "The input to trace is already a ScriptModule, tracing it is a no-op. Returning the object as is.",
@@ -146,23 +149,23 @@ def get_trace_graph(
 ) -> Any:
     """The graph of one run, and its result; a module's parameters and buffers are inputs of the graph.
 
-    With `return_inputs`, the arguments come third.
+    With `return_inputs`, the inputs of the graph come third: the arguments, and what the module holds.
     """
     example = _Example.of(args, None)
     example.kwargs.update(kwargs or {})
     state = TracingState(Scope(Graph()), strict)
     _add_inputs(state, f, example)
-    if isinstance(f, Module):
-        named = {**dict(f.named_parameters()), **dict(f.named_buffers())}
-        for name, tensor in named.items():
-            add_input(state, tensor, name)
+    named = {**dict(f.named_parameters()), **dict(f.named_buffers())} if isinstance(f, Module) else {}
+    inputs = (*example.args, *(tensor.clone() for tensor in named.values()))
+    for name, tensor in named.items():
+        add_input(state, tensor, name)
     with recording(state):
         result = example.run(f)
     add_output(state, result)
     finish(state)
     if _force_outplace:
         run_pass("remove_inplace_ops", state.graph)
-    return (GraphOf(state.graph), result, tuple(example.args)) if return_inputs else (GraphOf(state.graph), result)
+    return (GraphOf(state.graph), result, inputs) if return_inputs else (GraphOf(state.graph), result)
 
 
 # ------------------------------------------------------------------ examples

@@ -1,0 +1,14 @@
+"""The marks that `@torch.jit.ignore`, `@torch.jit.unused` and `@torch.jit.export` leave on Python functions."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+MODIFIER: Final = "_torchscript_modifier"
+"""The attribute of a Python function that has its modifier: "ignore", "unused", "export", …"""
+IGNORED: Final = ("ignore", "unused")
+
+
+def modifier_of(function: Any) -> str | None:
+    found: str | None = getattr(function, MODIFIER, None)
+    return found
