@@ -232,7 +232,10 @@ class ExecutionError(EngineError, RuntimeError):
     def __str__(self) -> str:
         if not self.frames:
             return self.message
-        parts = ["Traceback of TorchScript (most recent call last):"]
+        parts = [
+            "The following operation failed in the TorchScript interpreter.",
+            "Traceback of TorchScript (most recent call last):",
+        ]
         for frame in self.frames:
             parts += ["  " + frame.range.location(frame.inside), _indent(frame.range.excerpt())]
         return "\n".join([*parts, f"{self.kind()}: {self.message}", *(f"Hint: {h}" for h in self.hints)])

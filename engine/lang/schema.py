@@ -183,6 +183,8 @@ def default_text(value: Any) -> str:
         return f"[{', '.join(map(default_text, value))}]"
     if isinstance(value, tuple):
         return f"({', '.join(map(default_text, value))}{',' if len(value) == 1 else ''})"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key}: {part}' for key, part in value.items())}}}"
     if isinstance(value, float):
         return f"{int(value)}." if value.is_integer() and abs(value) < _WHOLE else f"{value:.17g}"
     return str(value)

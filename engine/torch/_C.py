@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from engine.torch.names import TYPES
 from engine.torch.namespace.missing_names import refuse_unknown_names
 
 _PASSES: Final = (
@@ -29,11 +30,6 @@ _SETTINGS: Final = (
 _ASKED: Final = "inline_everything_mode num_profiled_runs te_generate_block_code te_must_use_llvm_cpu tracer_state_warn"
 _ANSWERED: Final = (
     "llga_enabled nvfuser_enabled texpr_dynamic_shape_enabled texpr_fuser_enabled texpr_reductions_enabled"
-)
-_TYPES: Final = (
-    "Type AnyType BoolType ClassType ComplexType DeviceObjType DictType EnumType FloatType FutureType "
-    "IntType InterfaceType ListType NoneType NumberType OptionalType StreamObjType StringType TensorType TupleType "
-    "UnionType"
 )
 _DEVICES: Final = ("cpu", "gpu", "cpu_legacy")
 _GRAPHS: Final = "Graph Node Value Block Use"
@@ -67,7 +63,7 @@ HOMES: Final[dict[str, str]] = {
     "_jit_set_emit_hooks": "engine.torch.jit.scripting.emit_hooks:set_emit_hooks",
     "_jit_get_emit_hooks": "engine.torch.jit.scripting.emit_hooks:get_emit_hooks",
     "_last_executed_optimized_graph": f"{_JIT}:last_executed_optimized_graph",
-    **{name: f"engine.torch.compiled.types:{name}" for name in _TYPES.split()},
+    **{name: f"engine.torch.compiled.types:{name}" for name in TYPES.split()},
     **dict.fromkeys(_GRAPHS.split(), "engine.torch.compiled.graphs"),
     "AliasDb": "engine.torch.compiled.graphs:AliasDbFacade",
     "Argument": "engine.torch.compiled.schemas",
@@ -97,6 +93,7 @@ HOMES: Final[dict[str, str]] = {
     "_jit_clear_class_registry": f"{_JIT}:clear_class_registry",
     "_get_tracing_state": "engine.frontend.tracing.state:current",
     "_ivalue_debug_python_object": f"{_INTERNAL}:ivalue_debug_python_object",
+    **dict.fromkeys(("PyTorchFileReader", "PyTorchFileWriter"), "engine.torch.serialization.records"),
     "_infer_size": f"{_INTERNAL}:_infer_size",
     "_jit_fuser_get_fused_kernel_code": "engine.torch.jit.internal:fuser_get_fused_kernel_code",
     "_new_symbolic_shape_symbol": "engine.torch.compiled.types:new_symbol",
@@ -162,8 +159,6 @@ REFUSED: Final[dict[str, str]] = {
     "_jit_register_decomposition_for_schema": "decompositions are the engine's own: "
     "torch.jit.passes.run_decompositions",
     "_jit_run_cpp_tests": "there is no C++ to test",
-    "PyTorchFileReader": "engine.load(path) reads archives, `tsrepl show` looks into them",
-    "PyTorchFileWriter": "torch.jit.save(module, path) writes archives",
     "import_ir_module": "torch.jit.load(path) reads archives",
     "import_ir_module_from_buffer": "torch.jit.load(io.BytesIO(data)) reads archives",
     "LiteScriptModule": _MOBILE,

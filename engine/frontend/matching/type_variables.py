@@ -52,7 +52,7 @@ def match_variables(formal: Type, actual: Type, known: TypeVariables) -> str | N
         return match_variables(formal.element, actual.element, known)
     if isinstance(formal, OptionalType):
         if actual is NONE:
-            return "Cannot match an Optional[T] to None, because there is no way to determine T from None"
+            return "T could not be inferred from actual type None: an Optional[T] does not tell it"
         return match_variables(formal.element, actual.element if isinstance(actual, OptionalType) else actual, known)
     assert isinstance(formal, DictType), f"no rule for type variables in {formal}"
     if not isinstance(actual, DictType):

@@ -9,6 +9,10 @@ MODIFIER: Final = "_torchscript_modifier"
 IGNORED: Final = ("ignore", "unused")
 
 
+ORIGINAL: Final = "_torchscript_original"
+"""The attribute of a function around another one that programs call in its place."""
+
+
 def modifier_of(function: Any) -> str | None:
     found: str | None = getattr(function, MODIFIER, None)
     return found

@@ -214,6 +214,12 @@ class PythonModules:
         if Def(tree).name != name:
             tree = renamed(tree, name)
         if name == "__setstate__":
+            if "__getstate__" not in concrete.type.methods:
+                raise CompileError(
+                    f"class '{concrete.type.name}' exports __setstate__ and has no __getstate__ that is exported",
+                    Def(tree).range,
+                    hints=("write def __getstate__(self), marked @torch.jit.export, that returns what it takes",),
+                )
             tree = self._with_type_of_state(concrete, tree)
         for index, signature in enumerate(signatures):
             copy = with_signature(tree, tree_from_function(signature), f"{name}__{index}")

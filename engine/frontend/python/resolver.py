@@ -31,7 +31,7 @@ from engine.frontend.names.type_annotations import TypeReader, no_contained_type
 from engine.frontend.python.dataclass_methods import with_dataclass_methods
 from engine.frontend.python.ignored_blocks import BLOCKS
 from engine.frontend.python.ignored_functions import PythonFunction
-from engine.frontend.python.modifiers import IGNORED, modifier_of
+from engine.frontend.python.modifiers import IGNORED, ORIGINAL, modifier_of
 from engine.frontend.python.namespaces import COMPILED_MODULES, HOMES, PythonModule, PythonTorchNamespace, in_library
 from engine.frontend.python.overloads import overloads_of, refuse_missing_implementation, with_signature
 from engine.frontend.python.trees import methods_by_name, tree_from_class, tree_from_function
@@ -108,6 +108,7 @@ class PythonUnit:
 
     def function(self, fn: Callable[..., Any]) -> Function:
         """The function, declared; it is compiled when it is first needed.  Raises CompileError."""
+        fn = getattr(fn, ORIGINAL, fn)
         known = self._compiled(fn).function
         if known is not None and self._has(known):
             return known

@@ -423,7 +423,7 @@ class Parser:
         if self.extended:
             return [self.expressions.parse_tuple()]
         iterables = [self.expressions.parse()]
-        while self.lexer.next_if(","):
+        while self.lexer.next_if(",") and self.lexer.cur.kind != ":":
             iterables.append(self.expressions.parse())
         return iterables
 

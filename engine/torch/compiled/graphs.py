@@ -61,9 +61,11 @@ class _NodeSearch(Facade):
 @dataclass(slots=True)
 class _Printing:
     source_ranges: bool = True
+    inlined: bool = False
+    """True if the graphs of functions are shown with what they call."""
 
 
-_PRINTING: Final = _Printing()
+PRINTING: Final = _Printing()
 
 
 _GRAPHS: Final[WeakValueDictionary[int, Graph]] = WeakValueDictionary()
@@ -95,7 +97,7 @@ class Graph(_NodeSearch):
         return self.copy()
 
     def __str__(self) -> Any:
-        return self.str(_PRINTING.source_ranges)
+        return self.str(PRINTING.source_ranges)
 
     __repr__ = __str__
 
@@ -106,7 +108,7 @@ class Graph(_NodeSearch):
     @staticmethod
     def set_global_print_source_ranges(enabled: bool = True) -> bool:
         """Say whether `print(graph)` shows the source lines of nodes; whether it did before."""
-        before, _PRINTING.source_ranges = _PRINTING.source_ranges, enabled
+        before, PRINTING.source_ranges = PRINTING.source_ranges, enabled
         return before
 
     # -- building

@@ -13,6 +13,7 @@ from typing import Any, Final
 from engine.executor.plans.switches import may_optimize, set_optimizing
 from engine.executor.profiling.settings import PROFILING
 from engine.lang.errors import did_you_mean
+from engine.torch.compiled.graphs import PRINTING
 
 _VALUES: Final[dict[str, Any]] = {
     "symbolic_shapes_test_mode": False,
@@ -34,7 +35,6 @@ _VALUES: Final[dict[str, Any]] = {
     "texpr_dynamic_shape_enabled": True,
     "autocast_mode": True,
     "llga_enabled": False,
-    "inline_everything_mode": False,
 }
 """Name of the setting -> its value."""
 _PROFILING: Final = frozenset(("profiling_executor", "profiling_mode", "num_profiled_runs"))
@@ -59,6 +59,16 @@ def set_bailout_depth(depth: int) -> int:
     return before
 
 
+def get_inline_everything_mode() -> bool:
+    """True if the graphs of functions are shown with what they call."""
+    return PRINTING.inlined
+
+
+def set_inline_everything_mode(wanted: bool) -> None:
+    """Show the graphs of functions with what they call, or with calls."""
+    PRINTING.inlined = wanted
+
+
 def _getter(name: str) -> Callable[[], Any]:
     return lambda: _VALUES[name]
 
@@ -78,7 +88,10 @@ def _apply_profiling() -> None:
     PROFILING.runs = max(int(_VALUES["num_profiled_runs"]), 0)
 
 
-_FUNCTIONS: Final = ("graph_executor_optimize", "get_bailout_depth", "set_bailout_depth")
+_FUNCTIONS: Final = (
+    "graph_executor_optimize", "get_bailout_depth", "set_bailout_depth", "get_inline_everything_mode",
+    "set_inline_everything_mode",
+)  # fmt: skip
 _MAKERS: Final[dict[str, Callable[[str], Callable[..., Any]]]] = {"get": _getter, "set": _setter}
 
 

@@ -112,7 +112,7 @@ def _annotated(text: str) -> list[_Check]:
         else:
             found.append(_Check("COUNT", match["text"], int(count), "EXACTLY" in kind))
     if not found:
-        raise RuntimeError('Could not find any checks: write them as "# CHECK: text"')
+        raise RuntimeError('Check for bad input: there are no checks; write them as "# CHECK: text"')
     return found
 
 
@@ -141,9 +141,9 @@ def _find(together: list[_Check], text: str, at: int) -> tuple[int, int]:
     start, end = min(first for first, _ in spans), max(last for _, last in spans)
     lines = text.count("\n", at, start)
     if check.kind == "NEXT" and lines != 1:
-        raise _error(check, "Expected to find it in the next line, but it is in " + _line(lines), text, at)
+        raise _error(check, _not_next(lines), text, at)
     if check.kind == "SAME" and lines:
-        raise _error(check, "Expected to find it in the same line, but it is in " + _line(lines), text, at)
+        raise _error(check, "Expected to not find a line end before it, but it is in " + _line(lines), text, at)
     return start, end
 
 
@@ -188,6 +188,12 @@ def _refuse(unwanted: list[_Check], text: str, start: int, end: int) -> None:
         span = check.find(text, start, end)
         if span is not None:
             raise _error(check, f'Expected to not find "{check.text}" but found it', text, span[0])
+
+
+def _not_next(lines: int) -> str:
+    if not lines:
+        return "Expected to find it in the next line, but it is in the same line"
+    return "Expected to not find another line end before it, but it is in " + _line(lines)
 
 
 def _line(lines: int) -> str:

@@ -13,6 +13,7 @@ from functools import partial, wraps
 from typing import Any
 
 from engine.aten.values.tensor import Tensor
+from engine.frontend.python.modifiers import ORIGINAL
 from engine.frontend.tracing.calls import fresh
 from engine.frontend.tracing.position import TracerWarning as TracerWarning
 from engine.frontend.tracing.position import warn
@@ -135,6 +136,7 @@ def script_if_tracing(fn: Callable[..., Any]) -> Callable[..., Any]:
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         return script(fn)(*args, **kwargs) if is_tracing() else fn(*args, **kwargs)
 
+    setattr(wrapper, ORIGINAL, fn)
     return wrapper
 
 
