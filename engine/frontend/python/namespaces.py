@@ -9,6 +9,7 @@ from __future__ import annotations
 import types
 from typing import Any, Final, Protocol
 
+from engine.aten.dispatch import table
 from engine.frontend.names.namespaces import SUB_NAMESPACES, TorchNamespace
 from engine.frontend.sugared.sugared_value import Builder, SugaredValue
 from engine.lang.errors import CompileError, did_you_mean
@@ -49,7 +50,8 @@ class PythonTorchNamespace(TorchNamespace):
         self.module, self.resolver = module, resolver
 
     def attr(self, b: Builder, name: str, range: SourceRange) -> SugaredValue:
-        value, path = vars(self.module).get(name), f"{self.path}.{name}"
+        path = f"{self.path}.{name}"
+        value = None if table.overloads(self.operator(name)) else getattr(self.module, name, None)
         if isinstance(value, types.ModuleType) and value.__name__ == f"engine.{path}" and path not in SUB_NAMESPACES:
             return PythonModule(value, self.resolver)
         if self.path != "torch" and self.path not in SUB_NAMESPACES:

@@ -1,0 +1,171 @@
+"""What texts and scripted modules share with the Python around them."""
+
+from __future__ import annotations
+
+import io
+import pickle
+
+import numpy as np
+import pytest
+
+import engine.torch as torch
+from engine.lang.errors import ArchiveError, ArgumentError
+from engine.torch import Tensor, nn
+
+TWO = torch.full((1,), 2.0)
+
+
+def test_texts_call_the_functions_around_them() -> None:
+    def triple(x: Tensor) -> Tensor:
+        return x * 3.0
+
+    unit = torch.jit.CompilationUnit("def f(x):\n    return triple(x) + 1.0\n")
+    assert unit.f(torch.ones(1)).item() == 4.0
+    assert torch.jit.CompilationUnit("def g(x):\n    return torch.nn.init.zeros_(x)\n").g(torch.ones(2)).sum() == 0
+
+
+def test_settings_of_back_ends_are_constants_of_programs() -> None:
+    def program(x: Tensor) -> Tensor:
+        if torch.backends.cudnn.enabled:
+            return x + 1
+        return x
+
+    assert torch.jit.script(program)(torch.zeros(1)).item() == float(torch.backends.cudnn.enabled)
+
+
+def test_nothing_is_compiled_where_that_is_off() -> None:
+    def program(x: Tensor) -> Tensor:
+        return x + 1
+
+    torch.jit._state.disable()
+    try:
+        assert torch.jit.script(program) is program
+        assert torch.jit.trace(program, torch.ones(1)) is program
+    finally:
+        torch.jit._state.enable()
+    assert isinstance(torch.jit.script(program), torch.jit.ScriptFunction)
+
+
+def test_a_function_is_compiled_anew_once_it_is_forgotten() -> None:
+    def program(x: Tensor) -> Tensor:
+        return x + 1
+
+    first, known = torch.jit.script(program), torch.jit._state._jit_caching_layer
+    assert program in known
+    assert torch.jit.script(program).graph is first.graph
+    del known[program]
+    assert program not in known
+    assert torch.jit.script(program).graph is not first.graph
+
+
+def test_graphs_are_shown_inlined_on_request() -> None:
+    @torch.jit.script
+    def inner(x: Tensor) -> Tensor:
+        return x.tanh()
+
+    def outer(x: Tensor) -> Tensor:
+        return inner(x)
+
+    compiled = torch.jit.script(outer)
+    torch._C._jit_set_inline_everything_mode(True)
+    try:
+        assert compiled.graph.findNode("aten::tanh") is not None
+    finally:
+        torch._C._jit_set_inline_everything_mode(False)
+    assert compiled.graph.findNode("aten::tanh") is None
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.layers = nn.Linear(2, 2), nn.Sequential(nn.ReLU(), nn.Tanh())
+
+    def forward(self, x: Tensor, scale: Tensor = TWO) -> Tensor:
+        """Scale the result."""
+        return self.layers(self.layer(x)) * scale
+
+    @torch.jit.export
+    def __len__(self) -> int:
+        return 7
+
+
+def test_modules_answer_as_python_asks() -> None:
+    module = torch.jit.script(Net())
+    assert (len(module), bool(module), module.forward.__doc__) == (7, True, "Scale the result.")
+    assert list(module._modules) == ["layer", "layers"]
+    assert list(module.layer._parameters) == ["weight", "bias"]
+    assert [each.original_name for each in module.layers] == ["ReLU", "Tanh"]
+    with pytest.raises(TypeError, match="'Net' object is not iterable"):
+        list(module)
+    with pytest.raises(ArgumentError, match="Cannot re-assign modules in a ScriptModule with non-scripted module"):
+        module.layer = nn.Linear(2, 2)
+    assert str(module._c) == f"ScriptObject <{module._c.qualified_name}>"
+    code, constants = module.code_with_constants
+    assert code == module.code
+    assert (list(vars(constants)), constants.c0.tolist()) == (["c0"], [2.0])
+
+
+def test_constants_of_a_text_are_at_hand() -> None:
+    @torch.jit.script
+    def shifted(x: Tensor = TWO) -> Tensor:
+        return x
+
+    class Calls(nn.Module):
+        def forward(self) -> Tensor:
+            return shifted()
+
+    code, constants = torch.jit.script(Calls()).code_with_constants
+    assert "CONSTANTS.c0" in code
+    assert constants.c0.tolist() == [2.0]
+
+
+def test_functions_are_no_pickles() -> None:
+    @torch.jit.script
+    def program(x: Tensor) -> Tensor:
+        return x
+
+    with pytest.raises(pickle.PicklingError, match="ScriptFunction cannot be pickled"):
+        pickle.dumps(program)
+
+
+def test_numbers_stand_for_first_operands() -> None:
+    x = torch.tensor([1, 2], dtype=torch.int32)
+    assert torch.sub(5, x).tolist() == [4, 3]
+    assert torch.div(1, x).dtype is torch.float32
+    assert (torch.mul(2.5, x).dtype, torch.add(2, 3).item()) == (torch.float32, 5)
+    with pytest.raises(TypeError):
+        torch.eq(2, x)
+
+
+def test_einsum_takes_lists_of_dimensions() -> None:
+    x, y = torch.randn(2, 3), torch.randn(3, 4)
+    assert np.allclose(torch.einsum(x, [0, 1], y, [1, 2], [2, 0]).numpy(), (x @ y).T.numpy(), 1e-6, 1e-6)
+    assert torch.einsum(x, [51, 0]).shape == (3, 2)
+    with pytest.raises(RuntimeError, match="not within the valid range"):
+        torch.einsum(x, [52, 0])
+
+
+def test_tensordot_takes_dimensions_in_a_tensor() -> None:
+    x, y = torch.randn(3, 4, 5), torch.randn(4, 3, 2)
+    wanted = torch.tensordot(x, y, dims=([1, 0], [0, 1]))
+    assert torch.equal(torch.tensordot(x, y, dims=torch.tensor([[1, 0], [0, 1]])), wanted)
+    assert torch.tensordot(x, torch.ones(5, 1), dims=torch.tensor(1)).shape == (3, 4, 1)
+
+
+def test_lists_are_the_same_only_as_one_object() -> None:
+    unit = torch.jit.CompilationUnit("def f():\n    x = [1, 2]\n    return x is [1, 2], x is x\n")
+    assert [unit.f() for _ in range(3)] == [(False, True)] * 3
+
+
+def test_records_of_archives_are_written_and_read_one_by_one() -> None:
+    buffer = io.BytesIO()
+    writer = torch._C.PyTorchFileWriter(buffer)
+    writer.write_record("first", b"abcdef", 3)
+    with pytest.raises(ArchiveError, match="only 1 are given"):
+        writer.write_record("second", b"x", 2)
+    writer.write_end_of_file()
+    reader = torch._C.PyTorchFileReader(io.BytesIO(buffer.getvalue()))
+    assert (reader.get_all_records(), reader.get_record("first"), reader.version()) == (["first"], b"abc", 0)
+    with pytest.raises(ArchiveError):
+        reader.get_record("second")
+    assert torch.serialization._is_zipfile(io.BytesIO(buffer.getvalue()))
