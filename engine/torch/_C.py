@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from engine.torch.names import TYPES
 from engine.torch.namespace.missing_names import refuse_unknown_names
+from engine.torch.namespace.type_names import TYPES
 
 _PASSES: Final = (
     "autocast batch_mm canonicalize canonicalize_graph_fuser_ops complete_shape_analysis constant_loop_unrolling "

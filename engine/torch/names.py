@@ -12,13 +12,8 @@ from typing import Any, Final
 
 from engine.lang import scalars
 from engine.torch.namespace.missing_names import UnknownNameError
+from engine.torch.namespace.type_names import TYPES
 
-TYPES: Final = (
-    "Type AnyType BoolType ClassType ComplexType DeviceObjType DictType EnumType FloatType FutureType "
-    "IntType InterfaceType ListType NoneType NumberType OptionalType StreamObjType StringType TensorType TupleType "
-    "UnionType"
-)
-"""The types of programs, which are names of `torch` and of `torch._C`."""
 HOMES: Final[dict[str, str]] = {
     "CompilationUnit": "engine.torch.jit", "ScriptFunction": "engine.torch.jit", "ScriptModule": "engine.torch.jit",
     "script": "engine.torch.jit", "load": "engine.torch.serialization", "save": "engine.torch.serialization",
