@@ -207,6 +207,8 @@ op("aten::rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", 
    variants="function out", gradient={"self": "-grad * alpha", "other": "grad"})  # fmt: skip
 op("aten::rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", scalar="other - alpha * self",
    variants="function out", gradient={"self": "-grad * alpha"})  # fmt: skip
+op("aten::_test_serialization_subcmul(Tensor self, Tensor other, Scalar alpha=1) -> Tensor",
+   composite="self - other * alpha")  # fmt: skip
 op("aten::mul.Tensor(Tensor self, Tensor other) -> Tensor", scalar="self * other",
    variants="function method inplace out:out",
    gradient={"self": "grad * other", "other": "grad * self"}, jit_autocast="widest")  # fmt: skip

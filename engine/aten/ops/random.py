@@ -327,6 +327,27 @@ def _without_replacement(weights: Array, count: int, source: Generator) -> Array
 
 
 _GEN: Final = "*, Generator? generator=None"
+
+
+def filling(name: str, overload: str, arguments: str, fill: Callable[..., Tensor]) -> None:
+    """Register `name_`, which fills its tensor, and the forms that fill another of its sizes: a new one, or `out`."""
+    dot = f".{overload}" if overload else ""
+    into = f"{overload}_out" if overload else "out"
+    given = ", ".join(part for part in (arguments, _GEN) if part)
+
+    def filled(self: Tensor, *rest: Any) -> Tensor:
+        return fill(Tensor(self.array.copy()), *rest)
+
+    def filled_out(self: Tensor, *rest: Any) -> Tensor:
+        *parameters, out = rest
+        store_out(out, filled(self, *parameters).array)
+        return out
+
+    _register(f"{name}_{dot}(Tensor(a!) self, {given}) -> Tensor(a!)", python=fill, variants="method")
+    _register(f"{name}{dot}(Tensor self, {given}) -> Tensor", python=filled)
+    _register(f"{name}.{into}(Tensor self, {given}, Tensor(a!) out) -> Tensor(a!)", python=filled_out)
+
+
 _register(f"bernoulli(Tensor self, {_GEN}) -> Tensor", kernel=bernoulli, variants="function method out",
           gradient={"self": "zeros_like(grad)"}, shape="self")  # fmt: skip
 _register(f"bernoulli.p(Tensor self, float p, {_GEN}) -> Tensor", kernel=bernoulli_p, variants="function method",
@@ -350,14 +371,10 @@ _register(f"normal.float_float_out(float mean, float std, SymInt[] size, {_GEN},
           python=normal_sized_out)  # fmt: skip
 _register(f"normal_(Tensor(a!) self, float mean=0., float std=1., {_GEN}) -> Tensor(a!)",
           python=_in_place(normal_like), variants="method")  # fmt: skip
-_register(f"uniform_(Tensor(a!) self, float from=0., float to=1., {_GEN}) -> Tensor(a!)", python=_in_place(uniform),
-          variants="method")  # fmt: skip
-_register(f"random_.from(Tensor(a!) self, int from, int? to, {_GEN}) -> Tensor(a!)", python=_in_place(integers),
-          variants="method")  # fmt: skip
-_register(f"random_.to(Tensor(a!) self, int to, {_GEN}) -> Tensor(a!)", variants="method",
-          python=_in_place(lambda self, to, source: integers(self, 0, to, source)))  # fmt: skip
-_register(f"random_(Tensor(a!) self, {_GEN}) -> Tensor(a!)", variants="method",
-          python=_in_place(lambda self, source: integers(self, 0, None, source)))  # fmt: skip
+filling("uniform", "", "float from=0., float to=1.", _in_place(uniform))
+filling("random", "from", "int from, int? to", _in_place(integers))
+filling("random", "to", "int to", _in_place(lambda self, to, source: integers(self, 0, to, source)))
+filling("random", "", "", _in_place(lambda self, source: integers(self, 0, None, source)))
 _register(f"multinomial(Tensor self, SymInt num_samples, bool replacement=False, {_GEN}) -> Tensor",
           kernel=multinomial, variants="function method out")  # fmt: skip
 

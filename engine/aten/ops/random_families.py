@@ -14,17 +14,17 @@ from engine.aten.dispatch.table import op
 from engine.aten.dispatch.wrapping import overwrite
 from engine.aten.kernels.random import Generator, generator
 from engine.aten.kernels.rules import no_kernel
+from engine.aten.ops.random import filling
 from engine.aten.values import xp
 from engine.aten.values.tensor import Tensor
 from engine.aten.values.xp import Array
 from engine.lang.errors import OperatorError
 
-_GEN: Final = "*, Generator? generator=None"
 Draw = Callable[..., Array]
 
 
 def _fill(name: str, arguments: str, draw: Draw) -> None:
-    """Register `name_`, which fills a tensor with the samples of `draw(generator, shape, *arguments)`."""
+    """Register `name_` and its other forms, which give the samples of `draw(generator, shape, *arguments)`."""
 
     def body(self: Tensor, *rest: Any) -> Tensor:
         *parameters, source = rest
@@ -33,8 +33,7 @@ def _fill(name: str, arguments: str, draw: Draw) -> None:
         overwrite(self, draw(generator(source), self.array.shape, *parameters))
         return self
 
-    op(f"aten::{name}_(Tensor(a!) self, {arguments}, {_GEN}) -> Tensor(a!)", python=body, variants="method",
-       nondeterministic=True)  # fmt: skip
+    filling(name, "", arguments, body)
 
 
 def _uniform(source: Generator, shape: tuple[int, ...]) -> Array:

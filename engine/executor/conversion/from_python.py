@@ -122,9 +122,9 @@ def _to_str(value: Any) -> str:
 def _to_number(value: Any) -> Any:
     if isinstance(value, (bool, int, float, complex)):
         return value
-    if isinstance(value, (np.generic, Tensor)):
+    if isinstance(value, np.generic):
         return _item(value)
-    raise Mismatch
+    raise Mismatch("a tensor is no number: give x.item()" if isinstance(value, Tensor) else "")
 
 
 def _to_none(value: Any) -> None:
