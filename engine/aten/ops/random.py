@@ -339,8 +339,8 @@ def filling(name: str, overload: str, arguments: str, fill: Callable[..., Tensor
         return fill(Tensor(self.array.copy()), *rest)
 
     def filled_out(self: Tensor, *rest: Any) -> Tensor:
-        *parameters, out = rest
-        store_out(out, filled(self, *parameters).array)
+        out: Tensor = rest[-1]
+        store_out(out, filled(self, *rest[:-1]).array)
         return out
 
     _register(f"{name}_{dot}(Tensor(a!) self, {given}) -> Tensor(a!)", python=fill, variants="method")
