@@ -351,11 +351,16 @@ NUMBERS: Final = (INT, FLOAT, COMPLEX)
 
 
 def union_of(members: Iterable[Type]) -> Type:
-    """The union of the types, flattened: of one it is that one, with None and one other it is an Optional."""
+    """The union of the types, flattened: of one it is that one, with None and one other it is an Optional.
+
+    All three types of numbers are `Scalar`.
+    """
     flat: list[Type] = []
     for member in _flatten(members):
         if not any(member.is_subtype_of(known) for known in flat):
             flat = [known for known in flat if not known.is_subtype_of(member)] + [member]
+    if {*NUMBERS} <= {*flat}:
+        flat = [NUMBER, *(known for known in flat if known not in NUMBERS)]
     if len(flat) == 1:
         return flat[0]
     flat = in_union_order(flat)

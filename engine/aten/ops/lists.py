@@ -225,10 +225,8 @@ def sort_any(values: list[Any], reverse: bool) -> None:
     """Tuples and objects with `__lt__`.  Raises OperatorError for elements that have no order."""
     for value in values:
         _check_sortable(value, whole=values)
-        if type(value) is not type(values[0]):
-            raise OperatorError(
-                f"Only values of same type can be compared. Found {type_name(values[0])} and {type_name(value)}"
-            )
+        if (found := type_name(value)) != (first := type_name(values[0])):
+            raise OperatorError(f"Only values of same type can be compared. Found {first} and {found}")
     values.sort(key=cmp_to_key(_compare), reverse=reverse)
 
 

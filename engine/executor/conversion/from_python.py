@@ -34,7 +34,6 @@ from engine.lang.types import (
     INT,
     NONE,
     NUMBER,
-    NUMBERS,
     STR,
     ClassType,
     DictType,
@@ -259,9 +258,6 @@ def _from_optional(type: Any) -> Converter:
 
 
 def _from_union(type: Any) -> Converter:
-    if set(type.members) == set(NUMBERS):
-        return _to_number
-
     enums = [from_python(member) for member in type.members if isinstance(member, EnumType)]
 
     def to_member(value: Any) -> Any:

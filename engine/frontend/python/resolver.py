@@ -125,7 +125,7 @@ class PythonUnit:
 
     def known_function(self, fn: Callable[..., Any]) -> Function | None:
         """The function, if it was asked for before."""
-        found = self._known(fn)
+        found = self._known(getattr(fn, ORIGINAL, fn))
         return found.function if found is not None else None
 
     def _known(self, thing: Any) -> _Compiled | None:

@@ -59,7 +59,9 @@ def script(
         if getattr(type(obj), "_torchscript_module", False):
             return emitted_module(wrap(module_object(obj)))
         if inspect.isfunction(obj):
-            return emitted_function(_script_function(obj))
+            known = PYTHON.known_function(obj)
+            compiled = _script_function(obj)
+            return compiled if compiled._function is known else emitted_function(compiled)
     hint = "functions, classes and modules written in Python can be compiled"
     if inspect.ismethod(obj):
         hint = "compile the object whose method it is"
