@@ -18,6 +18,7 @@ from engine.ir.graph import Block, Graph
 from engine.ir.rewrites import allowed
 from engine.ir.rewriting.constant_folding import inline_block
 from engine.ir.rewriting.dead_code import remove_dead_code
+from engine.ir.rewriting.number_facts import surely_raises
 
 
 def eliminate_exceptions(graph: Graph) -> bool:
@@ -35,12 +36,8 @@ def _drop_raising_branches(block: Block) -> bool:
             changed |= _drop_raising_branches(inner)
         if node.kind != "prim::If":
             continue
-        calm = [inner for inner in node.blocks if not _surely_raises(inner)]
+        calm = [inner for inner in node.blocks if not surely_raises(inner)]
         if len(calm) == 1 and allowed(node, "the branch that does not raise"):
             inline_block(node, calm[0])
             changed = True
     return changed
-
-
-def _surely_raises(block: Block) -> bool:
-    return any(node.kind == "prim::RaiseException" for node in block.nodes())

@@ -7,7 +7,11 @@
     True if c else False            →   c
     x == x                          →   True               for ints, floats (nan too, as in PyTorch), bools, int lists
     x.dtype, x.dim(), x.size(0)     →   constants          where the type of x tells them
-    len([a, b]), [a, b][0]          →   2, a               see `peephole_list_idioms`
+    x.type_as(y)                    →   x                  where the types tell that it is
+    int(x / 1)                      →   x                  for ints
+    len([a, b]), [a, b][0]          →   2, a               see `peephole_list_idioms`; dicts with constant keys, too
+
+An If whose branches are never None gives no Optional.
 
 Dead code goes if anything changed.
 """
@@ -31,7 +35,7 @@ from engine.ir.rewriting.dead_code import remove_dead_code
 from engine.ir.rewriting.list_idioms import apply_list_idioms
 from engine.ir.rewriting.peepholes import Rule, apply_rules
 from engine.ir.views import IfView
-from engine.lang.types import BOOL, FLOAT, INT, NONE, TENSOR, ListType, TensorType, Type
+from engine.lang.types import BOOL, FLOAT, INT, NONE, TENSOR, ListType, OptionalType, TensorType, Type
 
 _EQUAL_TO_ITSELF: Final = (INT, FLOAT, BOOL, ListType(INT))
 
@@ -41,10 +45,11 @@ def peephole(graph: Graph, *, shapes: bool = True) -> bool:
     changed = apply_rules(graph, _TENSOR_RULES)
     if shapes:
         changed |= apply_rules(graph, _SHAPE_RULES)
-    changed |= apply_list_idioms(graph)
+    changed |= apply_list_idioms(graph, shapes=shapes)
     swapped = _put_constants_right(graph)
     changed |= apply_rules(graph, _SCALAR_RULES)
     changed |= _know_nones(graph)
+    changed |= _narrow_results(graph)
     if changed:
         remove_dead_code(graph, keep_writes=True)
     return changed or swapped
@@ -60,6 +65,21 @@ def _know_nones(graph: Graph) -> bool:
             if output.type is NONE and output.has_uses and allowed(node, "None"):
                 with graph.inserting_at(node, node.range):
                     output.replace_all_uses_with(insert_constant(graph, None))
+                changed = True
+    return changed
+
+
+def _narrow_results(graph: Graph) -> bool:
+    """Let no result of an If be Optional that neither branch lets be None."""
+    changed = False
+    for node in graph.all_nodes():
+        if node.kind != "prim::If":
+            continue
+        view = IfView(node)
+        for output, *given in zip(view.outputs, view.then_outputs, view.else_outputs, strict=True):
+            inner = output.type.element if isinstance(output.type, OptionalType) else None
+            if inner is not None and all(value.type.is_subtype_of(inner) for value in given):
+                output.set_type(inner)
                 changed = True
     return changed
 
@@ -135,6 +155,9 @@ def _unshaped(type: Type) -> Type:
 
 
 def _same_number(node: Node) -> Value | None:
+    inner = node.inputs[0].node
+    if inner.kind == "aten::div" and _constant_operand(inner) == 1:
+        return inner.inputs[0]
     if node.inputs[0].node.kind == "prim::NumToTensor" and node.inputs[0].node.input.type == INT:
         return node.inputs[0].node.input
     return node.inputs[0] if len(node.inputs) == 1 and node.inputs[0].type == INT else None
@@ -197,6 +220,13 @@ def _size(node: Node) -> Value | None:
     return None if size is None else insert_constant(node.graph, size)
 
 
+def _type_as(node: Node) -> Value | None:
+    one, other = (value.type for value in node.inputs)
+    if not isinstance(one, TensorType) or not isinstance(other, TensorType) or None in (one.dtype, one.device):
+        return None
+    return node.inputs[0] if (one.dtype, one.device) == (other.dtype, other.device) else None
+
+
 def _is_floating_point(node: Node) -> Value | None:
     known = _known_type(node).dtype
     return None if known is None else insert_constant(node.graph, known.is_floating_point)
@@ -211,6 +241,7 @@ _SHAPE_RULES: Final[dict[str, Rule]] = {
     "prim::is_cuda": _is_cuda,
     "aten::dim": _dim,
     "aten::size": _size,
+    "aten::type_as": _type_as,
     "aten::is_floating_point": _is_floating_point,
 }
 _SCALAR_RULES: Final[dict[str, Rule]] = {

@@ -1,33 +1,44 @@
-"""Rules for lists that are made in the graph and never written to.
+"""Rules for lists and dicts that are made in the graph and never written to.
 
-In: nodes that use a `prim::ListConstruct`.  Out: what they give, told from what the list was made of.
+In: nodes that use a `prim::ListConstruct` or a `prim::DictConstruct` with constant keys.  Out: what they give, told
+from what the list or dict was made of.  The length of sizes is told from the type of the tensor.
 """
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Hashable, Sequence
 
 from engine.aten.kernels.shapes import normalized_index
 from engine.aten.values.arithmetic import slice_of
 from engine.ir.aliasing.alias_db import AliasDb
-from engine.ir.constants import insert_constant
+from engine.ir.constants import constant_value, insert_constant
 from engine.ir.graph import Graph, Node, Value
 from engine.ir.match import constant_int, must_be_none
 from engine.ir.rewriting.peepholes import Rule, apply_rules
-from engine.lang.types import ListType
+from engine.lang.types import ListType, TensorType
 
 
-def apply_list_idioms(graph: Graph) -> bool:
-    """Replace what is known of lists; the replaced nodes stay, unused."""
-    if not any(map(_may_apply, graph.all_nodes())):
+def apply_list_idioms(graph: Graph, *, shapes: bool = True) -> bool:
+    """Replace what is known of lists and dicts, with `shapes` of ranks, too; the replaced nodes stay, unused."""
+    origins = {**_LIST_RULES, **_DICT_RULES, **(_RANK_RULES if shapes else {})}
+    if not any(_origin(node) in origins for node in graph.all_nodes()):
         return False
     db, written = AliasDb(graph), set[Value]()
-    rules: dict[str, Rule] = {kind: partial(_with_list, db, written, rule) for kind, rule in _RULES.items()}
-    return apply_rules(graph, rules)
+
+    def rule(node: Node) -> Sequence[Value | None] | Value | None:
+        found = origins.get(_origin(node))
+        if found is None:
+            return None
+        if _origin(node) in _LIST_RULES:
+            return _with_list(db, written, found, node)
+        return None if db.has_writers(node.inputs[0]) else found(node)
+
+    return apply_rules(graph, dict.fromkeys({kind for kind, _ in origins}, rule))
 
 
-def _may_apply(node: Node) -> bool:
-    return node.kind in _RULES and bool(node.inputs) and node.inputs[0].node.kind == "prim::ListConstruct"
+def _origin(node: Node) -> tuple[str, str]:
+    """The node's kind, and that of the node that made its first input."""
+    return node.kind, node.inputs[0].node.kind if node.inputs else ""
 
 
 def _with_list(db: AliasDb, written: set[Value], rule: Rule, node: Node) -> list[Value | None] | Value | None:
@@ -84,7 +95,40 @@ def _new_list(node: Node, elements: list[Value]) -> Value:
     return node.graph.append("prim::ListConstruct", elements, [node.output.type]).output
 
 
-_RULES: dict[str, Rule] = {
-    "aten::len": _length, "aten::__getitem__": _element, "prim::ListUnpack": _unpacked, "aten::add": _joined,
-    "aten::slice": _sliced,
+def _entries(node: Node) -> dict[Hashable, Value] | None:
+    """What the dict holds; None unless its keys are constants that are not equal to each other."""
+    parts = node.inputs[0].node.inputs
+    keys = [constant_value(key) for key in parts[::2]]
+    if any(not isinstance(key, (int, float, str)) for key in keys) or len({*keys}) < len(keys):
+        return None
+    return dict(zip(keys, parts[1::2], strict=True))
+
+
+def _dict_length(node: Node) -> Value | None:
+    entries = _entries(node)
+    return None if entries is None else insert_constant(node.graph, len(entries))
+
+
+def _entry(node: Node) -> Value | None:
+    entries, key = _entries(node), constant_value(node.inputs[1])
+    return entries.get(key) if entries is not None and isinstance(key, (int, float, str)) else None
+
+
+def _length_of_size(node: Node) -> Value | None:
+    sized = node.inputs[0].node
+    type = sized.inputs[0].type if len(sized.inputs) == 1 else None
+    known = type.sizes if isinstance(type, TensorType) else None
+    return None if known is None else insert_constant(node.graph, len(known))
+
+
+_LIST_RULES: dict[tuple[str, str], Rule] = {
+    (kind, "prim::ListConstruct"): rule
+    for kind, rule in {
+        "aten::len": _length, "aten::__getitem__": _element, "prim::ListUnpack": _unpacked, "aten::add": _joined,
+        "aten::slice": _sliced,
+    }.items()
 }  # fmt: skip
+_DICT_RULES: dict[tuple[str, str], Rule] = {
+    ("aten::len", "prim::DictConstruct"): _dict_length, ("aten::__getitem__", "prim::DictConstruct"): _entry,
+}  # fmt: skip
+_RANK_RULES: dict[tuple[str, str], Rule] = {("aten::len", "aten::size"): _length_of_size}
