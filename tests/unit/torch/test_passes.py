@@ -3,6 +3,7 @@
 import pytest
 
 import engine
+import engine.torch as torch
 from engine.lang.errors import CompileError
 
 DEAD = "graph(%x : int):\n  %y : int = aten::neg(%x)\n  return (%x)\n"
