@@ -33,6 +33,7 @@ from engine.executor.plans.pipelines import BACKWARD
 from engine.executor.plans.plan_events import GraphDifferentiated, NodeNotFused
 from engine.executor.plans.spec import Key, SpecReader
 from engine.executor.plans.switches import SWITCHES, tell
+from engine.executor.profiling.settings import PROFILING
 from engine.fuser.backend import tiering
 from engine.ir.aliasing.alias_db import AliasDb
 from engine.ir.clone import copy_graph
@@ -50,10 +51,12 @@ MAX_VARIANTS: Final = 8
 
 @dataclass(slots=True)
 class Settings:
-    """`threshold`: groups have as many nodes at least."""
+    """`threshold`: groups have as many nodes at least.  `keeps_all`: groups are formed before the first call, also of
+    single nodes, as one wants who looks at them."""
 
     is_enabled: bool = True
     threshold: int = 2
+    keeps_all: bool = False
 
 
 SETTINGS: Final = Settings()
@@ -390,7 +393,8 @@ class PlanDifferentiation(FollowsMode):
             self._install_grouped()
         else:
             source, run = self.write(self.graph, {})
-            self.install(self.graph, source, self._first if mode == "eager" else tiering.until_worth(run, self._later))
+            at_once = mode == "eager" or SETTINGS.keeps_all or PROFILING.is_enabled
+            self.install(self.graph, source, self._first if at_once else tiering.until_worth(run, self._later))
         FOLLOWERS.add(self)  # not before, as there may be no function to be had
 
     def specialised(self, name: str, graph: Graph) -> Specialised:
@@ -421,14 +425,18 @@ class PlanDifferentiation(FollowsMode):
         choice, listener = _autodiff("groups").is_differentiable, tell if SWITCHES.listeners else None
         choice = choice if self.accelerator is None else on(self.accelerator, choice)
         start = time.perf_counter()
-        nodes = form_differentiable_graphs(self.grouped, choice, SETTINGS.threshold, self.refused, listener)
+        nodes = form_differentiable_graphs(self.grouped, choice, self._threshold, self.refused, listener)
         self.history.note("create_autodiff_subgraphs", self.grouped, bool(nodes), time.perf_counter() - start)
         self.groups = [known.get(node) or self._new_group(node) for node in nodes]
         grouped = {*nodes}
         self.outside = {node: self._why_outside(node) for node in self.grouped.all_nodes() if node not in grouped}
 
+    @property
+    def _threshold(self) -> int:
+        return 1 if SETTINGS.keeps_all else SETTINGS.threshold
+
     def _why_outside(self, node: GraphNode) -> str:
-        alone = f"it has no neighbours: a group has {SETTINGS.threshold} nodes or more"
+        alone = f"it has no neighbours: a group has {self._threshold} nodes or more"
         return self.refused.get(node) or _autodiff("groups").why_outside(node) or alone
 
     def _new_group(self, node: GraphNode) -> DifferentiableGroup:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from engine.executor.plans import differentiation
 from engine.executor.plans.switches import may_optimize, set_optimizing
 from engine.executor.profiling.settings import PROFILING
 from engine.lang.errors import did_you_mean
@@ -22,7 +23,6 @@ _VALUES: Final[dict[str, Any]] = {
     "can_fuse_on_cpu": False,
     "can_fuse_on_gpu": False,
     "te_must_use_llvm_cpu": False,
-    "autodiff_subgraph_inlining": True,
     "texpr_fuser_enabled": True,
     "profiling_executor": True,
     "profiling_mode": False,
@@ -59,6 +59,12 @@ def set_bailout_depth(depth: int) -> int:
     return before
 
 
+def set_autodiff_subgraph_inlining(wanted: bool) -> None:
+    """Leave small groups of differentiable nodes in the graph around them, and form groups when compiling pays; without
+    it, all groups are formed before the first call."""
+    differentiation.SETTINGS.keeps_all = not wanted
+
+
 def get_inline_everything_mode() -> bool:
     """True if the graphs of functions are shown with what they call."""
     return PRINTING.inlined
@@ -90,7 +96,7 @@ def _apply_profiling() -> None:
 
 _FUNCTIONS: Final = (
     "graph_executor_optimize", "get_bailout_depth", "set_bailout_depth", "get_inline_everything_mode",
-    "set_inline_everything_mode",
+    "set_inline_everything_mode", "set_autodiff_subgraph_inlining",
 )  # fmt: skip
 _MAKERS: Final[dict[str, Callable[[str], Callable[..., Any]]]] = {"get": _getter, "set": _setter}
 
