@@ -143,7 +143,12 @@ def _find(together: list[_Check], text: str, at: int) -> tuple[int, int]:
     if check.kind == "NEXT" and lines != 1:
         raise _error(check, _not_next(lines), text, at)
     if check.kind == "SAME" and lines:
-        raise _error(check, "Expected to not find a line end before it, but it is in " + _line(lines), text, at)
+        raise _error(
+            check,
+            "Expected to not find a line end before it: it is to be in the same line, and is in " + _line(lines),
+            text,
+            at,
+        )
     return start, end
 
 
@@ -193,7 +198,7 @@ def _refuse(unwanted: list[_Check], text: str, start: int, end: int) -> None:
 def _not_next(lines: int) -> str:
     if not lines:
         return "Expected to find it in the next line, but it is in the same line"
-    return "Expected to not find another line end before it, but it is in " + _line(lines)
+    return "Expected to not find another line end before it: it is to be in the next line, and is in " + _line(lines)
 
 
 def _line(lines: int) -> str:

@@ -61,7 +61,8 @@ def test_the_calls_that_led_there_innermost_first() -> None:
 
 def test_a_run_time_error_has_a_traceback() -> None:
     text = str(ExecutionError("division by 0", frames=(CallFrame("f", CALL),)))
-    assert text.startswith("Traceback of TorchScript (most recent call last):\n")
+    head = "The following operation failed in the TorchScript interpreter."
+    assert text.startswith(f"{head}\nTraceback of TorchScript (most recent call last):\n")
     assert text.endswith("\nRuntimeError: division by 0")
     assert str(ExecutionError("division by 0")) == "division by 0"
 

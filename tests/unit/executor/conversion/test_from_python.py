@@ -47,7 +47,7 @@ POINT = TupleType((INT, FLOAT), "__torch__.Point", ("x", "y"))
         (ListType(INT), (1, True), [1, 1]), (ListType(INT), range(3), [0, 1, 2]), (ListType(INT), np.arange(2), [0, 1]),
         (ListType(FLOAT), [1, 2.5], [1.0, 2.5]), (DictType(STR, INT), {"a": True}, {"a": 1}),
         (TupleType((INT, FLOAT)), [1, 2], (1, 2.0)), (UnionType((INT, STR)), "a", "a"),
-        (UnionType(NUMBERS), True, True), (ANY, [1, 2], [1, 2]), (ANY, {"a": (1, "b")}, {"a": (1, "b")}),
+        (union_of(NUMBERS), True, True), (ANY, [1, 2], [1, 2]), (ANY, {"a": (1, "b")}, {"a": (1, "b")}),
     ],
 )  # fmt: skip
 def test_taken(type: Type, given: object, taken: object) -> None:

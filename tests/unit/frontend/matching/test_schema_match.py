@@ -65,7 +65,7 @@ def test_what_fits(schema: str, types: list[str], wanted: str) -> None:
         ("aten::f(t[] a, t b) -> t", ["int[]", "float"], {}, "Type variable 't' previously matched to type int"),
         ("aten::f(Future(t) a) -> t", ["int"], {}, "Cannot match a future to int"),
         ("aten::f(int[] a) -> t", ["Tensor[]"], {}, "Empty lists default to List[Tensor]"),
-        ("aten::f(t? a) -> t", ["NoneType"], {}, "Cannot match an Optional[T] to None"),
+        ("aten::f(t? a) -> t", ["NoneType"], {}, "T could not be inferred from actual type None"),
     ],
 )  # fmt: skip
 def test_what_does_not_fit(schema: str, types: list[str], kwargs: dict[str, str], message: str) -> None:

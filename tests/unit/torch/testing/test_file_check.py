@@ -74,7 +74,7 @@ def test_checks_in_comments() -> None:
     FileCheck().run("# CHECK: aa\n  # CHECK-NEXT: cc\n# CHECK-NOT: zz\n# CHECK-COUNT-1: ff\n", TEXT)
     with pytest.raises(RuntimeError, match='not find "aa"'):
         FileCheck().run("# CHECK-COUNT-EXACTLY-2: aa\n", TEXT)
-    with pytest.raises(RuntimeError, match="Could not find any checks"):
+    with pytest.raises(RuntimeError, match="Check for bad input"):
         FileCheck().run("aa", TEXT)
 
 
