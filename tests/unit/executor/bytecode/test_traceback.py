@@ -40,8 +40,8 @@ def test_every_call_on_the_stack_is_told_innermost_last() -> None:
     assert [(frame.function, frame.range.line) for frame in error.frames] == [("outer", 7), ("inner", 3)]
     assert error.line == 3
     text = str(error)
-    head = "The following operation failed in the TorchScript interpreter.\nTraceback of TorchScript (most recent call last)"
-    assert text.startswith(f'{head}:\n  File "p.py", line 7, in outer\n')
+    head = "The following operation failed in the TorchScript interpreter.\nTraceback of TorchScript"
+    assert text.startswith(f'{head} (most recent call last):\n  File "p.py", line 7, in outer\n')
     assert "RuntimeError: list index out of range" in text
     assert error.__cause__ is not None
 
