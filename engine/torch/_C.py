@@ -31,7 +31,7 @@ _ANSWERED: Final = (
     "llga_enabled nvfuser_enabled texpr_dynamic_shape_enabled texpr_fuser_enabled texpr_reductions_enabled"
 )
 _TYPES: Final = (
-    "Type AnyType BoolType ClassType ComplexType DeviceObjType DictType EnumType FloatType FutureType "
+    "Type AnyType BoolType ClassType ComplexType DeviceObjType DictType EnumType FloatType FutureType AwaitType "
     "IntType InterfaceType ListType NoneType NumberType OptionalType StreamObjType StringType TensorType TupleType "
     "UnionType"
 )

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from engine.aten.values.awaits import Await
 from engine.aten.values.ivalue import EnumValue, Object
 from engine.aten.values.tensor import Tensor, from_numpy
 from engine.aten.values.traced import TracedInt
@@ -36,6 +37,7 @@ from engine.lang.types import (
     NUMBER,
     NUMBERS,
     STR,
+    AwaitType,
     ClassType,
     DictType,
     EnumType,
@@ -200,13 +202,18 @@ def unwrapped(value: Any) -> Object | EnumValue | None:
 
 def is_instance(value: Any, type: Type) -> bool:
     """True if the value belongs to the type; an empty list belongs to every list type, since values carry no types."""
-    if isinstance(value, (Future, Function)):
-        return isinstance(type, FunctionType if isinstance(value, Function) else FutureType)
+    for kind, its_type in _OPAQUE.items():
+        if isinstance(value, kind):
+            return isinstance(type, its_type)
     if isinstance(value, (list, dict)) and not value:
         return type.__class__ is type_of(value).__class__
     if isinstance(value, Tensor):
         return isinstance(type, TensorType)
     return type_of(value).is_subtype_of(type)
+
+
+_OPAQUE: Final[dict[type, type[Type]]] = {Future: FutureType, Await: AwaitType, Function: FunctionType}
+"""Kinds of values whose parts nothing looks at -> their kinds of types."""
 
 
 # -- values with parts in
@@ -328,6 +335,11 @@ def _from_interface(type: Any) -> Converter:
     return to_object
 
 
+def _from_await(type: Any) -> Converter:
+    convert, await_of = from_python(type.element), _only(Await)(type)
+    return lambda value: await_of(value).converted(convert)
+
+
 def _only(kind: type) -> Callable[[Type], Converter]:
     def to_kind(value: Any) -> Any:
         if isinstance(value, kind):
@@ -344,5 +356,5 @@ _FROM_SIMPLE: Final[dict[Type, Converter]] = {
 _FROM: Final[dict[type, Callable[[Any], Converter]]] = {
     TensorType: lambda _: _to_tensor, ListType: _from_list, DictType: _from_dict, TupleType: _from_tuple,
     OptionalType: _from_optional, UnionType: _from_union, EnumType: _from_enum, ClassType: _from_object,
-    InterfaceType: _from_interface, FutureType: _only(Future), FunctionType: _only(Function),
+    InterfaceType: _from_interface, FutureType: _only(Future), FunctionType: _only(Function), AwaitType: _from_await,
 }  # fmt: skip

@@ -21,6 +21,7 @@ from typing import Any, Final
 from weakref import WeakSet
 
 from engine.aten.dispatch import table
+from engine.aten.values.awaits import Await
 from engine.aten.values.ivalue import EnumValue, Object
 from engine.aten.values.tensor import Tensor
 from engine.frontend.compilation.class_definitions import enum_type
@@ -57,6 +58,7 @@ from engine.lang.types import (
     NONE,
     STR,
     TENSOR,
+    AwaitType,
     ClassType,
     DictType,
     EnumType,
@@ -70,7 +72,7 @@ from engine.lang.types import (
 _TORCH_MODULES: Final = {"engine": "torch", "engine.torch": "torch"}
 _TYPES: Final[dict[Any, Type]] = {
     Tensor: TENSOR, int: INT, float: FLOAT, complex: COMPLEX, bool: BOOL, str: STR, None: NONE, type(None): NONE,
-    scalars.device: DEVICE, scalars.dtype: INT, Any: ANY,
+    scalars.device: DEVICE, scalars.dtype: INT, Any: ANY, Await: AwaitType(ANY),
 }  # fmt: skip
 NOWHERE: Final = SourceRange(Source(""), 0, 0)
 INTERFACE: Final = "_torchscript_interface"
@@ -514,4 +516,5 @@ def _generic(origin: Any, args: Sequence[Type | None]) -> Type | None:
 _BARE: Final[dict[Any, str]] = {getattr(typing, name): name for name in ("List", "Dict", "Tuple", "Optional")}
 _GENERIC: Final[dict[Any, Callable[..., Type]]] = {
     list: ListType, dict: DictType, tuple: lambda *parts: TupleType(parts), typing.Final: lambda part: part,
+    Await: AwaitType,
 }  # fmt: skip

@@ -262,6 +262,18 @@ class FutureType(Type):
         return wrap(self._ir.element)
 
 
+class AwaitType(Type):
+    __slots__ = ()
+    _ir: types.AwaitType
+
+    def __init__(self, element: Type | types.Type) -> None:
+        own = isinstance(element, types.AwaitType)
+        super().__init__(ir_type(element) if own else types.AwaitType(ir_type(element)))
+
+    def getElementType(self) -> Type:
+        return wrap(self._ir.element)
+
+
 class UnionType(Type):
     __slots__ = ()
 
@@ -334,6 +346,7 @@ _SIMPLE: Final = {cls._ONLY: cls for cls in _Simple.__subclasses__()}
 _COMPOUND: Final[dict[type[types.Type], type[Any]]] = {
     types.TensorType: TensorType, types.ListType: ListType, types.DictType: DictType, types.TupleType: TupleType,
     types.OptionalType: OptionalType, types.UnionType: UnionType, types.FutureType: FutureType,
+    types.AwaitType: AwaitType,
     types.ClassType: ClassType, types.InterfaceType: InterfaceType, types.EnumType: EnumType,
     types.FunctionType: FunctionType, types.VarType: VarType,
 }  # fmt: skip

@@ -13,10 +13,10 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, Final
 
+from engine.aten.values.awaits import Await
 from engine.executor.concurrency.futures import Future
 from engine.frontend.python.ignored_functions import MODIFIER, modifier_of
 from engine.torch.jit.scripting.emit_hooks import disable_emit_hooks
-from engine.torch.jit.scripting.graph_functions import Await
 from engine.torch.jit.scripting.python_program import PYTHON
 
 BroadcastingList1 = BroadcastingList2 = BroadcastingList3 = list
