@@ -25,6 +25,7 @@ from engine.executor.concurrency.futures import Future
 from engine.ir.constants import type_of
 from engine.ir.unit import Function
 from engine.lang.errors import EngineError
+from engine.lang.records import dataclass
 from engine.lang.scalars import NUMBERED, device
 from engine.lang.types import (
     ANY,
@@ -67,6 +68,16 @@ class Shared:
 
     def __init__(self, shared: Any, shared_type: Any) -> None:
         self.shared, self.shared_type = shared, shared_type
+
+
+@dataclass(slots=True)
+class PythonTypes:
+    """A slot for the function that knows what was compiled of Python classes; the public classes take it."""
+
+    of_class: Callable[[type], Type | None] = lambda cls: None
+
+
+PYTHON_TYPES: Final = PythonTypes()
 
 
 def from_python(type: Type) -> Converter:
@@ -317,12 +328,24 @@ def _from_object(type: Any) -> Converter:
 
 def _copied_in(value: Any, type: ClassType) -> Object:
     """A Python instance of a scripted class, attribute by attribute."""
-    return Object(type, [from_python(a.type)(getattr(value, a.name)) for a in type.attributes])
+    made = Object(type)
+    for attribute in type.attributes:
+        try:
+            made.set(attribute.name, from_python(attribute.type)(getattr(value, attribute.name)))
+        except Mismatch as error:
+            reason = f": {error}" if str(error) else ""
+            raise Mismatch(
+                f"Could not cast attribute '{attribute.name}' to type {attribute.type.annotation_str}{reason}"
+            ) from None
+    return made
 
 
 def _from_interface(type: Any) -> Converter:
     def to_object(value: Any) -> Object:
         inner = unwrapped(value)
+        known = PYTHON_TYPES.of_class(value.__class__) if inner is None else None
+        if isinstance(known, ClassType):
+            inner = _from_object(known)(value)
         if not isinstance(inner, Object):
             kind = value.__class__.__name__
             if type.is_module:

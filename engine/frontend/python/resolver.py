@@ -44,7 +44,7 @@ from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import Def
 from engine.ir.unit import CompilationUnit, Function, shared_unit
 from engine.lang import scalars
-from engine.lang.errors import CompileError
+from engine.lang.errors import CallFrame, CompileError
 from engine.lang.records import dataclass
 from engine.lang.schema import Argument, FunctionSchema
 from engine.lang.source import Source, SourceRange
@@ -164,6 +164,11 @@ class PythonUnit:
                 callee.ensure_defined()
         return found
 
+    def known_type(self, cls: type) -> Type | None:
+        """The class, if it was compiled."""
+        compiled = self._known(cls)
+        return None if compiled is None else compiled.adopted or compiled.type
+
     def overloads(self, fn: Callable[..., Any]) -> Sequence[Function]:
         """The function, or, where several signatures were declared for it, one function for each of them."""
         signatures = overloads_of(fn)
@@ -218,6 +223,13 @@ class PythonUnit:
         type = define_class(self.unit, methods_by_name(tree), resolver, prefix)
         if isinstance(type, ClassType):
             self._add_static_methods(cls, type)
+            for name, member in vars(cls).items():
+                if isinstance(member, (staticmethod, classmethod)):
+                    continue
+                type.unresolved[name] = (
+                    f"'{name}' is defined as a class attribute which currently is not supported. Consider converting "
+                    "this to an instance attribute"
+                )
         return type
 
     def _check_dataclass(self, cls: type) -> None:
@@ -303,7 +315,7 @@ def _interface_method(schema: FunctionSchema, tree: Tree) -> FunctionSchema:
 
 def names_of(thing: Any) -> Mapping[str, Any]:
     """The names that the code of a function or class sees."""
-    functions = [thing] if inspect.isfunction(thing) else [f for f in vars(thing).values() if inspect.isfunction(f)]
+    functions = [thing] if inspect.isfunction(thing) else functions_of_class(thing)
     known: dict[str, Any] = dict(vars(builtins))
     module = inspect.getmodule(thing)
     if module is not None:
@@ -317,6 +329,15 @@ def names_of(thing: Any) -> Mapping[str, Any]:
             except ValueError:
                 continue
     return known
+
+
+def functions_of_class(cls: type) -> list[Any]:
+    """Its methods, and the functions of its properties."""
+    found: list[Any] = []
+    for member in vars(cls).values():
+        parts = (member.fget, member.fset) if isinstance(member, property) else (member,)
+        found += filter(inspect.isfunction, parts)
+    return found
 
 
 class PythonResolver:
@@ -369,10 +390,10 @@ class PythonResolver:
         if hint in _BARE:
             raise no_contained_type(_BARE[hint], range)
         if origin is None:
-            return self._class(hint)
+            return self._class(hint, range)
         return _generic(origin, [self._type(arg, range) for arg in args if arg is not Ellipsis])
 
-    def _class(self, hint: Any) -> Type | None:
+    def _class(self, hint: Any, range: SourceRange) -> Type | None:
         if isinstance(hint, types.ModuleType) or not isinstance(hint, type) or issubclass(hint, BaseException):
             return None
         if issubclass(hint, Tensor):
@@ -381,7 +402,12 @@ class PythonResolver:
             return self.python.unit.find_type(self.python.name_of(hint))
         if hint.__module__ == "builtins" or hint.__module__.startswith(("engine.", "typing")):
             return self.python.type_of(hint) if hint.__module__ in COMPILED_MODULES else None
-        return self.python.type_of(hint)
+        try:
+            return self.python.type_of(hint)
+        except CompileError as error:
+            if range is not NOWHERE:
+                error.called_from(CallFrame(self.python.name_of(hint), range))
+            raise
 
     def sugared(self, b: Builder, value: Any, range: SourceRange, *, constant: bool = False) -> SugaredValue:
         """The sugared value of a Python value; scalars are refused unless they may be constants (`constant`)."""

@@ -8,6 +8,7 @@ unit, under `__torch__.module.name`.
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable
 from dataclasses import is_dataclass
 from typing import Any, Final
@@ -23,7 +24,7 @@ from engine.lang.types import STR, TENSOR, DictType, ListType, Type
 from engine.torch.compiled.objects import ScriptFunction, ScriptObject
 from engine.torch.compiled.script_containers import script_container
 from engine.torch.jit.scripting.emit_hooks import emitted_function, emitted_module
-from engine.torch.jit.scripting.python_program import PYTHON, module_object
+from engine.torch.jit.scripting.python_program import PYTHON, instance, module_object, prepared
 from engine.torch.jit.scripting.script_module import wrap
 
 _EMPTY: Final[dict[type, Type]] = {list: ListType(TENSOR), dict: DictType(STR, TENSOR)}
@@ -38,7 +39,7 @@ def script(
     example_inputs: Any = None,
     type_hint: Any = None,
 ) -> Any:
-    """Compile a Python function, class or module; a list or dict comes back as one that programs share.
+    """Compile a Python function, class, module or other instance; a list or dict comes back as one that programs share.
 
     Raises CompileError, and then leaves no partial definitions.  `optimize`, `_frames_up` and `_rcb` are accepted and
     change nothing: names are those that the function's own code sees.
@@ -47,6 +48,7 @@ def script(
         return obj
     if isinstance(obj, (list, dict)):
         return _script_container(obj, optimize if type_hint is None else type_hint)
+    obj = prepared(obj)
     with PYTHON.attempt():
         if isinstance(obj, type):
             _compile_class(obj)
@@ -57,10 +59,16 @@ def script(
             return emitted_module(wrap(module_object(obj)))
         if inspect.isfunction(obj):
             return emitted_function(_script_function(obj))
+        if type(obj).__module__.partition(".")[0] not in _NOT_WRITTEN_BY_USERS:
+            return wrap(instance(obj))
     hint = "functions, classes and modules written in Python can be compiled"
     if inspect.ismethod(obj):
         hint = "compile the object whose method it is"
     raise NotSupportedError(f"cannot compile a {type(obj).__name__}", hints=(hint,))
+
+
+_NOT_WRITTEN_BY_USERS: Final = {*sys.stdlib_module_names, "engine"}
+"""Modules whose classes have no program's instances."""
 
 
 def _script_container(value: Any, hint: Any) -> Any:
