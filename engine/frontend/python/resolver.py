@@ -14,6 +14,7 @@ import math
 import types
 import typing
 import warnings
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field, is_dataclass
@@ -38,7 +39,7 @@ from engine.frontend.python.trees import methods_by_name, tree_from_class, tree_
 from engine.frontend.sugared.classes import ClassValue, ConstantValue, ExceptionClass, FunctionValue
 from engine.frontend.sugared.python_values import SCALARS, PythonValue
 from engine.frontend.sugared.sugared_value import Builder, SugaredValue
-from engine.frontend.sugared.values import BuiltinFunction, SugaredTuple
+from engine.frontend.sugared.values import BuiltinFunction, SpecialForm, SugaredTuple
 from engine.frontend.syntax.parser import parse_expression
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import Def
@@ -387,8 +388,8 @@ class PythonResolver:
         if isinstance(own := getattr(hint, "_type", None), ClassType):
             return own
         origin, args = typing.get_origin(hint), typing.get_args(hint)
-        if hint in _BARE:
-            raise no_contained_type(_BARE[hint], range)
+        if hint in BARE:
+            raise no_contained_type(BARE[hint], range)
         if origin is None:
             return self._class(hint, range)
         return _generic(origin, [self._type(arg, range) for arg in args if arg is not Ellipsis])
@@ -476,6 +477,8 @@ class PythonResolver:
                 range,
                 hints=("write the base's method under a name of its own, and call that on self",),
             )
+        if cls is OrderedDict:
+            return SpecialForm("dict")
         if issubclass(cls, BaseException):
             return ExceptionClass(cls.__name__, f"{cls.__module__}.{cls.__qualname__}")
         if is_module_class(cls) and INTERFACE not in vars(cls):
@@ -539,7 +542,8 @@ def _generic(origin: Any, args: Sequence[Type | None]) -> Type | None:
     return maker(*parts) if maker is not None else None
 
 
-_BARE: Final[dict[Any, str]] = {getattr(typing, name): name for name in ("List", "Dict", "Tuple", "Optional")}
+BARE: Final[dict[Any, str]] = {getattr(typing, name): name for name in ("List", "Dict", "Tuple", "Optional")}
+"""The types that have to say what they hold -> their names."""
 _GENERIC: Final[dict[Any, Callable[..., Type]]] = {
     list: ListType, dict: DictType, tuple: lambda *parts: TupleType(parts), typing.Final: lambda part: part,
     Await: AwaitType,

@@ -182,8 +182,10 @@ class ListType(Type):
     __slots__ = ()
     _ir: types.ListType
 
-    def __init__(self, element: Type | types.Type) -> None:
+    def __init__(self, element: Type | types.Type | None) -> None:
         """Wrap a list type, or make the list type of an element type."""
+        if element is None:
+            raise ArgumentError("Can not create ListType with None type", hints=("TensorType.get() is a type",))
         inner = ir_type(element)
         is_own = isinstance(element, types.ListType)
         super().__init__(inner if is_own else types.ListType(inner))

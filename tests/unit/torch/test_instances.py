@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterable, List  # noqa: UP035  (programs write them)
+from typing import Any, Dict, Iterable, List  # noqa: UP035  (programs write them)
 
 import pytest
 
@@ -208,3 +208,13 @@ def test_a_submodule_of_another_class_is_refused() -> None:
 def test_modules_behind_an_interface_are_not_gone_through() -> None:
     with pytest.raises(CompileError, match=r"Could not compile modules\(\) because 'layer' is an interface type"):
         torch.jit.script(Model())
+
+
+def test_isinstance_of_containers() -> None:
+    test: Any = torch.jit.isinstance
+    with pytest.raises(CompileError, match="Attempted to use Dict without contained types"):
+        test({"a": 1}, Dict)  # noqa: UP006
+    with pytest.raises(ArgumentError, match="must be a type or a tuple of types"):
+        test(1, [int])
+    with pytest.warns(UserWarning, match="inner type of a container is lost"):
+        assert test([], List[int])  # noqa: UP006
