@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, Final
 
+from engine.aten.values.awaits import Await
 from engine.aten.values.ivalue import Object
 from engine.aten.values.tensor import Tensor
 from engine.ir.constants import constant_inputs, set_constant, type_of
@@ -49,14 +50,14 @@ def _grows(node: Node, inputs: Values) -> bool:
 
 
 def can_be_constant(value: Any) -> bool:
-    """Objects, and tensors that need gradients, live only while a program runs."""
+    """Objects, awaits, and tensors that need gradients, live only while a program runs."""
     if isinstance(value, Tensor):
         return not value.requires_grad
     if isinstance(value, (list, tuple)):
         return all(map(can_be_constant, value))
     if isinstance(value, dict):
         return all(map(can_be_constant, value.values()))
-    return not isinstance(value, Object)
+    return not isinstance(value, (Object, Await))
 
 
 def insert_result(node: Node, declared: Value, value: Any) -> Value:

@@ -38,6 +38,7 @@ from engine.lang.types import (
     STR,
     STREAM,
     TENSOR,
+    AwaitType,
     ClassType,
     DictType,
     EnumType,
@@ -102,6 +103,7 @@ _CONTAINERS: Final[dict[str, tuple[type[Type], Callable[..., Type]]]] = {
     "list": (ListType, ListType),
     "dict": (DictType, DictType),
     "future": (FutureType, FutureType),
+    "await": (AwaitType, AwaitType),
     "tuple": (TupleType, lambda *parts: TupleType(parts)),
     "union": (UnionType, lambda *parts: UnionType(parts)),
 }

@@ -16,7 +16,7 @@ from engine.lang.schema import FunctionSchema
 from engine.lang.types import (
     NONE,
     DictType,
-    FutureType,
+    LaterType,
     ListType,
     OptionalType,
     TensorType,
@@ -114,7 +114,7 @@ def _fits(formal: Type, given: Type, variables: dict[str, Type]) -> bool:
         return all(m == NONE or _fits(formal.element, m, variables) for m in members_of(given))
     if isinstance(formal, TensorType):
         return isinstance(given, TensorType)
-    if type(formal) is type(given) and isinstance(formal, (ListType, DictType, TupleType, FutureType)):
+    if type(formal) is type(given) and isinstance(formal, (ListType, DictType, TupleType, LaterType)):
         mine, theirs = formal.contained(), given.contained()
         return len(mine) == len(theirs) and all(_fits(a, b, variables) for a, b in zip(mine, theirs, strict=True))
     return given.is_subtype_of(formal)

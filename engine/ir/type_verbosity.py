@@ -19,7 +19,7 @@ from typing import Final
 
 from engine.lang.errors import CompileError
 from engine.lang.schema import default_text
-from engine.lang.types import DictType, FutureType, ListType, OptionalType, TensorType, TupleType, Type
+from engine.lang.types import DictType, FutureType, LaterType, ListType, OptionalType, TensorType, TupleType, Type
 
 NAMES_ONLY, SHAPES, STRIDES, EVERYTHING = range(4)
 VARIABLE: Final = "PYTORCH_JIT_TYPE_VERBOSITY"
@@ -74,7 +74,7 @@ def _reduced(type: Type, level: int) -> Type:
         return TupleType(elements, type.name, type.fields, type.defaults)
     if isinstance(type, DictType):
         return DictType(type.key, _reduced(type.value, level))
-    if isinstance(type, (ListType, FutureType)):
+    if isinstance(type, (ListType, LaterType)):
         return type.__class__(_reduced(type.element, level))
     return replace(type, element=_reduced(type.element, level)) if isinstance(type, OptionalType) else type
 

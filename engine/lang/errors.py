@@ -8,6 +8,7 @@ the same mistake, so `except RuntimeError` keeps working.  Errors of the engine 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from engine.lang.records import dataclass
@@ -25,11 +26,13 @@ MAX_TOLD: Final = 20
 @dataclass(frozen=True, slots=True)
 class CallFrame:
     """One call on the way to the error: the function, the range of the call in it, and the path of the module that the
-    function is a method of; "" for none, and for the outermost."""
+    function is a method of; "" for none, and for the outermost.  While compiling, `function` is what is called, and
+    `caller` the function with the call, where it is known."""
 
     function: str
     range: SourceRange
     module: str = ""
+    caller: str = ""
 
     @property
     def inside(self) -> str:
@@ -83,7 +86,8 @@ class EngineError(Exception):
             if skipped > 0 and _SHOWN_FRAMES <= index < _SHOWN_FRAMES + skipped:
                 continue
             parts += [
-                f"'{frame.function}' is being compiled since it was called from here:",
+                f"'{frame.function}' is being compiled since it was called from "
+                + (f"'{frame.caller}':" if frame.caller else "here:"),
                 "  " + frame.range.location(),
                 frame.range.excerpt(),
             ]
@@ -93,6 +97,12 @@ class EngineError(Exception):
         """Add an outer call, which led to the error."""
         for error in (self, *self.others):
             error.frames = (frame, *error.frames)
+
+    def within(self, function: str) -> None:
+        """Name the function whose call the outermost frame is."""
+        for error in (self, *self.others):
+            if error.frames and not error.frames[0].caller:
+                error.frames = (replace(error.frames[0], caller=function), *error.frames[1:])
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from dataclasses import field
 from typing import Any, Final
 
 from engine.lang.records import dataclass
-from engine.lang.types import FutureType, ListType, OptionalType, TensorType, Type
+from engine.lang.types import ListType, OptionalType, TensorType, Type
 
 
 class _NoDefault:
@@ -146,8 +146,6 @@ def _type_text(argument: Argument) -> str:
     text = argument.declared or str(argument.type)
     if not argument.declared and argument.broadcast is not None:
         text = text.removesuffix("?").removesuffix("]") + f"{argument.broadcast}]" + "?" * text.endswith("?")
-    if isinstance(argument.type, FutureType):
-        text = f"Future({argument.type.element})"
     return _marked(text, argument.type, argument.alias)
 
 

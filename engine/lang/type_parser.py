@@ -27,6 +27,7 @@ from engine.lang.types import (
     NUMBER,
     STR,
     TENSOR,
+    AwaitType,
     ClassType,
     DictType,
     EnumType,
@@ -200,12 +201,15 @@ class TypeParser:
         return DictType(*self._parts(token, 2))
 
     def _future(self, token: Token) -> Type:
-        """`Future[int]` in graphs, `Future(int)` in schemas."""
+        """`Future[int]` as the type of a graph's value, `Future(int)` inside other types and in schemas."""
         if not self.lexer.next_if("["):
             return FutureType(*self._parts(token, 1))
         element = self.parse()
         self.lexer.expect("]")
         return FutureType(element)
+
+    def _await(self, token: Token) -> Type:
+        return AwaitType(*self._parts(token, 1))
 
     def _optional(self, token: Token) -> Type:
         return OptionalType(self._parts(token, 1)[0])
@@ -311,6 +315,7 @@ class TypeParser:
 _COMPOSITE: Final[dict[str, Callable[[TypeParser, Token], Type]]] = {
     "Dict": TypeParser._dict,
     "Future": TypeParser._future,
+    "Await": TypeParser._await,
     "Optional": TypeParser._optional,
     "List": TypeParser._list_type,
     "Union": TypeParser._union,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import field
-from typing import Any, Final, Protocol
+from typing import Any, ClassVar, Final, Protocol
 
 from engine.lang import scalars
 from engine.lang.records import dataclass
@@ -195,18 +195,31 @@ class UnionType(Type):
 
 
 @dataclass(frozen=True, slots=True)
-class FutureType(Type):
+class LaterType(Type):
+    """A value that is computed elsewhere or later: a future of it, or an await."""
+
     element: Type
+    WORD: ClassVar[str]
 
     def __str__(self) -> str:
-        return f"Future[{self.element}]"
+        return f"{self.WORD}({self.element})"
 
     @property
     def annotation_str(self) -> str:
-        return f"Future[{self.element.annotation_str}]"
+        return f"{self.WORD}[{self.element.annotation_str}]"
 
     def contained(self) -> tuple[Type, ...]:
         return (self.element,)
+
+
+class FutureType(LaterType):
+    __slots__ = ()
+    WORD = "Future"
+
+
+class AwaitType(LaterType):
+    __slots__ = ()
+    WORD = "Await"
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,7 +398,7 @@ def _union_rank(member: Type) -> int:
 
 _UNION_ORDER: Final = (
     "EnumType", "TensorType", "Storage", "TupleType", "ListType", "DictType", "Scalar", "float", "complex",
-    "FutureType", "int", "NoneType", "str", "Generator", "bool",
+    "FutureType", "AwaitType", "int", "NoneType", "str", "Generator", "bool",
 )  # fmt: skip
 
 
@@ -410,8 +423,8 @@ def is_subtype(sub: Type, sup: Type) -> bool:
         return sup is ANY_TUPLE or (isinstance(sup, TupleType) and _tuple_subtype(sub, sup))
     if isinstance(sub, ListType):
         return sup is ANY_LIST or (isinstance(sup, ListType) and _same_elements(sub.element, sup.element))
-    if isinstance(sub, FutureType) and isinstance(sup, FutureType):
-        return is_subtype(sub.element, sup.element)
+    if isinstance(sub, LaterType):
+        return sub.__class__ is sup.__class__ and is_subtype(sub.element, sup.contained()[0])
     if isinstance(sub, EnumType):
         return sup is ANY_ENUM
     if isinstance(sub, (ClassType, InterfaceType)):
@@ -485,9 +498,9 @@ def _unify_parts(a: Type, b: Type, default_to_union: bool) -> Type | None:
         parts = [unify(x, y, default_to_union=default_to_union) for x, y in pairs]
         known = tuple(p for p in parts if p is not None)
         return TupleType(known) if len(known) == len(parts) else None
-    if isinstance(a, FutureType) and isinstance(b, FutureType):
+    if isinstance(a, LaterType) and isinstance(b, LaterType) and a.__class__ is b.__class__:
         element = unify(a.element, b.element)
-        return None if element is None else FutureType(element)
+        return None if element is None else a.__class__(element)
     if isinstance(a, ListType) and isinstance(b, ListType) and _both_tensors(a.element, b.element):
         return ListType(TENSOR)
     if isinstance(a, DictType) and isinstance(b, DictType) and a.key == b.key and _both_tensors(a.value, b.value):

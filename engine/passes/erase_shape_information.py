@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from engine.ir.graph import Block, Graph, Value
 from engine.ir.rewrites import retype
-from engine.lang.types import TENSOR, DictType, FutureType, ListType, OptionalType, TensorType, TupleType, Type
+from engine.lang.types import TENSOR, DictType, LaterType, ListType, OptionalType, TensorType, TupleType, Type
 
 
 def erase_shape_information(graph: Graph) -> bool:
@@ -25,7 +25,7 @@ def unshaped(type: Type) -> Type:
         return TupleType(tuple(map(unshaped, type.elements)), type.name, type.fields, type.defaults)
     if isinstance(type, DictType):
         return DictType(type.key, unshaped(type.value))
-    if isinstance(type, (ListType, OptionalType, FutureType)):
+    if isinstance(type, (ListType, OptionalType, LaterType)):
         return type.__class__(unshaped(type.element))
     return type
 

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 from engine.aten.dispatch.autocast import STATE as CASTS
 from engine.aten.dispatch.autocast import small_dtype
 from engine.aten.dispatch.table import op
+from engine.aten.values.awaits import Await
 from engine.aten.values.ivalue import EnumValue
 from engine.lang.errors import Error, NotSupportedError, OperatorError
 
@@ -76,6 +77,8 @@ op("aten::is_scripting() -> bool", python=lambda: True)
 op("aten::_get_tracing_state() -> bool", python=lambda: False)
 op("prim::RaiseException(str msg, str? cls=None) -> ()", python=raise_exception, side_effects=True)
 op("aten::wait(Future(t) self) -> t", python=wait)
+op("prim::awaitable_wait(Await(t) self) -> t", python=wait, side_effects=True)
+op("prim::awaitable_nowait(t self) -> Await(t)", python=Await.of)
 
 op("aten::is_autocast_enabled() -> bool", python=lambda: False, side_effects=True)  # of a GPU
 op("aten::is_autocast_cpu_enabled() -> bool", python=lambda: CASTS.fast is not None, side_effects=True)

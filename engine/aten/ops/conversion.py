@@ -132,7 +132,7 @@ def _scalar_tensor(dtypes: dict[type, scalars.dtype]) -> Callable[[Any], Tensor]
 
 _DTYPES: Final = {int: scalars.int64, float: scalars.float64, complex: scalars.complex128, bool: scalars.bool_}
 _LIST_DTYPES: Final = {
-    # number of the annotated element type: the dtype that fits, as any floating one does for float
+    # number of the annotated element type: the dtype that fits, as any of its kind does for float and complex
     0: xp.INT64,
     1: xp.FLOAT32,
     2: xp.COMPLEX128,
@@ -155,7 +155,8 @@ def tolist(value: Tensor, dimensions: int, element: int) -> Any:
     if array.ndim != dimensions:
         raise OperatorError("Output annotation list dimension and runtime tensor dimension must match for tolist()")
     annotated = _LIST_DTYPES[element]
-    if array.dtype != annotated and not (annotated == xp.FLOAT32 and xp.is_float(array.dtype)):
+    is_float, is_complex = xp.is_float(array.dtype), array.dtype.kind == "c"
+    if array.dtype != annotated and not (is_float if annotated == xp.FLOAT32 else is_complex and annotated.kind == "c"):
         raise OperatorError(
             "Output annotation element type and runtime tensor element type must match for tolist(): "
             f"{xp.ir_name(annotated)} vs {xp.ir_name(array.dtype)}",

@@ -158,6 +158,8 @@ def _apply(view: Tensor, dim: int, part: Any) -> tuple[Tensor, int, Tensor | Non
         return _slice(view, dim, part), 1, None
     if isinstance(part, (list, tuple, range, np.ndarray)):
         part = tensor(part)
+        if part.array.dtype.kind == "f":
+            part = tensor(part.array.astype(INT64))
         if HOOKS.tracer is not None:
             HOOKS.tracer.constant(part, "indices")
     if isinstance(part, Tensor) and (part.ndim or part.dtype.category == "bool"):

@@ -59,7 +59,7 @@ from engine.executor.bytecode.instructions import (
     encode,
 )  # fmt: skip
 from engine.executor.bytecode.liveness import place_moves_and_drops
-from engine.executor.bytecode.operations import CALLEES, operation_of
+from engine.executor.bytecode.operations import CALLEES, OPERATIONS, operation_of
 from engine.ir.constants import NOT_CONSTANT, constant_value
 from engine.ir.graph import Block, Graph, Node, Value
 from engine.ir.unit import Function
@@ -175,7 +175,7 @@ class _CodeBuilder:
 
 
 def _emit_operation(to: _CodeBuilder, node: Node) -> None:
-    if node.has_attribute("Subgraph"):
+    if node.has_attribute("Subgraph") and node.kind not in OPERATIONS:
         function = _subgraph(to, node)
         to.emit(CALL, node, to.read(node.inputs), to.define_all(node.outputs), lambda inputs: (function, inputs))
         return

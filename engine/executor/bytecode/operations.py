@@ -14,6 +14,8 @@ from typing import Any, Final
 
 from engine.aten.dispatch import table
 from engine.aten.dispatch.op import Op
+from engine.aten.values.awaits import Await
+from engine.aten.values.hooks import HOOKS
 from engine.aten.values.ivalue import Object
 from engine.executor.bytecode.pass_operations import PASS_OPERATIONS
 from engine.executor.conversion.from_python import Mismatch, from_python, is_instance
@@ -236,6 +238,14 @@ def _call_python(node: Node) -> Operation:
     return call
 
 
+def _awaitable(node: Node) -> Operation:
+    """A call that is made when its result is first needed; in tracebacks it goes by the name of its kind."""
+    function = Function(node.kind, _graph=node.attr("Subgraph"))
+    call = HOOKS.call
+    assert call is not None
+    return lambda *captured: Await(lambda: call(function, captured), captured)
+
+
 def _call_function(_: Node) -> Callee:
     return lambda inputs: (inputs[0], inputs[1:])
 
@@ -309,6 +319,7 @@ OPERATIONS: Final[dict[str, Callable[[Node], Operation]]] = {
     "prim::isinstance": _isinstance,
     "prim::Print": _print,
     "prim::PythonOp": _call_python,
+    "prim::awaitable": _awaitable,
     **PASS_OPERATIONS,
 }
 

@@ -194,7 +194,7 @@ class PlanWriter:
                 node, f"{self.out.bind('group', self.groups[node])}({', '.join(map(self.out.value, node.inputs))})"
             )
             return
-        if node.has_attribute("Subgraph") and node.kind not in _SUSPENDING:
+        if node.has_attribute("Subgraph") and node.kind not in (*_SUSPENDING, *OPERATIONS):
             raise NotGenerated(f"{node.kind} needs the interpreter")
         if asks(node):
             self.ask(node)

@@ -27,7 +27,7 @@ from engine.ir.ops import op_of
 from engine.lang.types import FLOAT, INT, TensorType, Type
 
 FLOATS: Final = (xp.FLOAT32, xp.FLOAT64)
-_UNKNOWN_EFFECTS: Final = ("prim::PythonOp", "prim::fork", "aten::wait", *CALLEES)
+_UNKNOWN_EFFECTS: Final = ("prim::PythonOp", "prim::fork", "aten::wait", "prim::awaitable_wait", *CALLEES)
 _OF_MATRICES: Final = frozenset(f"aten::{name}" for name in "mm bmm addmm baddbmm cat stack".split())
 """Operators whose result has a dimension."""
 _GIVES_MATRICES: Final = frozenset({"aten::mm", "aten::addmm"})

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from engine.aten.values.awaits import Await
 from engine.aten.values.ivalue import EnumValue, Object
 from engine.aten.values.tensor import Tensor, from_numpy
 from engine.aten.values.traced import TracedInt
@@ -24,6 +25,7 @@ from engine.executor.concurrency.futures import Future
 from engine.ir.constants import type_of
 from engine.ir.unit import Function
 from engine.lang.errors import EngineError
+from engine.lang.records import dataclass
 from engine.lang.scalars import NUMBERED, device
 from engine.lang.types import (
     ANY,
@@ -35,6 +37,7 @@ from engine.lang.types import (
     NONE,
     NUMBER,
     STR,
+    AwaitType,
     ClassType,
     DictType,
     EnumType,
@@ -64,6 +67,16 @@ class Shared:
 
     def __init__(self, shared: Any, shared_type: Any) -> None:
         self.shared, self.shared_type = shared, shared_type
+
+
+@dataclass(slots=True)
+class PythonTypes:
+    """A slot for the function that knows what was compiled of Python classes; the public classes take it."""
+
+    of_class: Callable[[type], Type | None] = lambda cls: None
+
+
+PYTHON_TYPES: Final = PythonTypes()
 
 
 def from_python(type: Type) -> Converter:
@@ -199,13 +212,18 @@ def unwrapped(value: Any) -> Object | EnumValue | None:
 
 def is_instance(value: Any, type: Type) -> bool:
     """True if the value belongs to the type; an empty list belongs to every list type, since values carry no types."""
-    if isinstance(value, (Future, Function)):
-        return isinstance(type, FunctionType if isinstance(value, Function) else FutureType)
+    for kind, its_type in _OPAQUE.items():
+        if isinstance(value, kind):
+            return isinstance(type, its_type)
     if isinstance(value, (list, dict)) and not value:
         return type.__class__ is type_of(value).__class__
     if isinstance(value, Tensor):
         return isinstance(type, TensorType)
     return type_of(value).is_subtype_of(type)
+
+
+_OPAQUE: Final[dict[type, type[Type]]] = {Future: FutureType, Await: AwaitType, Function: FunctionType}
+"""Kinds of values whose parts nothing looks at -> their kinds of types."""
 
 
 # -- values with parts in
@@ -306,12 +324,24 @@ def _from_object(type: Any) -> Converter:
 
 def _copied_in(value: Any, type: ClassType) -> Object:
     """A Python instance of a scripted class, attribute by attribute."""
-    return Object(type, [from_python(a.type)(getattr(value, a.name)) for a in type.attributes])
+    made = Object(type)
+    for attribute in type.attributes:
+        try:
+            made.set(attribute.name, from_python(attribute.type)(getattr(value, attribute.name)))
+        except Mismatch as error:
+            reason = f": {error}" if str(error) else ""
+            raise Mismatch(
+                f"Could not cast attribute '{attribute.name}' to type {attribute.type.annotation_str}{reason}"
+            ) from None
+    return made
 
 
 def _from_interface(type: Any) -> Converter:
     def to_object(value: Any) -> Object:
         inner = unwrapped(value)
+        known = PYTHON_TYPES.of_class(value.__class__) if inner is None else None
+        if isinstance(known, ClassType):
+            inner = _from_object(known)(value)
         if not isinstance(inner, Object):
             kind = value.__class__.__name__
             if type.is_module:
@@ -322,6 +352,11 @@ def _from_interface(type: Any) -> Converter:
         raise Mismatch(f"{inner.type.annotation_str} is not compatible with interface {type.annotation_str}: {gap}")
 
     return to_object
+
+
+def _from_await(type: Any) -> Converter:
+    convert, await_of = from_python(type.element), _only(Await)(type)
+    return lambda value: await_of(value).converted(convert)
 
 
 def _only(kind: type) -> Callable[[Type], Converter]:
@@ -340,5 +375,5 @@ _FROM_SIMPLE: Final[dict[Type, Converter]] = {
 _FROM: Final[dict[type, Callable[[Any], Converter]]] = {
     TensorType: lambda _: _to_tensor, ListType: _from_list, DictType: _from_dict, TupleType: _from_tuple,
     OptionalType: _from_optional, UnionType: _from_union, EnumType: _from_enum, ClassType: _from_object,
-    InterfaceType: _from_interface, FutureType: _only(Future), FunctionType: _only(Function),
+    InterfaceType: _from_interface, FutureType: _only(Future), FunctionType: _only(Function), AwaitType: _from_await,
 }  # fmt: skip

@@ -17,6 +17,7 @@ from engine.aten.values.ivalue import EnumValue, Object
 from engine.lang.records import dataclass
 from engine.lang.types import (
     ANY,
+    AwaitType,
     ClassType,
     DictType,
     EnumType,
@@ -92,6 +93,11 @@ def _optional_out(type: Any) -> Converter | None:
     return (lambda value: None if value is None else convert(value)) if convert else None
 
 
+def _await_out(type: Any) -> Converter | None:
+    convert = to_python(type.element)
+    return (lambda value: value.converted(convert)) if convert else None
+
+
 def _any_to_python(value: Any) -> Any:
     """The Python value of a value of unknown type."""
     if isinstance(value, tuple):
@@ -125,5 +131,5 @@ def _same(value: Any) -> Any:
 _TO: Final[dict[type, Callable[[Any], Converter | None]]] = {
     ListType: _list_out, DictType: _dict_out, TupleType: _tuple_out, OptionalType: _optional_out,
     UnionType: lambda _: _any_to_python, EnumType: lambda _: _enum_member,
-    ClassType: lambda _: _wrapped, InterfaceType: lambda _: _wrapped,
+    ClassType: lambda _: _wrapped, InterfaceType: lambda _: _wrapped, AwaitType: _await_out,
 }  # fmt: skip

@@ -218,7 +218,7 @@ _WITHOUT_TENSORS_OF_OTHERS: Final = frozenset(
 """Kinds of nodes without an operator whose tensors come from their inputs."""
 
 
-_MAY_SWITCH_GRADIENTS: Final = frozenset({"aten::set_grad_enabled", "aten::wait", *CALLEES})
+_MAY_SWITCH_GRADIENTS: Final = frozenset({"aten::set_grad_enabled", "aten::wait", "prim::awaitable_wait", *CALLEES})
 
 
 def is_gradient_free(graph: Graph, key: Key) -> bool:

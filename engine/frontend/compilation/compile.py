@@ -212,7 +212,8 @@ def _create(
     try:
         with deep_recursion():
             _compile(function, unit, Def(tree), resolver, self_type, make_self, remembers=attempt is not None)
-    except CompileError:
+    except CompileError as error:
+        error.within(function.name)
         if attempt is not None:
             attempt.functions.add(function)
         raise

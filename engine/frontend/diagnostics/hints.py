@@ -145,7 +145,7 @@ _TYPES: Final = {
     **dict.fromkeys(("Sequence", "Iterable", "Collection", "Iterator", "array", "deque"), "write List[T]"),
     **dict.fromkeys(("Mapping", "OrderedDict", "defaultdict", "Counter"), "write Dict[K, V]"),
     **dict.fromkeys(("ndarray", "FloatTensor", "LongTensor", "Variable", "Parameter", "DataFrame"), "write Tensor"),
-    **dict.fromkeys(("List", "Optional", "Future", "Sequence"), "say of what, as in `{}[int]`"),
+    **dict.fromkeys(("List", "Optional", "Future", "Await", "Sequence"), "say of what, as in `{}[int]`"),
     "Dict": "say of what, as in `Dict[str, int]`", "dict": "say of what, as in `Dict[str, int]`",
     "Tuple": "say of what, as in `Tuple[int, str]`", "Union": "say of what, as in `Union[int, str]`",
     "bytes": "write str", "bytearray": "write str", "range": "write List[int]", "Literal": "write str or int",

@@ -13,7 +13,7 @@ from engine.frontend.emit.arguments import actuals_of, keywords_of, no_keywords,
 from engine.frontend.emit.conditions import type_test
 from engine.frontend.emit.containers import dict_form, list_form, tuple_form
 from engine.frontend.emit.emitter import Emitter
-from engine.frontend.emit.fork import fork
+from engine.frontend.emit.fork import LATER, fork
 from engine.frontend.emit.loops import FOREVER
 from engine.frontend.emit.subscripts import index_tensor
 from engine.frontend.matching.convert import convert
@@ -193,5 +193,5 @@ FORMS: Final[Mapping[str, Form]] = {
     "annotate": _annotate, "unchecked_cast": _unchecked_cast, "uninitialized": _uninitialized, "isinstance": _test,
     "hasattr": _test, "getattr": _getattr, "range": _range, "zip": _zip, "enumerate": _enumerate, "tolist": _tolist,
     "index": _index, "create_object": _create_object, "list": list_form, "dict": dict_form, "tuple": tuple_form,
-    "fork": fork,
+    **dict.fromkeys(LATER, fork),
 }  # fmt: skip

@@ -62,12 +62,15 @@ def condition_value(e: Emitter, tree: Tree, hint: Type | None) -> SugaredValue:
 def to_bool(e: Emitter, value: Value, range: SourceRange) -> Value:
     """The value as a condition."""
     try:
-        cast = e.lookup("bool", range).call(e, [Actual(value, range)], (), range)
-        return cast.as_value(e, range)
+        cast = e.lookup("bool", range).call(e, [Actual(value, range)], (), range).as_value(e, range)
     except CompileError:
         text = f"Could not cast value of type {value.type.annotation_str} to bool"
         hints = [f"compare it with None first: {range.text} is not None"] if can_be_none(value.type) is None else []
         raise CompileError(text, range, hints=hints) from None
+    if cast.type is not BOOL:
+        text = f"expected a bool expression for condition but found {cast.type.annotation_str}"
+        raise CompileError(text, range, hints=("let __bool__ return a bool",))
+    return cast
 
 
 def if_value(

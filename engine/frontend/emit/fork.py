@@ -1,12 +1,13 @@
-"""`torch.jit.fork(f, *args)`, and functions defined inside functions, which only fork can call.
+"""`torch.jit.fork(f, *args)`, `torch.jit._awaitable(f, *args)`, and functions inside functions, which only these call.
 
-In: the call.  Out: a `prim::fork` node that holds, as a subgraph, the call to run concurrently.  Values
+In: the call.  Out: a `prim::fork` or `prim::awaitable` node that holds, as a subgraph, the call to make.  Values
 from outside that the call uses are the subgraph's inputs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from engine.frontend.emit.arguments import actuals_of, keywords_of
 from engine.frontend.emit.body import compile_body, finish
@@ -21,7 +22,7 @@ from engine.ir.clone import copy_graph, copy_nodes
 from engine.ir.graph import Block, Graph, Node, Value
 from engine.lang.errors import CompileError
 from engine.lang.source import SourceRange
-from engine.lang.types import TENSOR, FutureType, Type
+from engine.lang.types import TENSOR, AwaitType, FutureType, LaterType, Type
 from engine.passes.pipeline import find_pass
 
 
@@ -44,7 +45,9 @@ def closure(e: Emitter, tree: Tree) -> None:
 def fork(e: Emitter, view: Apply, form: SpecialForm, hint: Type | None) -> SugaredValue:
     if not view.inputs:
         raise CompileError(
-            "Expected at least one argument to fork()", view.range, hints=("write torch.jit.fork(f, x)",)
+            f"Expected at least one argument to {form.form}()",
+            view.range,
+            hints=(f"write {view.callee.range.text}(f, x)",),
         )
     callee = e.sugared(view.inputs[0])
     args = actuals_of(e, view.inputs[1:])
@@ -52,12 +55,16 @@ def fork(e: Emitter, view: Apply, form: SpecialForm, hint: Type | None) -> Sugar
     if isinstance(callee, Closure):
         if callee.definition.decl.params:
             hints = ("define it outside of this function",)
-            raise CompileError("Cannot fork lambda with parameters", view.range, hints=hints)
+            raise CompileError(f"Cannot {form.form} lambda with parameters", view.range, hints=hints)
         body, captured, result = copy_graph(callee.body), callee.captured, callee.result
     else:
         body, captured, result = _call_body(e, callee, args, kwargs, view.range)
-    node = e.node("prim::fork", captured, [FutureType(result)], view.range).set_attr("Subgraph", body)
+    node = e.node(f"prim::{form.form}", captured, [LATER[form.form](result)], view.range).set_attr("Subgraph", body)
     return SimpleValue(node.output)
+
+
+LATER: Final[Mapping[str, type[LaterType]]] = {"fork": FutureType, "awaitable": AwaitType}
+"""The forms whose call is made elsewhere or later -> the type that they give of its result."""
 
 
 def _call_body(

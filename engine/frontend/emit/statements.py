@@ -44,15 +44,14 @@ def expression_statement(e: Emitter, tree: Tree) -> None:
 
 def return_statement(e: Emitter, tree: Tree) -> None:
     value = Return(tree).value
-    return_value(e, e.expression(value, e.declared), tree.range, value.range.if_beside(tree.range))
+    return_value(e, e.expression(value, e.declared), tree.range, value.range)
 
 
-def return_value(e: Emitter, value: Value, range: SourceRange, place: SourceRange | None = None) -> None:
+def return_value(e: Emitter, value: Value, range: SourceRange, written: SourceRange | None = None) -> None:
     """Leave the function with `value`, which must fit the declared type or those returned before.
 
-    Raises CompileError, at `place` if it is given.
+    `range` is the statement's, `written` the value's.  Raises CompileError.
     """
-    place = place or range
     declared = e.declared
     if declared is not None:
         # None, of a `return` without a value, must not pass for a tensor.
@@ -62,12 +61,12 @@ def return_value(e: Emitter, value: Value, range: SourceRange, place: SourceRang
             raise CompileError(
                 f"Return value was annotated as having type {declared.annotation_str} but is actually of type "
                 f"{value.type.annotation_str}",
-                place,
-                hints=conversion_hints(value.type, declared, place),
+                range,
+                hints=conversion_hints(value.type, declared, written or range),
             )
         e.returned = declared
     else:
-        e.returned = _joined(e.returned or value.type, value.type, place)
+        e.returned = _joined(e.returned or value.type, value.type, range)
     if e.returned is ANY and value.type is not ANY:
         value = e.cast(value, ANY)
     e.node("prim::ReturnStmt", [value], (), range)

@@ -34,8 +34,9 @@ PyTorch removes writes that are only observable if a loop does not run; so do th
 def lower(graph: Graph, before_clean_up: Callable[[Graph], None] | None = None) -> list[Caution]:
     """Lower the graph in place; returns cautions for the writes that are lost with it (see `CLEAN_UP`)."""
     to_ssa(graph)
-    for node in graph.find_all_nodes("prim::fork"):
-        _capture_once(node)
+    for node in graph.all_nodes():
+        if node.kind in ("prim::fork", "prim::awaitable"):
+            _capture_once(node)
     transform_exits(graph)
     canonicalize_modified_loops(graph)
     find_pass("normalize_ops")(graph)
@@ -50,7 +51,7 @@ def lower(graph: Graph, before_clean_up: Callable[[Graph], None] | None = None) 
 
 
 def _capture_once(node: Node) -> None:
-    """Give a forked call one input for a value that it reads twice, which is known only in SSA form."""
+    """Give a call made elsewhere or later one input for a value read twice, which is known only in SSA form."""
     body = node.attr("Subgraph")
     first: dict[Value, Value] = {}
     for offset, value in reversed(list(enumerate(node.inputs))):

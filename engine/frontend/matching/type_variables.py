@@ -11,7 +11,7 @@ from engine.lang.types import (
     NONE,
     ClassType,
     DictType,
-    FutureType,
+    LaterType,
     ListType,
     OptionalType,
     SimpleType,
@@ -46,9 +46,9 @@ def match_variables(formal: Type, actual: Type, known: TypeVariables) -> str | N
         return _match_list(formal, actual, known)
     if isinstance(formal, TupleType):
         return _match_tuple(formal, actual, known)
-    if isinstance(formal, FutureType):
-        if not isinstance(actual, FutureType):
-            return f"Cannot match a future to {actual.annotation_str}"
+    if isinstance(formal, LaterType):
+        if not isinstance(actual, formal.__class__):
+            return f"Cannot match {'an await' if formal.WORD == 'Await' else 'a future'} to {actual.annotation_str}"
         return match_variables(formal.element, actual.element, known)
     if isinstance(formal, OptionalType):
         if actual is NONE:
@@ -75,7 +75,7 @@ def evaluate(type: Type, known: TypeVariables) -> Type | None:
     if isinstance(type, OptionalType):
         is_optional = isinstance(found[0], OptionalType) or found[0] is NONE
         return found[0] if is_optional else OptionalType(found[0])
-    assert isinstance(type, (ListType, DictType, FutureType))
+    assert isinstance(type, (ListType, DictType, LaterType))
     return type.__class__(*found)
 
 

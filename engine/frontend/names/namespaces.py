@@ -41,11 +41,12 @@ SUB_NAMESPACES: Final = frozenset({
 """Namespaces of operators; the attributes of other modules are Python's values."""
 _SPECIAL_FORMS: Final = {
     "torch.jit.annotate": "annotate", "torch.jit.isinstance": "isinstance", "torch.jit.fork": "fork",
-    "torch.jit._fork": "fork",
+    "torch.jit._fork": "fork", "torch.jit._awaitable": "awaitable",
 }  # fmt: skip
 _RENAMED: Final = {
     "torch.jit.wait": "aten::wait", "torch.jit._wait": "aten::wait",
     "torch.jit._unwrap_optional": "aten::_unwrap_optional",
+    "torch.jit._awaitable_wait": "prim::awaitable_wait", "torch.jit._awaitable_nowait": "prim::awaitable_nowait",
     "torch.jit.is_scripting": "aten::is_scripting",
     "torch.special.expit": "aten::special_expit", "torch._assert": "aten::_assert",
     "torch._segment_reduce": "aten::segment_reduce", "torch.autograd.backward": "aten::backward",

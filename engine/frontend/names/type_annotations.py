@@ -33,6 +33,7 @@ from engine.lang.types import (
     STR,
     STREAM,
     TENSOR,
+    AwaitType,
     DictType,
     FutureType,
     ListType,
@@ -50,7 +51,7 @@ _NAMES: Final[dict[str, Type]] = {
 _DOTTED: Final[dict[str, Type]] = {
     "torch.Tensor": TENSOR, "torch.device": DEVICE, "torch.dtype": INT, "torch.layout": INT,
     "torch.memory_format": INT, "torch.Generator": GENERATOR, "torch.types.Number": NUMBER,
-    "torch.nn.Parameter": TENSOR, "typing.Any": ANY, "torch.classes": ANY,
+    "torch.nn.Parameter": TENSOR, "typing.Any": ANY, "torch.classes": ANY, "torch.jit._Await": AwaitType(ANY),
     **{f"torch.{name}Tensor": TENSOR for name in "Bool Byte Char Double Float Half BFloat16 Int Long Short".split()},
 }  # fmt: skip
 _SPELLED: Final = {
@@ -149,7 +150,8 @@ class TypeReader:
 
 
 _GENERIC: Final = {
-    "List": 1, "list": 1, "Optional": 1, "Future": 1, "Dict": 2, "dict": 2, "Tuple": 0, "tuple": 0, "Union": 0,
+    "List": 1, "list": 1, "Optional": 1, "Future": 1, "Await": 1, "Dict": 2, "dict": 2, "Tuple": 0, "tuple": 0,
+    "Union": 0,
 }  # fmt: skip
 """Type constructors and how many types they take; 0 is any number."""
 
@@ -168,8 +170,8 @@ def _make(name: str, parts: Sequence[Type], view: Subscript) -> Type:
         return DictType(parts[0], parts[1])
     if name in ("Tuple", "tuple"):
         return TupleType(tuple(parts))
-    if name == "Future":
-        return FutureType(parts[0])
+    if name in ("Future", "Await"):
+        return (FutureType if name == "Future" else AwaitType)(parts[0])
     if name == "Union":
         return union_of(parts)
     if name == "Optional" and parts[0] is not NONE:
@@ -189,7 +191,10 @@ def dotted_name(tree: Tree) -> str | None:
     return ".".join([Var(tree).name, *reversed(parts)])
 
 
-_EXAMPLES: Final = {"List": "List[int]", "Dict": "Dict[int, int]", "Tuple": "Tuple[int]", "Optional": "Optional[int]"}
+_EXAMPLES: Final = {
+    "List": "List[int]", "Dict": "Dict[int, int]", "Tuple": "Tuple[int]", "Optional": "Optional[int]",
+    "Future": "Future[int]",
+}  # fmt: skip
 
 
 def no_contained_type(name: str, range: SourceRange | None) -> CompileError:

@@ -108,13 +108,21 @@ def class_def(
 
 
 def _raising(node: ast.FunctionDef) -> ast.FunctionDef:
-    """The method with a body that only raises."""
+    """The method with a body that only raises, and parameters that take anything."""
     (statement,) = parse_python(f"raise RuntimeError({_CALLED!r})").body
     for part in ast.walk(statement):
         ast.copy_location(part, node.body[0])
     made = copy.copy(node)
-    made.body = [statement]
+    made.body, made.args, made.type_comment = [statement], copy.copy(node.args), None
+    made.args.vararg = made.args.kwarg = None
+    made.args.args = [*node.args.args[:1], *map(_of_any_type, node.args.args[1:])]
+    made.args.kwonlyargs = list(map(_of_any_type, node.args.kwonlyargs))
     return made
+
+
+def _of_any_type(node: ast.arg) -> ast.arg:
+    anything = ast.copy_location(ast.Name("Any", ast.Load()), node)
+    return ast.copy_location(ast.arg(node.arg, anything), node)
 
 
 def _add_method(place: PythonSource, node: ast.FunctionDef, body: list[Tree], properties: dict[str, Tree]) -> None:

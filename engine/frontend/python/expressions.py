@@ -161,6 +161,8 @@ def literal(value: object, range: SourceRange) -> Tree | None:
 
 
 def _constant(place: PythonSource, node: ast.Constant, range: SourceRange) -> Tree:
+    if isinstance(node.value, str):
+        range = range.underlined_to(range.end - 1)  # less its closing quote
     tree = literal(node.value, range)
     if tree is None:
         raise NotSupportedError(f"{type(node.value).__name__} literals aren't supported", range, hints=("use a str",))
@@ -292,7 +294,9 @@ def _piece(place: PythonSource, node: ast.expr, range: SourceRange) -> str | Tre
 def _subscript(place: PythonSource, node: ast.Subscript, range: SourceRange) -> Tree:
     inside = node.slice
     parts = inside.elts if isinstance(inside, ast.Tuple) and inside.elts else [inside]
-    return Subscript.make(range, expression(place, node.value), expressions(place, parts))
+    subscripts = expressions(place, parts)
+    within = without_bracket(range, subscripts, range.end)
+    return Subscript.make(within.underlined_to(within.underlined + 1), expression(place, node.value), subscripts)
 
 
 def _slice(place: PythonSource, node: ast.Slice, range: SourceRange) -> Tree:

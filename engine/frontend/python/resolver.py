@@ -14,6 +14,7 @@ import math
 import types
 import typing
 import warnings
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field, is_dataclass
@@ -21,6 +22,7 @@ from typing import Any, Final
 from weakref import WeakSet
 
 from engine.aten.dispatch import table
+from engine.aten.values.awaits import Await
 from engine.aten.values.ivalue import EnumValue, Object
 from engine.aten.values.tensor import Tensor
 from engine.frontend.compilation.class_definitions import enum_type
@@ -38,13 +40,13 @@ from engine.frontend.python.trees import methods_by_name, tree_from_class, tree_
 from engine.frontend.sugared.classes import ClassValue, ConstantValue, ExceptionClass, FunctionValue
 from engine.frontend.sugared.python_values import SCALARS, PythonValue
 from engine.frontend.sugared.sugared_value import Builder, SugaredValue
-from engine.frontend.sugared.values import BuiltinFunction, SugaredTuple
+from engine.frontend.sugared.values import BuiltinFunction, SpecialForm, SugaredTuple
 from engine.frontend.syntax.parser import parse_expression
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import Def
 from engine.ir.unit import CompilationUnit, Function, shared_unit
 from engine.lang import scalars
-from engine.lang.errors import CompileError
+from engine.lang.errors import CallFrame, CompileError
 from engine.lang.records import dataclass
 from engine.lang.schema import Argument, FunctionSchema
 from engine.lang.source import Source, SourceRange
@@ -58,6 +60,7 @@ from engine.lang.types import (
     NONE,
     STR,
     TENSOR,
+    AwaitType,
     ClassType,
     DictType,
     EnumType,
@@ -71,7 +74,7 @@ from engine.lang.types import (
 _TORCH_MODULES: Final = {"engine": "torch", "engine.torch": "torch"}
 _TYPES: Final[dict[Any, Type]] = {
     Tensor: TENSOR, int: INT, float: FLOAT, complex: COMPLEX, bool: BOOL, str: STR, None: NONE, type(None): NONE,
-    scalars.device: DEVICE, scalars.dtype: INT, Any: ANY,
+    scalars.device: DEVICE, scalars.dtype: INT, Any: ANY, Await: AwaitType(ANY),
 }  # fmt: skip
 NOWHERE: Final = SourceRange(Source(""), 0, 0)
 INTERFACE: Final = "_torchscript_interface"
@@ -164,6 +167,11 @@ class PythonUnit:
                 callee.ensure_defined()
         return found
 
+    def known_type(self, cls: type) -> Type | None:
+        """The class, if it was compiled."""
+        compiled = self._known(cls)
+        return None if compiled is None else compiled.adopted or compiled.type
+
     def overloads(self, fn: Callable[..., Any]) -> Sequence[Function]:
         """The function, or, where several signatures were declared for it, one function for each of them."""
         signatures = overloads_of(fn)
@@ -219,6 +227,13 @@ class PythonUnit:
         type = define_class(self.unit, methods_by_name(tree), resolver, prefix)
         if isinstance(type, ClassType):
             self._add_static_methods(cls, type)
+            for name, member in vars(cls).items():
+                if isinstance(member, (staticmethod, classmethod)):
+                    continue
+                type.unresolved[name] = (
+                    f"'{name}' is defined as a class attribute which currently is not supported. Consider converting "
+                    "this to an instance attribute"
+                )
         return type
 
     def _check_dataclass(self, cls: type) -> None:
@@ -304,7 +319,7 @@ def _interface_method(schema: FunctionSchema, tree: Tree) -> FunctionSchema:
 
 def names_of(thing: Any) -> Mapping[str, Any]:
     """The names that the code of a function or class sees."""
-    functions = [thing] if inspect.isfunction(thing) else [f for f in vars(thing).values() if inspect.isfunction(f)]
+    functions = [thing] if inspect.isfunction(thing) else functions_of_class(thing)
     known: dict[str, Any] = dict(vars(builtins))
     module = inspect.getmodule(thing)
     if module is not None:
@@ -318,6 +333,15 @@ def names_of(thing: Any) -> Mapping[str, Any]:
             except ValueError:
                 continue
     return known
+
+
+def functions_of_class(cls: type) -> list[Any]:
+    """Its methods, and the functions of its properties."""
+    found: list[Any] = []
+    for member in vars(cls).values():
+        parts = (member.fget, member.fset) if isinstance(member, property) else (member,)
+        found += filter(inspect.isfunction, parts)
+    return found
 
 
 class PythonResolver:
@@ -367,13 +391,13 @@ class PythonResolver:
         if isinstance(own := getattr(hint, "_type", None), ClassType):
             return own
         origin, args = typing.get_origin(hint), typing.get_args(hint)
-        if hint in _BARE:
-            raise no_contained_type(_BARE[hint], range)
+        if hint in BARE:
+            raise no_contained_type(BARE[hint], range)
         if origin is None:
-            return self._class(hint)
+            return self._class(hint, range)
         return _generic(origin, [self._type(arg, range) for arg in args if arg is not Ellipsis])
 
-    def _class(self, hint: Any) -> Type | None:
+    def _class(self, hint: Any, range: SourceRange) -> Type | None:
         if isinstance(hint, types.ModuleType) or not isinstance(hint, type) or issubclass(hint, BaseException):
             return None
         if issubclass(hint, Tensor):
@@ -382,7 +406,12 @@ class PythonResolver:
             return self.python.unit.find_type(self.python.name_of(hint))
         if hint.__module__ == "builtins" or hint.__module__.startswith(("engine.", "typing")):
             return self.python.type_of(hint) if hint.__module__ in COMPILED_MODULES else None
-        return self.python.type_of(hint)
+        try:
+            return self.python.type_of(hint)
+        except CompileError as error:
+            if range is not NOWHERE:
+                error.called_from(CallFrame(self.python.name_of(hint), range))
+            raise
 
     def sugared(self, b: Builder, value: Any, range: SourceRange, *, constant: bool = False) -> SugaredValue:
         """The sugared value of a Python value; scalars are refused unless they may be constants (`constant`)."""
@@ -453,6 +482,8 @@ class PythonResolver:
             )
         if cls is scalars.device:
             return BuiltinFunction("aten::device")
+        if cls is OrderedDict:
+            return SpecialForm("dict")
         if issubclass(cls, BaseException):
             return ExceptionClass(cls.__name__, f"{cls.__module__}.{cls.__qualname__}")
         if is_module_class(cls) and INTERFACE not in vars(cls):
@@ -522,7 +553,9 @@ def _generic(origin: Any, args: Sequence[Type | None]) -> Type | None:
     return maker(*parts) if maker is not None else None
 
 
-_BARE: Final[dict[Any, str]] = {getattr(typing, name): name for name in ("List", "Dict", "Tuple", "Optional")}
+BARE: Final[dict[Any, str]] = {getattr(typing, name): name for name in ("List", "Dict", "Tuple", "Optional")}
+"""The types that have to say what they hold -> their names."""
 _GENERIC: Final[dict[Any, Callable[..., Type]]] = {
     list: ListType, dict: DictType, tuple: lambda *parts: TupleType(parts), typing.Final: lambda part: part,
+    Await: AwaitType,
 }  # fmt: skip

@@ -11,7 +11,7 @@ import ast
 import inspect
 import linecache
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
@@ -50,16 +50,8 @@ def _read(fn: Callable[..., Any]) -> Tree:
     if not isinstance(node, ast.FunctionDef):
         raise refused(node, place.range(node))
     names = [arg.arg for arg in (*node.args.posonlyargs, *node.args.args)]
-    values = getattr(inspect.unwrap(fn), "__defaults__", None) or ()
-    defaults = dict(zip(reversed(names), reversed(values), strict=False))
-    for name, value in defaults.items():
-        if (value := _mutable_part(value)) is not None:
-            raise NotSupportedError(
-                "Mutable default parameters are not supported because Python binds them to the function and they "
-                f"persist across function calls. Found {type(value)} on parameter {name}",
-                place.range(node),
-                hints=("make the default None, and the value in the function",),
-            )
+    defaults = _defaults(node, fn)
+    _refuse_mutable_defaults(defaults, place.range(node))
     with deep_recursion():
         tree = function(
             place, node, is_method=names[:1] == ["self"], defaults=defaults, is_overloaded=bool(overloads_of(fn))
@@ -71,6 +63,24 @@ def _read(fn: Callable[..., Any]) -> Tree:
         }
         setattr(fn, ignored_blocks.BLOCKS, blocks)
     return tree
+
+
+def _defaults(node: ast.FunctionDef, fn: Callable[..., Any]) -> dict[str, Any]:
+    """The values of the defaults of positional parameters."""
+    names = [arg.arg for arg in (*node.args.posonlyargs, *node.args.args)]
+    values = getattr(inspect.unwrap(fn), "__defaults__", None) or ()
+    return dict(zip(reversed(names), reversed(values), strict=False))
+
+
+def _refuse_mutable_defaults(defaults: Mapping[str, Any], range: SourceRange) -> None:
+    for name, value in defaults.items():
+        if (value := _mutable_part(value)) is not None:
+            raise NotSupportedError(
+                "Mutable default parameters are not supported because Python binds them to the function and they "
+                f"persist across function calls. Found {type(value)} on parameter {name}",
+                range,
+                hints=("make the default None, and the value in the function",),
+            )
 
 
 def _mutable_part(value: Any) -> Any:
@@ -102,6 +112,9 @@ def tree_from_class(cls: type) -> Tree:
     place, node = _only_statement(cls)
     if not isinstance(node, ast.ClassDef):
         raise CompileError(f"the source of '{cls.__name__}' is no class", place.source.whole())
+    for part in node.body:
+        if isinstance(part, ast.FunctionDef) and inspect.isfunction(method := vars(cls).get(part.name)):
+            _refuse_mutable_defaults(_defaults(part, method), place.range(part))
     with deep_recursion():
         unused = {name for name, member in vars(cls).items() if modifier_of(member) == "unused"}
         tree = class_def(place, node, unused, as_python=True)

@@ -247,6 +247,9 @@ def _all_modules(module: ModuleValue, b: Builder, range: SourceRange, prefix: st
     found: Named = {prefix: module}
     for name, child in module.children(b, range).items():
         path = f"{prefix}.{name}" if prefix else name
+        if isinstance(child, SimpleValue) and isinstance(child.type, InterfaceType):
+            text = f"Could not compile modules() because '{path}' is an interface type"
+            raise CompileError(text, range, hints=("which modules it holds is known when it runs; name those to use",))
         found |= _all_modules(child, b, range, path) if isinstance(child, ModuleValue) else {path: child}
     return found
 

@@ -37,6 +37,7 @@ from engine.lang.types import (
     INT,
     STR,
     TENSOR,
+    AwaitType,
     ClassType,
     DictType,
     EnumType,
@@ -331,6 +332,8 @@ def attribute_of(b: Builder, value: Value, name: str, range: SourceRange) -> Sug
         found = SimpleValue(b.value("prim::TupleIndex", [value, b.constant(index)], type.elements[index], range))
     elif isinstance(type, (ClassType, InterfaceType)):
         found = _class_attribute(b, value, type, name, range)
+    elif isinstance(type, AwaitType):
+        return attribute_of(b, b.insert("prim::awaitable_wait", [value], range), name, range)
     elif isinstance(type, EnumType) and name in ("name", "value"):
         wanted = STR if name == "name" else type.value_type
         found = SimpleValue(b.value(f"prim::Enum{name.title()}", [value], wanted, range))

@@ -19,8 +19,8 @@ from engine.lang.types import (
     ClassType,
     DictType,
     EnumType,
-    FutureType,
     InterfaceType,
+    LaterType,
     ListType,
     OptionalType,
     SimpleType,
@@ -34,7 +34,7 @@ from engine.lang.types import (
 
 _MUTABLE: Final = (TensorType, ListType, DictType, ClassType, InterfaceType, VarType)
 _MUTABLE_WORDS: Final = frozenset(word.name for word in (ANY, ANY_LIST, ANY_TUPLE, ANY_CLASS))
-_OF_PARTS: Final = (TupleType, OptionalType, UnionType, FutureType)
+_OF_PARTS: Final = (TupleType, OptionalType, UnionType, LaterType)
 
 
 def is_mutable_type(type: Type) -> bool:
@@ -71,11 +71,11 @@ def _plain(type: Type) -> Type:
         return TENSOR
     if isinstance(type, TupleType):
         return TupleType(tuple(map(_plain, type.elements)))
-    if isinstance(type, (ListType, FutureType, OptionalType)):
+    if isinstance(type, (ListType, LaterType, OptionalType)):
         return _rewrapped(type)
     return DictType(type.key, _plain(type.value)) if isinstance(type, DictType) else type
 
 
-def _rewrapped(type: ListType | FutureType | OptionalType) -> Type:
+def _rewrapped(type: ListType | LaterType | OptionalType) -> Type:
     element = _plain(type.element)
     return type if element == type.element else type.__class__(element)

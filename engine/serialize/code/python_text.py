@@ -19,6 +19,7 @@ from engine.lang.types import (
     ANY,
     BOOL,
     NUMBER,
+    AwaitType,
     ClassType,
     DictType,
     EnumType,
@@ -75,7 +76,7 @@ def annotation(type: Type, class_name: ClassName) -> str:
 
 _GENERIC: Final[dict[type, str]] = {
     ListType: "List", DictType: "Dict", TupleType: "Tuple", OptionalType: "Optional", UnionType: "Union",
-    FutureType: "Future",
+    FutureType: "Future", AwaitType: "Await",
 }  # fmt: skip
 
 

@@ -384,8 +384,11 @@ _SPECIAL_METHODS: Final = frozenset(f"__{name}__" for name in _SPECIAL_NAMES.spl
 
 def _unfitting(name: str, value: Any, type: Type, reason: str) -> ArgumentError:
     """The error for a value that the attribute does not take; a module of Python has to be compiled first."""
-    is_module = isinstance(type, (ClassType, InterfaceType)) and type.is_module
-    if is_module and unwrapped(value) is None and getattr(value, "_torchscript_module", False):
+    is_module, inner = isinstance(type, (ClassType, InterfaceType)) and type.is_module, unwrapped(value)
+    if isinstance(type, ClassType) and isinstance(inner, Object):
+        wanted, found = (f"'{each.qualname} (class at {id(each):#x})'" for each in (type, inner.type))
+        return ArgumentError(f"Expected a value of type {wanted} for field '{name}', but found {found}")
+    if is_module and inner is None and getattr(value, "_torchscript_module", False):
         message = "Cannot re-assign modules in a ScriptModule with non-scripted module, tried to replace existing "
         message += f"module '{name}': {value!r}"
         return ArgumentError(message, hints=["compile it first: torch.jit.script(module)"])

@@ -181,8 +181,10 @@ class ListType(Type):
     __slots__ = ()
     _ir: types.ListType
 
-    def __init__(self, element: Type | types.Type) -> None:
+    def __init__(self, element: Type | types.Type | None) -> None:
         """Wrap a list type, or make the list type of an element type."""
+        if element is None:
+            raise ArgumentError("Can not create ListType with None type", hints=("TensorType.get() is a type",))
         inner = ir_type(element)
         is_own = isinstance(element, types.ListType)
         super().__init__(inner if is_own else types.ListType(inner))
@@ -261,6 +263,18 @@ class FutureType(Type):
         return wrap(self._ir.element)
 
 
+class AwaitType(Type):
+    __slots__ = ()
+    _ir: types.AwaitType
+
+    def __init__(self, element: Type | types.Type) -> None:
+        own = isinstance(element, types.AwaitType)
+        super().__init__(ir_type(element) if own else types.AwaitType(ir_type(element)))
+
+    def getElementType(self) -> Type:
+        return wrap(self._ir.element)
+
+
 class UnionType(Type):
     __slots__ = ()
 
@@ -333,6 +347,7 @@ _SIMPLE: Final = {cls._ONLY: cls for cls in _Simple.__subclasses__()}
 _COMPOUND: Final[dict[type[types.Type], type[Any]]] = {
     types.TensorType: TensorType, types.ListType: ListType, types.DictType: DictType, types.TupleType: TupleType,
     types.OptionalType: OptionalType, types.UnionType: UnionType, types.FutureType: FutureType,
+    types.AwaitType: AwaitType,
     types.ClassType: ClassType, types.InterfaceType: InterfaceType, types.EnumType: EnumType,
     types.FunctionType: FunctionType, types.VarType: VarType,
 }  # fmt: skip

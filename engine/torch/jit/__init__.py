@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 from typing import Final as Final
 
+from engine.aten.values.awaits import Await as Await
 from engine.aten.values.hooks import HOOKS
 from engine.executor.calls.call import fork_call
 from engine.executor.concurrency.futures import Future as Future
@@ -49,7 +50,6 @@ from engine.torch.jit.scripting.emit_hooks import emitted_function
 from engine.torch.jit.scripting.freezing import freeze as freeze
 from engine.torch.jit.scripting.freezing import optimize_for_inference as optimize_for_inference
 from engine.torch.jit.scripting.freezing import run_frozen_optimizations as run_frozen_optimizations
-from engine.torch.jit.scripting.graph_functions import Await as Await
 from engine.torch.jit.scripting.graph_functions import IgnoreContextManager as IgnoreContextManager
 from engine.torch.jit.scripting.graph_functions import ScriptProfile as ScriptProfile
 from engine.torch.jit.scripting.graph_functions import awaitable as awaitable

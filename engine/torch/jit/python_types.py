@@ -12,10 +12,10 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, Final
 
+from engine.aten.values.awaits import Await
 from engine.executor.concurrency.futures import Future
 from engine.frontend.python.modifiers import MODIFIER, modifier_of
 from engine.torch.jit.scripting.emit_hooks import disable_emit_hooks
-from engine.torch.jit.scripting.graph_functions import Await
 from engine.torch.jit.scripting.names_seen import names_seen as names_seen
 from engine.torch.jit.scripting.python_program import PYTHON
 

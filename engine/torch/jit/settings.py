@@ -9,6 +9,7 @@ import builtins
 import inspect
 import types
 import typing
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, get_args
@@ -17,7 +18,8 @@ from engine.aten.values.ivalue import Object
 from engine.aten.values.submodules import each_module
 from engine.executor.plans.switches import optimized_execution as optimized_execution
 from engine.executor.profiling.settings import PROFILING, FusionStrategy, Specialisation
-from engine.frontend.python.resolver import PythonResolver
+from engine.frontend.names.type_annotations import no_contained_type
+from engine.frontend.python.resolver import BARE, PythonResolver
 from engine.frontend.python.trees import tree_from_function
 from engine.frontend.syntax.tree import Tree
 from engine.fuser.backend import tiering
@@ -25,6 +27,7 @@ from engine.ir.clone import copy_graph
 from engine.ir.graph import Block
 from engine.ir.ops import op_of
 from engine.ir.unit import Function
+from engine.lang.errors import ArgumentError
 from engine.lang.types import InterfaceType
 from engine.passes.pipeline import run_pass
 from engine.torch.compiled.graphs import Graph
@@ -32,11 +35,22 @@ from engine.torch.compiled.types import wrap
 from engine.torch.jit import flags
 from engine.torch.jit.scripting.python_program import PYTHON
 
+_EMPTY: Final = (
+    "The inner type of a container is lost when calling torch.jit.isinstance in eager mode. For example, List[int] "
+    "would become list and therefore falsely return True for List[float] or List[str]."
+)
+
 
 def isinstance(obj: Any, target_type: Any) -> bool:
-    """True if the value is of the type, parameters such as in `List[int]` included."""
+    """True if the value is of the type, parameters such as in `List[int]` included; warns that an empty container is of
+    every such type.  Raises CompileError for a `List` of nothing said, ArgumentError for what is no type.
+    """
     if builtins.isinstance(target_type, tuple):
         return any(isinstance(obj, each) for each in target_type)
+    if builtins.isinstance(target_type, (list, dict, set, frozenset)):
+        raise ArgumentError("The second argument to `torch.jit.isinstance` must be a type or a tuple of types")
+    if target_type in BARE:
+        raise no_contained_type(BARE[target_type], None)
     origin, args = typing.get_origin(target_type), typing.get_args(target_type)
     if target_type is Any:
         return True
@@ -46,6 +60,8 @@ def isinstance(obj: Any, target_type: Any) -> bool:
         return any(isinstance(obj, each) for each in args)
     if not builtins.isinstance(obj, origin):
         return False
+    if not obj:
+        warnings.warn(_EMPTY, stacklevel=2)
     if origin is dict:
         return all(isinstance(key, args[0]) and isinstance(value, args[1]) for key, value in obj.items())
     if origin is tuple:

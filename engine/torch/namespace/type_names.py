@@ -3,7 +3,7 @@
 from typing import Final
 
 TYPES: Final = (
-    "Type AnyType BoolType ClassType ComplexType DeviceObjType DictType EnumType FloatType FutureType "
+    "Type AnyType BoolType ClassType ComplexType DeviceObjType DictType EnumType FloatType FutureType AwaitType "
     "IntType InterfaceType ListType NoneType NumberType OptionalType StreamObjType StringType TensorType TupleType "
     "UnionType"
 )

@@ -36,7 +36,8 @@ Dict(str, Dict(int, Tensor[]))[]
 (int)
 ()
 (int, (str, float)[])?
-Future[Tensor]
+Future(Tensor)
+Await(Tensor)
 Union(float, int, str)
 Union(Tensor, NoneType, str)
 NamedTuple(a : int, b : Tensor[])

@@ -352,7 +352,7 @@ class Outer(nn.Module):
 def test_an_error_in_a_method_tells_who_called_it() -> None:
     with pytest.raises(CompileError, match="undefined value unknown") as caught:
         torch.script(Outer())
-    assert "'helper' is being compiled since it was called from here" in str(caught.value)
+    assert "'helper' is being compiled since it was called from 'forward'" in str(caught.value)
 
 
 def test_nothing_is_left_of_what_failed() -> None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
-from types import GenericAlias
-from typing import Any, ClassVar, Final, TypeVar
+from typing import Any, Final, TypeVar
 
+from engine.aten.values.awaits import Await
 from engine.executor.bytecode.code import Code
 from engine.executor.conversion.from_python import from_python
 from engine.executor.conversion.to_python import to_python
@@ -51,44 +51,9 @@ def interpret_graph(graph: Any, inputs: tuple[Any, ...]) -> Any:
     return convert(result) if convert else result
 
 
-class Await:
-    """A call that is made when its result is first needed."""
-
-    __class_getitem__: ClassVar[Any] = classmethod(GenericAlias)
-
-    def __init__(self, fn: Callable[..., Any] | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self._fn, self._args, self._kwargs = fn, args, kwargs
-        self._results: list[Any] = []
-
-    def wait(self) -> Any:
-        """The result; the call is made once."""
-        if not self._results:
-            assert self._fn is not None
-            self._results.append(self._fn(*self._args, **self._kwargs))
-        return self._results[0]
-
-    def fn(self) -> Callable[..., Any]:
-        """The function that it calls.  Raises ArgumentError for one made by `awaitable_nowait`."""
-        if self._fn is None:
-            raise ArgumentError("an Await made with awaitable_nowait calls nothing")
-        return self._fn
-
-    def args(self) -> tuple[Any, ...]:
-        return self._args
-
-    def is_nowait(self) -> bool:
-        """True if the result was given instead of a call."""
-        return self._fn is None
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(self.wait(), name)
-
-
 def awaitable(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Await:
     """A call that is made when its result is first needed."""
-    return Await(func, args, kwargs)
+    return Await(lambda: func(*args, **kwargs), args, func)
 
 
 def awaitable_wait(aw: Await) -> Any:
@@ -98,9 +63,7 @@ def awaitable_wait(aw: Await) -> Any:
 
 def awaitable_nowait(o: Any) -> Await:
     """An `Await` with a given result."""
-    made = Await(None, (o,), {})
-    made._results.append(o)
-    return made
+    return Await.of(o)
 
 
 def unwrap_optional(x: T | None) -> T:

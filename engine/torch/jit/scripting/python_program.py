@@ -6,13 +6,14 @@ Everything compiled from Python is in one unit, under `__torch__.module.name`.
 
 from __future__ import annotations
 
+import copy
 from typing import Any, Final
 
 from engine.aten.values.ivalue import Object
-from engine.executor.conversion.from_python import Mismatch, from_python
+from engine.executor.conversion.from_python import PYTHON_TYPES, Mismatch, from_python
 from engine.frontend.python.module_description import AnnotatedValue
 from engine.frontend.python.modules import PythonModules
-from engine.frontend.python.resolver import PythonUnit
+from engine.frontend.python.resolver import PythonUnit, is_module_class
 from engine.frontend.sugared.modules import ConcreteModule
 from engine.lang.errors import ArgumentError, CompileError
 from engine.lang.types import ClassType, InterfaceType, Type
@@ -21,6 +22,7 @@ PYTHON: Final = PythonUnit()
 """The functions and types compiled from the Python programs of this process."""
 MODULES: Final = PythonModules(PYTHON)
 """The types of the Python modules compiled so far."""
+PYTHON_TYPES.of_class = PYTHON.known_type
 
 _IN: Final = "this is the submodule "
 
@@ -28,6 +30,38 @@ _IN: Final = "this is the submodule "
 def module_object(module: Any) -> Object:
     """The compiled module of a Python module, with all its submodules.  Raises CompileError, ArgumentError."""
     return _object_of(module, MODULES.concrete(module))
+
+
+def instance(value: Any) -> Object:
+    """The object of a Python instance, whose class is compiled.  Raises CompileError."""
+    type = PYTHON.type_of(value.__class__)
+    try:
+        made = from_python(type)(value)
+    except Mismatch as error:
+        text = f"cannot compile a {value.__class__.__name__}"
+        raise CompileError(str(error) or text, hints=("its attributes need the types that __init__ gives",)) from None
+    assert isinstance(made, Object)
+    return made
+
+
+def prepared(value: Any) -> Any:
+    """What is compiled instead of the value: what its `__prepare_scriptable__` returns, in modules of modules, too.
+
+    A module with such parts is copied, with those in their places; the parameters are shared.
+    """
+    return _prepared(value, {})
+
+
+def _prepared(value: Any, done: dict[int, Any]) -> Any:
+    if id(value) not in done:
+        own = getattr(value, "__prepare_scriptable__", None)
+        done[id(value)] = made = value if own is None or isinstance(value, type) else own()
+        children = getattr(made, "_modules", {}) if is_module_class(made.__class__) else {}
+        changed = {name: new for name, old in children.items() if (new := _prepared(old, done)) is not old}
+        if changed:
+            made = done[id(value)] = copy.copy(made)
+            object.__setattr__(made, "_modules", {**children, **changed})
+    return done[id(value)]
 
 
 def _object_of(module: Any, concrete: ConcreteModule, interface: InterfaceType | None = None) -> Object:

@@ -8,6 +8,7 @@ unit, under `__torch__.module.name`.
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass
 from typing import Any, Final
@@ -25,7 +26,7 @@ from engine.torch.compiled.script_containers import script_container
 from engine.torch.jit.scripting.emit_hooks import emitted_function, emitted_module
 from engine.torch.jit.scripting.enabled import ENABLED
 from engine.torch.jit.scripting.names_seen import names_seen
-from engine.torch.jit.scripting.python_program import PYTHON, module_object
+from engine.torch.jit.scripting.python_program import PYTHON, instance, module_object, prepared
 from engine.torch.jit.scripting.script_module import wrap
 
 _EMPTY: Final[dict[type, Type]] = {list: ListType(TENSOR), dict: DictType(STR, TENSOR)}
@@ -40,7 +41,7 @@ def script(
     example_inputs: Any = None,
     type_hint: Any = None,
 ) -> Any:
-    """Compile a Python function, class or module; a list or dict comes back as one that programs share.
+    """Compile a Python function, class, module or other instance; a list or dict comes back as one that programs share.
 
     Raises CompileError, and then leaves no partial definitions.  Functions see the names that their own code
     sees, classes also those that are seen where they are compiled, or `_frames_up` calls further out.  `optimize` and
@@ -50,6 +51,7 @@ def script(
         return obj
     if isinstance(obj, (list, dict)):
         return _script_container(obj, optimize if type_hint is None else type_hint)
+    obj = prepared(obj)
     with PYTHON.attempt():
         if isinstance(obj, type):
             _compile_class(obj, names_seen(_frames_up + 1))
@@ -62,10 +64,16 @@ def script(
             known = PYTHON.known_function(obj)
             compiled = _script_function(obj)
             return compiled if compiled._function is known else emitted_function(compiled)
+        if type(obj).__module__.partition(".")[0] not in _NOT_WRITTEN_BY_USERS:
+            return wrap(instance(obj))
     hint = "functions, classes and modules written in Python can be compiled"
     if inspect.ismethod(obj):
         hint = "compile the object whose method it is"
     raise NotSupportedError(f"cannot compile a {type(obj).__name__}", hints=(hint,))
+
+
+_NOT_WRITTEN_BY_USERS: Final = {*sys.stdlib_module_names, "engine"}
+"""Modules whose classes have no program's instances."""
 
 
 def _script_container(value: Any, hint: Any) -> Any:

@@ -46,7 +46,7 @@ def test_recursion_is_refused_with_the_calls_that_lead_to_it() -> None:
 def test_errors_in_callees_tell_who_called() -> None:
     error = refused("def f(x: int):\n    return g(x)\ndef g(x: int):\n    return x.foo\n")
     assert error.line == 4
-    assert "'g' is being compiled since it was called from here:" in str(error)
+    assert "'g' is being compiled since it was called from 'f':" in str(error)
     assert error.range is not None
     assert error.range.text == "x.foo"
 
