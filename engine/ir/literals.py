@@ -169,6 +169,14 @@ def _tensor(cursor: Cursor, type: TensorType) -> Tensor:
     return Tensor(array.reshape(shape))
 
 
+def unshown_tensor(cursor: Cursor, type: Type) -> Tensor | None:
+    """Zeros of the type's sizes and dtype for `<Tensor>`; None for another text, or where the type tells less."""
+    sizes = type.sizes if isinstance(type, TensorType) and type.dtype is not None else None
+    if not isinstance(type, TensorType) or sizes is None or None in sizes or not cursor.accept("<Tensor>"):
+        return None
+    return Tensor(np.zeros([size or 0 for size in sizes], xp.TO_NUMPY[type.dtype or scalars.float32]))
+
+
 def _single(cursor: Cursor, type: TensorType) -> Tensor:
     pair = cursor.take(_PAIR) if cursor.peek_text("(") else None
     if pair is not None:

@@ -36,9 +36,12 @@ _BLOCK: Final = re.compile(r"block\d+")
 _CLASS: Final = re.compile(r"__torch__")
 
 
-def parse_ir(text: str, resolve: Resolve | None = None) -> Graph:
-    """The graph that the text shows.  Raises IRError."""
-    parser = _Parser(Cursor(Source(text, "<ir>")), resolve or (lambda name: None))
+def parse_ir(text: str, resolve: Resolve | None = None, *, with_unshown_tensors: bool = False) -> Graph:
+    """The graph that the text shows.  Raises IRError.
+
+    `with_unshown_tensors` makes zeros of the sizes in their types where the text says `<Tensor>`.
+    """
+    parser = _Parser(Cursor(Source(text, "<ir>")), resolve or (lambda name: None), with_unshown_tensors)
     graph = parser.graph()
     parser.cursor.expect_end()
     return graph
@@ -47,8 +50,8 @@ def parse_ir(text: str, resolve: Resolve | None = None) -> Graph:
 class _Parser:
     """One text being read; `classes` are the names of classes met so far."""
 
-    def __init__(self, cursor: Cursor, resolve: Resolve) -> None:
-        self.cursor = cursor
+    def __init__(self, cursor: Cursor, resolve: Resolve, with_unshown_tensors: bool) -> None:
+        self.cursor, self.with_unshown_tensors = cursor, with_unshown_tensors
         self.resolve = resolve
         self.classes: dict[str, Type] = {}
         numbers = [int(n) for n in re.findall(r"%(\d+)\b(?!\.)", cursor.source.text)]
@@ -175,7 +178,8 @@ class _Parser:
     def _attribute(self, node: Node) -> tuple[Any, str | None]:
         if node.kind == "prim::Constant" and node.outputs:
             type = node.output.type
-            value = literals.constant(self.cursor, type)
+            unshown = literals.unshown_tensor(self.cursor, type) if self.with_unshown_tensors else None
+            value = literals.constant(self.cursor, type) if unshown is None else unshown
             return value, None if type == FUNCTION else attribute_kind_of(value)
         if self.cursor.peek_text("[") and not self.cursor.peek(literals.FIRST_OF_LIST):
             return self._types(), "tys"

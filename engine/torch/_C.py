@@ -19,7 +19,7 @@ _PASSES: Final = (
     "fold_frozen_linear_bn functional_to_inplace_activation fuse_linear inline inline_fork_wait "
     "inline_functional_graphs inplace_to_functional_activation loop_unrolling lower_all_tuples peephole "
     "peephole_list_idioms propagate_device propagate_dtype propagate_shapes_on_graph "
-    "propagate_shapes_on_graph_and_build_compute refine_integer_values refine_tuple_types remove_dropout "
+    "propagate_shapes_on_graph_and_build_compute refine_integer_values refine_tuple_types "
     "remove_expands remove_inplace_ops remove_mutation run_decompositions specialize_autogradzero"
 )
 _SETTINGS: Final = (
@@ -38,6 +38,7 @@ _FLAGS, _JIT, _INTERNAL = "engine.torch.jit.flags", "engine.torch.jit", "engine.
 HOMES: Final[dict[str, str]] = {
     **{f"_jit_pass_{name}": f"engine.torch.jit.passes:{name}" for name in _PASSES.split()},
     "_jit_pass_integer_value_refinement": "engine.torch.jit.passes:refine_integer_values",
+    "_jit_pass_remove_dropout": "engine.torch.jit.passes:remove_dropout_of",
     "_jit_pass_dce_graph": "engine.torch.jit.passes:dce",
     "_jit_pass_lint": f"{_INTERNAL}:lint",
     "_jit_erase_non_input_shape_information": f"{_INTERNAL}:erase_non_input_shape_information",

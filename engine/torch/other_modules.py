@@ -119,6 +119,13 @@ MODULES: Final[dict[str, Row]] = {
         "torch.jit._monkeytype_config: types from observed calls, which need the package MonkeyType.",
         _at(_SETTINGS, "_IS_MONKEYTYPE_INSTALLED"),
     ),
+    "jit._pickle": Row(
+        "torch.jit._pickle: the functions that pickles of archives name.",
+        _at(
+            "engine.torch.jit.pickle_names",
+            "build_intlist build_tensorlist build_doublelist build_boollist restore_type_tag build_tensor_from_id",
+        ),
+    ),
     "jit._state": Row(
         "torch.jit._state: what is compiled in this process.",
         _at(

@@ -31,8 +31,8 @@ from engine.torch.compiled.facade import FACADES, CallableList, Facade, unwrap, 
 
 
 def parse_ir(text: str, parse_tensor_constants: bool = False) -> Graph:
-    """The graph parsed from its text.  Raises IRError."""
-    return Graph(parse_graph(text))
+    """The graph parsed from its text, with zeros for tensors that it does not show on request.  Raises IRError."""
+    return Graph(parse_graph(text, with_unshown_tensors=parse_tensor_constants))
 
 
 class _NodeSearch(Facade):

@@ -16,10 +16,11 @@ from engine.ir.clone import copy_graph
 from engine.ir.constants import tensor_type_of
 from engine.ir.graph import Graph
 from engine.ir.rewriting import subgraph_rewriter
-from engine.lang.errors import did_you_mean
+from engine.lang.errors import ArgumentError, did_you_mean
 from engine.passes import pipeline
 from engine.torch.compiled.facade import unwrap, wrap
 from engine.torch.jit.scripting import freezing
+from engine.torch.jit.scripting.module_handle import ModuleHandle
 from engine.torch.jit.symbolic_shapes import functions as shape_functions
 from engine.torch.jit.symbolic_shapes import propagation as symbolic_shapes
 
@@ -113,6 +114,21 @@ def freeze_module(
 ) -> Any:
     """A copy of the module whose attributes, unless preserved, are constants in its code."""
     return freezing.freeze_module(module, preservedAttrs, freezeInterfaces, preserveParameters)
+
+
+def remove_dropout_of(module: Any) -> None:
+    """Remove dropout that drops nothing from `forward` of a module as `torch._C.ScriptModule`, or from a graph.
+
+    Raises ArgumentError for a module in training mode, whose dropout drops.
+    """
+    if not isinstance(module, ModuleHandle):
+        _run("remove_dropout", module)
+        return
+    if getattr(module._module, "training", False):
+        raise ArgumentError(
+            "Dropout removal module in training mode is not yet supported", hints=("call module.eval() first",)
+        )
+    _run("remove_dropout", module.graph)
 
 
 def freeze_handle(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import pickle
 
@@ -169,3 +170,29 @@ def test_records_of_archives_are_written_and_read_one_by_one() -> None:
     with pytest.raises(ArchiveError):
         reader.get_record("second")
     assert torch.serialization._is_zipfile(io.BytesIO(buffer.getvalue()))
+
+
+def test_graphs_are_read_without_the_tensors_that_their_text_does_not_show() -> None:
+    unit = torch.jit.CompilationUnit("def f():\n    return torch.zeros([4, 4])\n")
+    torch._C._jit_pass_constant_propagation(unit.f.graph)
+    text = str(unit.f.graph)
+    assert "<Tensor>" in text
+    with pytest.raises(RuntimeError, match="does not tell the values"):
+        torch._C.parse_ir(text)
+    graph = torch._C.parse_ir(text, parse_tensor_constants=True)
+    assert torch._C._create_function_from_graph("f", graph)().shape == (4, 4)
+
+
+def test_dropout_is_removed_of_modules_outside_of_training() -> None:
+    module = torch.jit.script(nn.Sequential(nn.Linear(2, 2), nn.Dropout()))
+    with pytest.raises(ArgumentError, match="in training mode is not yet supported"):
+        torch._C._jit_pass_remove_dropout(module._c)
+    frozen = torch.jit.freeze(module.eval())
+    torch._C._jit_pass_remove_dropout(frozen._c)
+    assert frozen.graph.findNode("aten::dropout") is None
+
+
+def test_pickles_of_archives_name_functions() -> None:
+    names = importlib.import_module("engine.torch").jit._pickle
+    assert names.build_intlist([1, 2]) == [1, 2]
+    assert names.restore_type_tag({"a": 1}, "Dict[str, int]") == {"a": 1}
