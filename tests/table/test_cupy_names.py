@@ -25,6 +25,7 @@ from engine.aten.devices.namespace_rebinding import (
     _TAKING_SUBOK,
 )
 from engine.aten.devices.universal import _ACCUMULATIONS, _AT, _REDUCTIONS
+from engine.lang.python_syntax import parse_python
 
 cupy = pytest.importorskip("cupy", reason="cupy is not installed")
 
@@ -84,7 +85,7 @@ def found_in(namespace: Any, names: tuple[str, ...]) -> Any:
 
 def uses(path: Path) -> Iterator[tuple[int, tuple[str, ...], frozenset[str]]]:
     """(line, names after np, keywords of the call) of each use of numpy."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = parse_python(path.read_text(encoding="utf-8"))
     called = {id(node.func): node for node in ast.walk(tree) if isinstance(node, ast.Call)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and (names := path_of(node)):
@@ -130,7 +131,7 @@ def test_cupy_has_what_kernels_ask_of_numpy(path: Path) -> None:
 def test_arrays_of_cupy_have_the_methods_that_kernels_call(path: Path) -> None:
     """By name: a method of numpy's arrays that is called with a keyword is one of cupy's that takes it."""
     found = {}
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(parse_python(path.read_text(encoding="utf-8"))):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or path_of(node.func):
             continue
         name, given = node.func.attr, {k.arg for k in node.keywords if k.arg}

@@ -21,6 +21,7 @@ from engine.frontend.syntax.views import Apply, Assign, Const, ExprStmt, Select,
 from engine.lang.counts import counted
 from engine.lang.deferred import deferred
 from engine.lang.errors import CompileError
+from engine.lang.python_syntax import parse_python_expression
 from engine.lang.records import dataclass
 from engine.lang.scalars import DTYPE_ALIASES, DTYPE_BY_NAME
 from engine.lang.types import STR, TENSOR, ClassType, DictType, ListType, TupleType, Type
@@ -286,7 +287,7 @@ def _check_none(method: str, given: _Arguments) -> None:
 def _arguments(text: str, variables: Mapping[str, Variable]) -> _Arguments:
     """The arguments of a call: literals, dtypes by name, variables.  Raises UsageError."""
     try:
-        call = ast.parse(f"f{text}", mode="eval").body
+        call = parse_python_expression(f"f{text}")
     except SyntaxError:
         raise UsageError(f"'{text}' is no list of arguments") from None
     assert isinstance(call, ast.Call)

@@ -17,6 +17,7 @@ from engine.aten.dispatch.op import Op
 from engine.frontend.compilation.compile import compile_source
 from engine.ir.graph import Graph
 from engine.lang.errors import EngineError
+from engine.lang.python_syntax import parse_python_expression
 from engine.lang.records import dataclass
 from engine.lang.types import ListType
 from engine.passes.pipeline import run_pipeline
@@ -87,7 +88,7 @@ def _compiled(op: Op, argument: int, may_miss: bool) -> FormulaGraph:
     """Gradients that a formula takes out of `grads` are optional if they `may_miss`."""
     schema = op.schema
     gives_list = bool(schema.returns) and isinstance(schema.returns[0].type, ListType)
-    tree = ast.parse(op.gradient[schema.arguments[argument].name], mode="eval")
+    tree = parse_python_expression(op.gradient[schema.arguments[argument].name])
     tree = ast.fix_missing_locations(_Gradients(gives_list, len(schema.returns)).visit(tree))
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     known = _parameters(op, may_miss)

@@ -18,6 +18,7 @@ from engine.aten.kernels.pointwise import FLOAT_FORMS, FUNCTIONS, OF_FLOATS
 from engine.aten.values import xp
 from engine.ir.constants import constant_value
 from engine.ir.graph import Node, Value
+from engine.lang.python_syntax import parse_python_expression
 from engine.lang.schema import Argument
 from engine.lang.types import TensorType
 
@@ -52,7 +53,7 @@ def pointwise_expression(op: Op, node: Node, dtype: xp.NumpyDtype, array: Operan
             known[argument.name] = 1 if _is_unit(argument, constant) else constant
         else:
             texts[argument.name] = value(v)
-    tree = ast.parse(array_code(op.scalar, arrays, known), mode="eval")
+    tree = parse_python_expression(array_code(op.scalar, arrays, known))
     return ast.unparse(_Numpy(dtype, texts, name).visit(tree))
 
 
@@ -68,7 +69,7 @@ class _Numpy(ast.NodeTransformer):
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
         text = self.texts.get(node.id)
-        operand: ast.AST = node if text is None else ast.parse(text, mode="eval").body
+        operand: ast.AST = node if text is None else parse_python_expression(text)
         return operand
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
@@ -77,7 +78,7 @@ class _Numpy(ast.NodeTransformer):
         form = FLOAT_FORMS.get(node.func.id)
         if form is None:
             return self._call(_FUNCTIONS[node.func.id], arguments)
-        expanded: ast.AST = self._expand(ast.parse(form, mode="eval").body, dict(zip("xy", arguments, strict=False)))
+        expanded: ast.AST = self._expand(parse_python_expression(form), dict(zip("xy", arguments, strict=False)))
         return expanded
 
     def _expand(self, form: Any, arguments: dict[str, Any]) -> Any:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from engine.ir.graph import Node, Value
+from engine.lang.python_syntax import parse_python
 from engine.lang.source import SourceRange
 
 
@@ -44,7 +45,7 @@ def _range(value: Value) -> SourceRange | None:
 def _assigned(text: str) -> dict[int, frozenset[str]] | None:
     """For each line of a function's text, from 0: what the innermost statement there assigns; None for other text."""
     try:
-        tree = ast.parse(f"if 1:\n{text}" if text[:1].isspace() else f"\n{text}")
+        tree = parse_python(f"if 1:\n{text}" if text[:1].isspace() else f"\n{text}")
     except SyntaxError:
         return None
     found: dict[int, frozenset[str]] = {}

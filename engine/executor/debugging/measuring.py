@@ -35,6 +35,7 @@ from engine.executor.profiling.bailouts import BailoutSite
 from engine.ir.facts.program_text import called_module
 from engine.ir.graph import Node
 from engine.ir.unit import Function
+from engine.lang.python_syntax import parse_python
 from engine.lang.records import dataclass
 
 _TICK: Final = "tick"
@@ -209,7 +210,7 @@ class _Run:
             cost = lines[line]
             meter.at(cost, firsts[id(cost)] == line and cost.node is not None)
 
-        tree = ast.parse(source.text)
+        tree = parse_python(source.text)
         _Ticking(source).visit(tree)
         environment = {
             **plan.entry.__globals__, _TICK: tick, "call": partial(self.call, module),

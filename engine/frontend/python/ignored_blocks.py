@@ -16,6 +16,7 @@ from engine.frontend.python.modifiers import MODIFIER
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import Apply, Assign, ExprStmt, TupleLiteral, Var
 from engine.lang.errors import NotSupportedError
+from engine.lang.python_syntax import parse_python
 from engine.lang.source import SourceRange
 
 MANAGER: Final = "_IgnoreContextManager"
@@ -73,7 +74,7 @@ def function_of(
                               defaults=[])  # fmt: skip
     result = ast.Tuple([ast.Name(each, ast.Load()) for each in results], ast.Load())
     ends = [ast.Return(result.elts[0] if len(results) == 1 else result)] if results else []
-    module = ast.parse("def f(): pass")
+    module = parse_python("def f(): pass")
     definition = module.body[0]
     assert isinstance(definition, ast.FunctionDef)
     definition.name, definition.args, definition.body = name, arguments, [*body, *ends]

@@ -183,7 +183,7 @@ def _lines_by_methods(cls: type) -> tuple[list[str], int, str] | None:
     for method in filter(inspect.isfunction, vars(cls).values()):
         lines = linecache.getlines(method.__code__.co_filename)
         inside = method.__code__.co_firstlineno
-        for node in ast.walk(ast.parse("".join(lines))):
+        for node in ast.walk(parse_python("".join(lines))):
             if isinstance(node, ast.ClassDef) and node.name == cls.__name__ and _holds(node, inside):
                 first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
                 return lines[first - 1 : node.end_lineno], first, method.__code__.co_filename

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import gc
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
+from engine.lang import python_syntax
 from engine.lang.python_syntax import parse_python, parse_python_expression
 
 
@@ -46,3 +48,10 @@ def test_mistakes_are_those_of_python() -> None:
     with pytest.raises(SyntaxError):
         parse_python_expression("x = 1")
     assert ast.dump(parse_python_expression("a + 1")) == ast.dump(ast.parse("a + 1", mode="eval").body)
+
+
+def test_nobody_parses_past_the_lock() -> None:
+    home = Path(python_syntax.__file__)
+    packages = (home.parents[1], home.parents[2] / "tsrepl")
+    modules = (path for package in packages for path in package.rglob("*.py") if path != home)
+    assert not [str(path) for path in modules if "ast.parse(" in path.read_text(encoding="utf-8")]
