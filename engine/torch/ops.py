@@ -5,10 +5,12 @@ In: a namespace, an operator's name, an overload's name.  Out: callables.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from engine.aten.dispatch import calls, table
 from engine.aten.dispatch.op import Op
+from engine.executor.calls.call import Boundary
 from engine.lang.errors import ArgumentError, did_you_mean
 
 
@@ -19,7 +21,12 @@ class OpOverload:
         self._entry, self._schema = entry, entry.schema
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return calls.call_overload(self._entry, args, kwargs)
+        try:
+            return calls.call_overload(self._entry, args, kwargs)
+        except ArgumentError:
+            if (error := _mismatch([self._entry], args, kwargs)) is not None:
+                raise error from None
+            raise
 
     def name(self) -> str:
         return self._entry.qualified_name
@@ -39,6 +46,14 @@ class OpOverloadPacket:
         self.torch_path = f"torch.ops.{name.replace('::', '.')}"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return self._called(args, kwargs)
+        except ArgumentError:
+            if (error := _mismatch(table.overloads(self._name), args, kwargs)) is not None:
+                raise error from None
+            raise
+
+    def _called(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         if self._name.startswith("aten::"):
             return calls.call_function(self.__name__, args, kwargs)
         *first, last = table.overloads(self._name)
@@ -65,19 +80,42 @@ class OpOverloadPacket:
         return f"<OpOverloadPacket(op='{self._name.replace('::', '.')}')>"
 
 
+def _mismatch(entries: Sequence[Op], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> ArgumentError | None:
+    """The error that says of each overload why it does not take the arguments; None if one does by its schema."""
+    found: list[ArgumentError] = []
+    for entry in entries:
+        try:
+            Boundary(entry.schema).inputs(args, kwargs)
+        except ArgumentError as error:
+            found.append(error)
+        else:
+            return None
+    if len(found) == 1:
+        return found[0]
+    told = "\n\n".join(error.message for error in found)
+    hints = dict.fromkeys(hint for error in found for hint in error.hints)
+    return ArgumentError(
+        f"Overloaded torch operator invoked from Python failed to match any schema:\n{told}", hints=hints
+    )
+
+
 class OpNamespace:
-    """The operators of one namespace, such as `torch.ops.aten`."""
+    """The operators of one namespace, such as `torch.ops.aten`; those that were asked for are its attributes."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     def __getattr__(self, name: str) -> OpOverloadPacket:
+        if name in ("__origin__", "__self__"):  # asked of whatever might be a type or a method
+            raise AttributeError(f"Invalid attribute '{name}' for '_OpNamespace' '{self.name}'")
         qualified = f"{self.name}::{name}"
         if not table.overloads(qualified):
             known = (each.partition("::")[2] for each in table.names() if each.startswith(f"{self.name}::"))
             hint = "" if name.startswith("__") else "".join(f"; {h}" for h in did_you_mean(name, known))
             raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{name}'{hint}")
-        return OpOverloadPacket(qualified)
+        found = OpOverloadPacket(qualified)
+        setattr(self, name, found)
+        return found
 
     def __dir__(self) -> list[str]:
         return [each.partition("::")[2] for each in table.names() if each.startswith(f"{self.name}::")]
@@ -104,4 +142,5 @@ def get_operation(name: str) -> tuple[OpOverloadPacket, list[str]]:
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(f"module 'torch.ops' has no attribute '{name}'")
-    return OpNamespace(name)
+    made = globals()[name] = OpNamespace(name)
+    return made

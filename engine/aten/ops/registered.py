@@ -8,11 +8,11 @@ from __future__ import annotations
 from engine.aten.dispatch.table import op
 
 
-def first_of(inputs: list[list[str]]) -> list[str]:
-    """The first list."""
-    return inputs[0]
+def first_of(inputs: list[list[str]]) -> str:
+    """The first text of the first list."""
+    return inputs[0][0]
 
 
 op("_test::leaky_relu(Tensor self, float v=0.01) -> Tensor", composite="torch.leaky_relu(self, v)")
 op("_test::cat(Tensor[] inputs) -> Tensor", composite="torch.cat(inputs)")
-op("_test::get_first(str[][] inputs) -> str[]", python=first_of)
+op("_test::get_first(str[][] _0) -> str _0", python=first_of)

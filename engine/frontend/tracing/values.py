@@ -70,7 +70,10 @@ def _input_type(value: Any) -> Type | None:
 
 
 def _common(types: list[Type | None], container: Any) -> Type | None:
-    """The common type of the elements of a list or dict.  Raises CompileError if they have none."""
+    """The common type of the elements of a list or dict.  Raises CompileError if there is none."""
+    if not types:
+        wanted = "List trace inputs must have elements" if container == [] else "Dictionary inputs must have entries"
+        raise CompileError(wanted, hints=("the example tells what is in it: give one that is not empty",))
     plain = [None if t is None else unshaped(t) for t in types]
     if any(t != plain[0] for t in plain):
         kind = type(container).__name__.capitalize()
@@ -78,7 +81,7 @@ def _common(types: list[Type | None], container: Any) -> Type | None:
         raise CompileError(
             f"{kind} inputs to traced functions must have consistent element type. Found {' and '.join(names)}"
         )
-    return plain[0] if plain else None
+    return plain[0]
 
 
 def _spelt(value: Any) -> str:
@@ -144,7 +147,11 @@ def _dict(state: TracingState, result: dict[Any, Any]) -> Value:
     if state.strict:
         raise CompileError(_STRICT.format("dict"))
     if not all(map(_is_flat, result.values())):
-        raise CompileError("a dict that is returned holds tensors, or tuples of tensors, and nothing else")
+        raise CompileError(
+            "the dict that is returned cannot be understood by the tracer, only outputs matching Dict[str, Tensor] or "
+            "Dict[str, Tuple[Tensor, ...]] can be",
+            hints=("return a tuple of what it holds",),
+        )
     parts: list[Value] = []
     for key, part in result.items():
         if type(key) not in _KEYS:

@@ -73,7 +73,7 @@ def trace(
     if isinstance(owner, Module):
         if func.__name__ != "forward":
             raise AttributeError(
-                f"trace doesn't support compiling individual methods of modules; use trace_module(module, "
+                f"trace doesn't support compiling individual module's functions; use trace_module(module, "
                 f"{{'{func.__name__}': inputs}})"
             )
         func = owner

@@ -31,13 +31,18 @@ class Registry:
         self._objects: dict[int, Object] = {}
 
     def add(self, module: Any, owner: TracedModule | None, name: str) -> Object:
-        """The module's object; its type has attributes for tensors and submodules, and methods once they are traced."""
+        """The module's object; its type has attributes for tensors and submodules, and methods once they are traced.
+
+        Raises ValueError for a module with hooks of the backward pass, which a trace would lose.
+        """
         known = self._objects.get(id(module))
         if known is not None:
             return known
         if isinstance(module, ScriptModule):
             self._add_compiled(module._ivalue)
             return module._ivalue
+        if module._hooks("backward") or module._hooks("backward_before"):
+            raise ValueError(f"Modules that have backward hooks assigned can't be compiled: {module}")
         type = ClassType(self.unit.mangle(PYTHON.name_of(module.__class__)), is_module=True)
         self.unit.add_type(type.qualname, type)
         made = self._objects[id(module)] = Object(type)
