@@ -306,3 +306,40 @@ def test_hooks_of_modules_inside_stay_and_those_of_the_module_go() -> None:
     inner.register_forward_hook(plus_100)
     assert torch.jit.freeze(scripted(inner))(torch.ones(1)).item() == 0
     assert torch.jit.freeze(scripted(nn.Sequential(inner)))(torch.ones(1)).item() == 100
+
+
+class Counted(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.step = 2
+        self.calls = 0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.calls += self.step
+        return x + self.calls
+
+
+class Twice(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = Counted()
+        self.second = Counted()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.second(self.first(x))
+
+
+def test_submodules_that_stay_lose_what_is_constant() -> None:
+    frozen = torch.jit.freeze(scripted(Twice()), preserved_attrs=["second.step"])
+    assert slots(frozen.first) == ["calls"] and slots(frozen.second) == ["step", "calls"]
+    frozen.second.step = 10
+    assert frozen(torch.zeros(1)).item() == 12
+    buffer = io.BytesIO()
+    torch.jit.save(frozen, buffer)
+    buffer.seek(0)
+    assert torch.jit.load(buffer)(torch.zeros(1)).item() == 24
+
+
+def test_an_unknown_dotted_name_is_refused() -> None:
+    with pytest.raises(RuntimeError, match=r"Unknown name: first\.nothing"):
+        torch.jit.freeze(scripted(Twice()), preserved_attrs=["first.nothing"])

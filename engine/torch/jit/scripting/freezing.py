@@ -13,7 +13,7 @@ more are dropped, and so are the hooks of the module itself, as in the reference
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 from typing import Any, Final
 
@@ -135,29 +135,32 @@ class _MethodCopy:
 
 
 class _Freezer:
-    """The freezing of one module; `kept` are the attributes that remain."""
+    """The freezing of one module.
+
+    `kept` are the attributes that remain, `whole` the ids of modules that remain with all in them, and `used` the names
+    that the new code and the preserved names still ask of each module.
+    """
 
     def __init__(self, original: Object, freeze_interfaces: bool, preserve_parameters: bool) -> None:
         self._root = _copied(original, {})
         self._interfaces = freeze_interfaces
         self._parameters = preserve_parameters
         self._kept: set[_Key] = set()
+        self._whole: set[int] = set()
+        self._used: dict[int, set[str]] = {}
 
     def frozen(self, preserved: Sequence[str]) -> Object:
         type = self._root.type
         for name in preserved:
-            if type.slot(name) is not None:
-                self._keep(self._root, name)
-            elif name not in type.methods:
-                known = [*(slot.name for slot in type.attributes), *type.methods]
-                raise ArgumentError(f"Unknown name: {name}", hints=did_you_mean(name, known))
+            if name not in type.methods:
+                self._preserve(name)
         wanted = [name for name in type.methods if name == "forward" or name in preserved]
         methods = [self._inlined(type.methods[name]) for name in wanted]
         for method in methods:
             self._find_writes(method)
         for method in methods:
             self._insert_constants(method)
-        return self._assembled(methods, preserved)
+        return self._assembled(methods)
 
     def _inlined(self, function: Any) -> _MethodCopy:
         method = _MethodCopy(function, copy_graph(function.graph))
@@ -180,6 +183,19 @@ class _Freezer:
 
     # -- what has to stay
 
+    def _preserve(self, path: str) -> None:
+        """Keep the attribute under a dotted name.  Raises ArgumentError."""
+        owner: Any = self._root
+        *parents, name = path.split(".")
+        for part in (*parents, name):
+            if not isinstance(owner, Object) or owner.type.slot(part) is None:
+                type = owner.type if isinstance(owner, Object) else self._root.type
+                known = [*(slot.name for slot in type.attributes), *type.methods]
+                raise ArgumentError(f"Unknown name: {path}", hints=did_you_mean(part, known))
+            self._used.setdefault(id(owner), set()).add(part)
+            holder, owner = owner, owner.get(part)
+        self._keep(holder, name)
+
     def _keep(self, owner: Object, name: str) -> None:
         """Keep the attribute, and everything inside it if it is a module."""
         if (id(owner), name) in self._kept:
@@ -190,6 +206,7 @@ class _Freezer:
             self._keep_all(value)
 
     def _keep_all(self, owner: Object) -> None:
+        self._whole.add(id(owner))
         for attribute in owner.type.attributes:
             self._keep(owner, attribute.name)
 
@@ -251,25 +268,42 @@ class _Freezer:
 
     # -- the new module
 
-    def _assembled(self, methods: Iterable[_MethodCopy], preserved: Sequence[str]) -> Object:
-        old = self._root.type
-        unit = PYTHON.unit
-        new = ClassType(unit.mangle(old.qualname), is_module=True)
-        unit.add_type(new.qualname, new)
-        result = Object(new, [])
-        methods = list(methods)
-        used = {n.attr("name") for m in methods for n, (o, _) in _accesses(m, None) if o is self._root} | set(preserved)
-        for attribute in old.attributes:
-            if attribute.name in used:
-                new.add_attribute(attribute.name, attribute.type, attribute.kind)
-                result.set(attribute.name, self._root.get(attribute.name))
+    def _assembled(self, methods: Sequence[_MethodCopy]) -> Object:
         for method in methods:
+            for node, (owner, _) in _accesses(method, None):
+                self._used.setdefault(id(owner), set()).add(node.attr("name"))
+        made: dict[int, Object] = {}
+        result = self._trimmed(self._root, made)
+        for method in methods:
+            for value, (owner, _) in method.owners.items():
+                if id(owner) in made and isinstance(value.type, ClassType):
+                    value.set_type(made[id(owner)].type)
+            new = result.type
             function = Function(f"{new.qualname}.{method.function.name}", doc=method.function.doc)
-            method.graph.inputs[0].set_type(new)
             schema = method.function.schema
             first = replace(schema.arguments[0], type=new)
             function.define(replace(schema, arguments=(first, *schema.arguments[1:])), method.graph)
-            new.methods[function.name] = unit.add_function(function)
+            new.methods[function.name] = PYTHON.unit.add_function(function)
+        return result
+
+    def _trimmed(self, old: Object, made: dict[int, Object]) -> Object:
+        """The module with the attributes alone that are used, and a class of its own; one that stays whole itself."""
+        if old is not self._root and id(old) in self._whole:
+            return old
+        if id(old) in made:
+            return made[id(old)]
+        new = ClassType(PYTHON.unit.mangle(old.type.qualname), is_module=True)
+        PYTHON.unit.add_type(new.qualname, new)
+        result = made[id(old)] = Object(new, [])
+        for attribute in old.type.attributes:
+            if attribute.name not in self._used.get(id(old), ()):
+                continue
+            value, type = old.get(attribute.name), attribute.type
+            if isinstance(value, Object) and value.type.is_module:
+                value = self._trimmed(value, made)
+                type = value.type if isinstance(type, ClassType) or id(old.get(attribute.name)) in made else type
+            new.add_attribute(attribute.name, type, attribute.kind)
+            result.set(attribute.name, value)
         return result
 
 
