@@ -205,6 +205,8 @@ class TestCase(expecttest.TestCase):
             x, y = x.reshape(()), torch.tensor(y, dtype=x.dtype)
         elif isinstance(y, torch.Tensor) and isinstance(x, Number):
             x, y = torch.tensor(x, dtype=y.dtype), y.reshape(())
+        elif isinstance(x, torch.Tensor) and isinstance(y, _SEQUENCES):
+            y = torch.tensor(y)
         if isinstance(x, torch.Tensor) and isinstance(y, torch.Tensor):
             self._assert_tensors(x, y, msg, **limits)
         elif isinstance(x, dict) and isinstance(y, dict):

@@ -306,3 +306,129 @@ def test_hooks_of_modules_inside_stay_and_those_of_the_module_go() -> None:
     inner.register_forward_hook(plus_100)
     assert torch.jit.freeze(scripted(inner))(torch.ones(1)).item() == 0
     assert torch.jit.freeze(scripted(nn.Sequential(inner)))(torch.ones(1)).item() == 100
+
+
+class Counted(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.step = 2
+        self.calls = 0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.calls += self.step
+        return x + self.calls
+
+
+class Twice(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = Counted()
+        self.second = Counted()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.second(self.first(x))
+
+
+def test_submodules_that_stay_lose_what_is_constant() -> None:
+    frozen = torch.jit.freeze(scripted(Twice()))
+    assert slots(frozen) == ["first", "second"]
+    assert slots(frozen.first) == slots(frozen.second) == ["calls"]
+
+
+def test_dotted_names_are_preserved_in_all_modules_of_the_class() -> None:
+    frozen = torch.jit.freeze(scripted(Twice()), preserved_attrs=["second.step"])
+    assert slots(frozen.first) == slots(frozen.second) == ["step", "calls"]
+    frozen.second.step = 10
+    assert frozen(torch.zeros(1)).item() == 12
+    buffer = io.BytesIO()
+    torch.jit.save(frozen, buffer)
+    buffer.seek(0)
+    assert torch.jit.load(buffer)(torch.zeros(1)).item() == 24
+
+
+def test_methods_of_modules_inside_are_preserved() -> None:
+    frozen = torch.jit.freeze(scripted(Holding()), preserved_attrs=["affine.other"])
+    assert list(frozen.affine._ivalue.type.methods) == ["other"]
+    assert slots(frozen.affine) == []
+    assert frozen.affine.other(torch.zeros(1)).item() == 3
+
+
+def test_an_unknown_dotted_name_is_refused() -> None:
+    with pytest.raises(RuntimeError, match=r"Unknown name: first\.nothing"):
+        torch.jit.freeze(scripted(Twice()), preserved_attrs=["first.nothing"])
+
+
+class Scale:
+    def __init__(self, by: float) -> None:
+        self.by = by
+        self.uses = 0
+
+    def of(self, x: torch.Tensor) -> torch.Tensor:
+        return x * self.by
+
+    def counted(self, x: torch.Tensor) -> torch.Tensor:
+        self.uses += 1
+        return x * self.by + self.uses
+
+
+class Scaling(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.plain = Scale(2.0)
+        self.counting = Scale(3.0)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.plain.of(x) + self.counting.counted(x)
+
+
+def test_attributes_of_objects_become_constants() -> None:
+    frozen = torch.jit.freeze(scripted(Scaling()))
+    assert slots(frozen) == ["counting"]
+    assert str(frozen.graph).count('GetAttr[name="by"]') == 0
+    assert [frozen(torch.ones(1)).item() for _ in range(2)] == [6, 7]
+
+
+class Forking(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.left = torch.ones(2)
+        self.right = torch.ones(2)
+        self.count = torch.zeros(2)
+
+    def part(self, x: torch.Tensor) -> torch.Tensor:
+        self.count.add_(1)
+        return x * self.left
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        later = torch.jit.fork(self.part, x)
+        return torch.jit.wait(later) + self.right + self.count
+
+
+def test_the_graphs_of_forks_are_frozen() -> None:
+    frozen = torch.jit.freeze(scripted(Forking()))
+    assert slots(frozen) == ["count"]
+    assert [frozen(torch.ones(2)).tolist() for _ in range(2)] == [[3, 3], [4, 4]]
+
+
+class Gathering(nn.Module):
+    def __init__(self, share: bool) -> None:
+        super().__init__()
+        self.rows = [torch.zeros(2), torch.ones(2)]
+        self.last = self.rows[1] if share else torch.ones(2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.rows[1].add_(x)
+        return self.last + 1
+
+
+def test_writes_inside_containers_reach_no_other_attribute() -> None:
+    frozen = torch.jit.freeze(scripted(Gathering(share=False)))
+    assert slots(frozen) == []
+    assert frozen(torch.ones(2)).tolist() == [2, 2]
+    with pytest.raises(RuntimeError, match="attributes values that overlaps"):
+        torch.jit.freeze(scripted(Gathering(share=True)))
+
+
+def test_parameters_stay_in_training_mode() -> None:
+    frozen = torch._C._freeze_module(torch.jit.script(Affine())._c)
+    assert frozen.hasattr("bias") and frozen.linear.hasattr("weight") and not frozen.hasattr("factor")

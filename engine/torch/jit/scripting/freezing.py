@@ -5,15 +5,16 @@ In: a compiled module in eval mode, and the names to preserve.  Out: a new modul
     %l : Linear = prim::GetAttr[name="l"](%self)
     %weight : Tensor = prim::GetAttr[name="weight"](%l)      →     %self.l.weight : Float(3, 2, …) = prim::Constant[…]()
 
-Calls are inlined, those of interfaces too.  What a method writes to stays an attribute, and so does all that could be
-such a thing: attributes of modules that are handed on to who knows where, tensors that share memory with one that is
-written to, containers of tensors where some tensor of unknown origin is.  Methods and attributes that nothing uses any
-more are dropped, and so are the hooks of the module itself, as in the reference; those of modules inside are inlined.
+Calls are inlined, those of interfaces too, and those in forks.  What a method writes to stays an attribute, and so do
+attributes of modules that are handed on to who knows where, and values that share memory with one that is written to.
+In a module in training mode, parameters and buffers stay.  Methods and attributes that nothing uses any more are
+dropped, from modules inside too; modules of one class keep the same names.  The hooks of the module itself go, as in
+the reference; those of modules inside are inlined.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 from typing import Any, Final
 
@@ -31,14 +32,8 @@ from engine.ir.unit import Function
 from engine.lang.errors import ArgumentError, did_you_mean
 from engine.lang.records import dataclass
 from engine.lang.types import (
-    TENSOR,
     ClassType,
-    DictType,
     InterfaceType,
-    ListType,
-    OptionalType,
-    TensorType,
-    TupleType,
     Type,
 )
 from engine.passes.pipeline import run_pass, run_pipeline
@@ -46,11 +41,13 @@ from engine.torch.jit.scripting.python_program import PYTHON
 from engine.torch.jit.scripting.script_module import ScriptModule, wrap
 
 _CLEAN_UP: Final = (
-    "constant_propagation", "dce", "cse", "fold_conv_dims", "constant_propagation", "dce", "constant_pooling",
+    "constant_propagation", "dce", "cse", "fold_conv_dims", "constant_propagation", "dce", "lower_simple_tuples",
+    "constant_pooling",
 )  # fmt: skip
 _NUMERICS: Final = (
     "fold_frozen_conv_bn", "fold_frozen_conv_add_or_sub", "fold_frozen_conv_mul_or_div", "fold_frozen_linear_bn",
 )  # fmt: skip
+_ACCESSES: Final = ("prim::GetAttr", "prim::SetAttr")
 _Key = tuple[int, str]
 """An object's id, and the name of one of its attributes."""
 
@@ -119,7 +116,9 @@ def freeze_module(
 ) -> ScriptModule:
     """A copy of the module with its attributes as constants in its code, except those that are preserved or written to.
 
-    Raises ArgumentError if the module has no attribute or method of a preserved name.
+    Raises ArgumentError if the module has no attribute or method of a preserved name (`inner.weight` for one inside),
+    and for modules that cannot be frozen: those that return themselves, choose a module at run time or write to an
+    interface, and those where a write may reach a value that two attributes share.
     """
     frozen: ScriptModule = wrap(_Freezer(module._ivalue, freeze_interfaces, preserve_parameters).frozen(preserved))
     return frozen
@@ -127,58 +126,107 @@ def freeze_module(
 
 @dataclass
 class _MethodCopy:
-    """A copy of a method's graph; `owners` maps its values to the modules that they stand for, with their paths."""
+    """A copy of a method's graph; `owners` maps its values to the objects that they stand for, with their paths."""
 
     function: Function
     graph: Graph
+    owner: tuple[Object, str]
     owners: dict[Value, tuple[Object, str]] = field(default_factory=dict)
+
+    def find_owners(self) -> None:
+        self.owners = dict(_owners(self.graph, {self.graph.inputs[0]: self.owner}))
+
+    def graphs(self) -> Iterator[Graph]:
+        """The graph, and those that its forks run."""
+        yield from _with_forks(self.graph)
+
+    def accesses(self, *kinds: str) -> list[tuple[Node, tuple[Object, str]]]:
+        """The nodes that get or set attributes of known objects, with the object."""
+        return [
+            (node, self.owners[node.inputs[0]])
+            for graph in self.graphs()
+            for node in graph.all_nodes()
+            if node.kind in (kinds or _ACCESSES) and node.inputs[0] in self.owners
+        ]
 
 
 class _Freezer:
-    """The freezing of one module; `kept` are the attributes that remain."""
+    """The freezing of one module.
+
+    `kept` are the attributes that remain, `whole` the ids of modules that remain with all in them, and `used` the names
+    that the new code and the preserved names still ask of the modules of each class.
+    """
 
     def __init__(self, original: Object, freeze_interfaces: bool, preserve_parameters: bool) -> None:
         self._root = _copied(original, {})
         self._interfaces = freeze_interfaces
-        self._parameters = preserve_parameters
+        self._training = original.type.slot("training") is not None and original.get("training")
+        self._parameters = preserve_parameters or self._training
         self._kept: set[_Key] = set()
+        self._whole: set[int] = set()
+        self._used: dict[ClassType, set[str]] = {}
 
     def frozen(self, preserved: Sequence[str]) -> Object:
-        type = self._root.type
-        for name in preserved:
-            if type.slot(name) is not None:
-                self._keep(self._root, name)
-            elif name not in type.methods:
-                known = [*(slot.name for slot in type.attributes), *type.methods]
-                raise ArgumentError(f"Unknown name: {name}", hints=did_you_mean(name, known))
-        wanted = [name for name in type.methods if name == "forward" or name in preserved]
-        methods = [self._inlined(type.methods[name]) for name in wanted]
+        names = dict.fromkeys(("forward", *preserved) if "forward" in self._root.type.methods else preserved)
+        found = [self._preserve(name) for name in names]
+        methods = [self._inlined(*method) for method in found if method is not None]
         for method in methods:
             self._find_writes(method)
         for method in methods:
             self._insert_constants(method)
-        return self._assembled(methods, preserved)
+        return self._assembled(methods)
 
-    def _inlined(self, function: Any) -> _MethodCopy:
-        method = _MethodCopy(function, copy_graph(function.graph))
+    def _inlined(self, function: Any, owner: tuple[Object, str]) -> _MethodCopy:
+        if any(result.type == self._root.type for result in function.schema.returns):
+            raise ArgumentError("attempted to freeze a module that return itself")
+        method = _MethodCopy(function, copy_graph(function.graph), owner)
         while True:
-            run_pass("inline", method.graph)
-            method.owners = dict(_owners(method.graph, self._root))
+            _inline(method.graph)
+            method.find_owners()
             if not (self._interfaces and self._resolve_interfaces(method)):
                 return method
 
     def _resolve_interfaces(self, method: _MethodCopy) -> bool:
         """Give values of interface types their modules' own classes; True if that makes more calls inlinable."""
-        found = [(v, o) for v, (o, _) in method.owners.items() if isinstance(v.type, InterfaceType)]
-        written = {(id(o), n.attr("name")) for n, (o, _) in _accesses(method, "prim::SetAttr")}
+        for node, (owner, _) in method.accesses("prim::SetAttr"):
+            attribute = owner.type.attribute(node.attr("name"))
+            if attribute is not None and isinstance(attribute.type, InterfaceType):
+                raise ArgumentError(
+                    f"Freezing does not support SetAttr on an interface type. SetAttr is attempted on "
+                    f"'{node.attr('name')}'",
+                    node.range,
+                )
+        found = [(value, owner) for value, (owner, _) in method.owners.items() if isinstance(value.type, InterfaceType)]
         for value, owner in found:
-            node = value.node
-            if (id(method.owners[node.inputs[0]][0]), node.attr("name")) in written:
-                continue
             value.set_type(owner.type)
-        return any(not isinstance(value.type, InterfaceType) for value, _ in found)
+        return bool(found)
 
     # -- what has to stay
+
+    def _preserve(self, path: str) -> tuple[Any, tuple[Object, str]] | None:
+        """Keep the attribute under a dotted name; of a method, the method and its owner.  Raises ArgumentError."""
+        owner: Any = self._root
+        *parents, name = path.split(".")
+        for part in parents:
+            self._check_name(owner, part, path)
+            owner = self._use(owner, part)
+        if isinstance(owner, Object) and name in owner.type.methods:
+            return owner.type.methods[name], (owner, "".join(f"{part}." for part in parents))
+        self._check_name(owner, name, path)
+        self._use(owner, name)
+        self._keep(owner, name)
+        return None
+
+    def _check_name(self, owner: Any, name: str, path: str) -> None:
+        if isinstance(owner, Object) and owner.type.slot(name) is not None:
+            return
+        type = owner.type if isinstance(owner, Object) else self._root.type
+        known = [*(slot.name for slot in type.attributes), *type.methods]
+        raise ArgumentError(f"Unknown name: {path}", hints=did_you_mean(name, known))
+
+    def _use(self, owner: Object, name: str) -> Any:
+        self._used.setdefault(owner.type, set()).add(name)
+        return owner.get(name)
 
     def _keep(self, owner: Object, name: str) -> None:
         """Keep the attribute, and everything inside it if it is a module."""
@@ -186,112 +234,183 @@ class _Freezer:
             return
         self._kept.add((id(owner), name))
         value = owner.get(name)
-        if isinstance(value, Object) and value.type.is_module:
+        if isinstance(value, Object):
             self._keep_all(value)
 
     def _keep_all(self, owner: Object) -> None:
+        self._whole.add(id(owner))
         for attribute in owner.type.attributes:
+            self._use(owner, attribute.name)
             self._keep(owner, attribute.name)
 
     def _find_writes(self, method: _MethodCopy) -> None:
-        for node, (owner, _) in _accesses(method, "prim::SetAttr"):
+        for node, (owner, _) in method.accesses("prim::SetAttr"):
             self._keep(owner, node.attr("name"))
         for value, (owner, _) in method.owners.items():
-            if any(user.kind not in ("prim::GetAttr", "prim::SetAttr") or at for user, at in value.uses):
+            if any(user.kind != "prim::fork" and (user.kind not in _ACCESSES or at) for user, at in value.uses):
                 self._keep_all(owner)
-        self._find_memory_writes(method)
+        for graph in method.graphs():
+            for node in graph.all_nodes():
+                self._check_node(node, method)
+            self._find_memory_writes(graph, method)
 
-    def _find_memory_writes(self, method: _MethodCopy) -> None:
+    def _check_node(self, node: Node, method: _MethodCopy) -> None:
+        """Refuse what cannot be frozen; what is written to in an object that may be any of its class stays in all."""
+        if node.kind == "prim::ModuleContainerIndex":
+            raise ArgumentError("Freezing modules containing prim::ModuleContainerIndex is not supported", node.range)
+        if node.kind == "prim::SetAttr" and node.inputs[0] not in method.owners:
+            for owner, _ in method.owners.values():
+                if owner.type == node.inputs[0].type:
+                    self._keep(owner, node.attr("name"))
+
+    def _find_memory_writes(self, original: Graph, method: _MethodCopy) -> None:
         """Find the written attributes by an alias analysis of a copy of the graph with attributes as constants."""
-        graph = copy_graph(method.graph)
+        graph = copy_graph(original)
         places: dict[_Key, tuple[Object, list[Value]]] = {}
-        probe = _MethodCopy(method.function, graph, dict(_owners(graph, self._root)))
-        for node, (owner, _) in list(_accesses(probe, "prim::GetAttr")):
-            if node.output in probe.owners or not is_mutable_type(node.output.type):
+        given = zip(graph.inputs, original.inputs, strict=True)
+        owners = dict(_owners(graph, {copy: method.owners[value] for copy, value in given if value in method.owners}))
+        for node in list(graph.all_nodes()):
+            if node.kind != "prim::GetAttr" or node.inputs[0] not in owners:
                 continue
-            key = (id(owner), node.attr("name"))
-            _, values = places.setdefault(key, (owner, []))
+            if node.output in owners or not is_mutable_type(node.output.type):
+                continue
+            owner, _ = owners[node.inputs[0]]
+            _, values = places.setdefault((id(owner), node.attr("name")), (owner, []))
             stand_in = values[0] if values else _stand_in(graph, node.output.type)
             values.append(stand_in)
             node.output.replace_all_uses_with(stand_in)
         db = AliasDb(graph)
-        loose = any(db.writes_to_wildcard(node) for node in graph.all_nodes())
-        written = []
+        is_fork = original is not method.graph
         for (_, name), (owner, values) in places.items():
-            if db.has_writers(values[0]) or (loose and _holds_tensors(values[0].type)):
+            if db.has_writers(values[0]) or (is_fork and db.escapes(values[0])):
                 self._keep(owner, name)
-                written += _tensors_in(owner.get(name))
-        for (_, name), (owner, _) in places.items():
-            if any(_share_memory(a, b) for a in _tensors_in(owner.get(name)) for b in written):
+        memory = [values[0] for _, values in places.values() if not db.has_writers(values[0])]
+        loose = any(db.writes_to_wildcard(node) or db.writes_to_alias(node, memory) for node in graph.all_nodes())
+        self._keep_what_overlaps([(owner, name) for (_, name), (owner, _) in places.items()], loose)
+
+    def _keep_what_overlaps(self, places: Sequence[tuple[Object, str]], loose: bool) -> None:
+        """Keep what shares memory with what is kept.
+
+        No analysis tells which attributes are reached by `loose` writes, those to memory inside containers.  Raises
+        ArgumentError if two share some then.
+        """
+        parts = [(owner, name, list(_mutable_parts(owner.get(name)))) for owner, name in places]
+        kept = [part for owner, name, inside in parts for part in inside if (id(owner), name) in self._kept]
+        whole: list[Any] = []
+        seen: list[Any] = []
+        for owner, name, inside in parts:
+            value = owner.get(name)
+            if _overlap(inside, kept):
                 self._keep(owner, name)
+            elif loose and not _overlap([value], whole):
+                if _overlap(inside, seen):
+                    raise ArgumentError(f"module contains attributes values that overlaps {value}: {name}")
+                whole.append(value)
+                seen += inside
 
     # -- constants
 
     def _insert_constants(self, method: _MethodCopy) -> None:
-        graph = method.graph
-        start = next(iter(graph.nodes()), graph.return_node)
-        made: dict[_Key, Value] = {}
-        for node, (owner, path) in list(_accesses(method, "prim::GetAttr")):
+        made: dict[tuple[Graph, _Key], Value] = {}
+        for node, (owner, path) in method.accesses("prim::GetAttr"):
             name = node.attr("name")
             if node.output in method.owners or not self._is_constant(owner, name):
                 continue
-            key = (id(owner), name)
+            graph = node.graph
+            key = (graph, (id(owner), name))
             if key not in made:
+                start = next(iter(graph.nodes()), graph.return_node)
                 made[key] = _constant(start, owner.get(name), node.output.type, f"self.{path}{name}")
             node.output.replace_all_uses_with(made[key])
-        run_pipeline(_CLEAN_UP, graph)
+        for graph in method.graphs():
+            run_pipeline(_CLEAN_UP, graph)
 
     def _is_constant(self, owner: Object, name: str) -> bool:
         attribute = owner.type.attribute(name)
         if attribute is None or (id(owner), name) in self._kept:
             return False
-        if self._parameters and attribute.kind == "parameter":
+        if self._parameters and attribute.kind in ("parameter", "buffer"):
+            return False
+        if self._training and name == "training":
             return False
         return can_be_constant(_detached(owner.get(name)))
 
     # -- the new module
 
-    def _assembled(self, methods: Iterable[_MethodCopy], preserved: Sequence[str]) -> Object:
-        old = self._root.type
-        unit = PYTHON.unit
-        new = ClassType(unit.mangle(old.qualname), is_module=True)
-        unit.add_type(new.qualname, new)
-        result = Object(new, [])
-        methods = list(methods)
-        used = {n.attr("name") for m in methods for n, (o, _) in _accesses(m, None) if o is self._root} | set(preserved)
-        for attribute in old.attributes:
-            if attribute.name in used:
-                new.add_attribute(attribute.name, attribute.type, attribute.kind)
-                result.set(attribute.name, self._root.get(attribute.name))
+    def _assembled(self, methods: Sequence[_MethodCopy]) -> Object:
         for method in methods:
-            function = Function(f"{new.qualname}.{method.function.name}", doc=method.function.doc)
-            method.graph.inputs[0].set_type(new)
-            schema = method.function.schema
-            first = replace(schema.arguments[0], type=new)
-            function.define(replace(schema, arguments=(first, *schema.arguments[1:])), method.graph)
-            new.methods[function.name] = unit.add_function(function)
+            for node, (owner, _) in method.accesses():
+                self._use(owner, node.attr("name"))
+        made: dict[int, Object] = {}
+        result = self._trimmed(self._root, made)
+        for method in methods:
+            for value, (owner, _) in method.owners.items():
+                if id(owner) in made and isinstance(value.type, ClassType):
+                    value.set_type(made[id(owner)].type)
+        for method in methods:
+            if id(method.owner[0]) in made:
+                _define(method, made[id(method.owner[0])].type)
+        return result
+
+    def _trimmed(self, old: Object, made: dict[int, Object]) -> Object:
+        """The module with the attributes alone that are used, and a class of its own; one that stays whole itself."""
+        if old is not self._root and id(old) in self._whole:
+            return old
+        if id(old) in made:
+            return made[id(old)]
+        new = ClassType(PYTHON.unit.mangle(old.type.qualname), is_module=True)
+        PYTHON.unit.add_type(new.qualname, new)
+        result = made[id(old)] = Object(new, [])
+        for attribute in old.type.attributes:
+            if attribute.name not in self._used.get(old.type, ()):
+                continue
+            value, type = old.get(attribute.name), attribute.type
+            if isinstance(value, Object) and value.type.is_module:
+                value = self._trimmed(value, made)
+                type = value.type if isinstance(type, ClassType) or id(old.get(attribute.name)) in made else type
+            new.add_attribute(attribute.name, type, attribute.kind)
+            result.set(attribute.name, value)
         return result
 
 
-def _owners(graph: Graph, root: Object) -> Iterator[tuple[Value, tuple[Object, str]]]:
-    """The values that are modules: `self`, and modules read from its attributes."""
-    found: dict[Value, tuple[Object, str]] = {graph.inputs[0]: (root, "")}
-    yield graph.inputs[0], (root, "")
+def _define(method: _MethodCopy, owner: ClassType) -> None:
+    """Give the class the method."""
+    function = Function(f"{owner.qualname}.{method.function.name}", doc=method.function.doc)
+    schema = method.function.schema
+    first = replace(schema.arguments[0], type=owner)
+    function.define(replace(schema, arguments=(first, *schema.arguments[1:])), method.graph)
+    owner.methods[function.name] = PYTHON.unit.add_function(function)
+
+
+def _inline(graph: Graph) -> None:
+    """Inline the calls, those in the graphs of forks too; these become copies, which are the node's alone."""
+    run_pass("inline", graph)
+    for node in graph.find_all_nodes("prim::fork"):
+        body = copy_graph(node.attr("Subgraph"))
+        _inline(body)
+        node.set_attr("Subgraph", body)
+
+
+def _with_forks(graph: Graph) -> Iterator[Graph]:
+    yield graph
+    for node in graph.find_all_nodes("prim::fork"):
+        yield from _with_forks(node.attr("Subgraph"))
+
+
+def _owners(graph: Graph, found: dict[Value, tuple[Object, str]]) -> Iterator[tuple[Value, tuple[Object, str]]]:
+    """The values that are known objects: those `found` among the inputs, and objects read from their attributes."""
+    yield from list(found.items())
     for node in graph.all_nodes():
-        if node.kind != "prim::GetAttr" or node.inputs[0] not in found:
-            continue
-        owner, path = found[node.inputs[0]]
-        value = owner.get(node.attr("name"))
-        if isinstance(value, Object) and value.type.is_module:
-            found[node.output] = (value, f"{path}{node.attr('name')}.")
-            yield node.output, found[node.output]
-
-
-def _accesses(method: _MethodCopy, kind: str | None) -> Iterator[tuple[Node, tuple[Object, str]]]:
-    """The nodes that get or set attributes of modules, with the module."""
-    for node in list(method.graph.all_nodes()):
-        if node.kind in ((kind,) if kind else ("prim::GetAttr", "prim::SetAttr")) and node.inputs[0] in method.owners:
-            yield node, method.owners[node.inputs[0]]
+        if node.kind == "prim::fork":
+            body = node.attr("Subgraph")
+            inputs = zip(body.inputs, node.inputs, strict=True)
+            yield from _owners(body, {inner: found[value] for inner, value in inputs if value in found})
+        elif node.kind == "prim::GetAttr" and node.inputs[0] in found:
+            owner, path = found[node.inputs[0]]
+            value = owner.get(node.attr("name"))
+            if isinstance(value, Object):
+                found[node.output] = (value, f"{path}{node.attr('name')}.")
+                yield node.output, found[node.output]
 
 
 def _copied(original: Object, done: dict[int, Object]) -> Object:
@@ -315,7 +434,9 @@ def _constant(start: Node, value: Any, declared: Type, name: str) -> Value:
 
 
 def _detached(value: Any) -> Any:
-    """The value with its tensors detached."""
+    """The value with its tensors detached; the value itself if none of them needs that."""
+    if can_be_constant(value):
+        return value
     if isinstance(value, Tensor):
         return value.detach()
     if isinstance(value, (list, tuple)):
@@ -323,21 +444,22 @@ def _detached(value: Any) -> Any:
     return {key: _detached(part) for key, part in value.items()} if isinstance(value, dict) else value
 
 
-def _tensors_in(value: Any) -> list[Tensor]:
-    if isinstance(value, Tensor):
-        return [value]
-    parts = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
-    return [tensor for part in parts for tensor in _tensors_in(part)]
+def _mutable_parts(value: Any) -> Iterator[Any]:
+    """The value, and what it holds at any depth, as far as it can be written to."""
+    if isinstance(value, (Tensor, list, dict, Object)):
+        yield value
+    inside = value.values() if isinstance(value, dict) else value.slots if isinstance(value, Object) else value
+    if isinstance(value, (dict, list, tuple, Object)):
+        for part in inside:
+            yield from _mutable_parts(part)
 
 
-def _share_memory(a: Tensor, b: Tensor) -> bool:
-    return bool(np.may_share_memory(a.array, b.array))
+def _overlap(some: Sequence[Any], others: Sequence[Any]) -> bool:
+    """True if one of the first is, or shares memory with, one of the others."""
+    return any(_share_memory(a, b) for a in some for b in others)
 
 
-def _holds_tensors(type: Type) -> bool:
-    """True if the type is that of a mutable value, or of a container of them, other than a plain tensor."""
-    if isinstance(type, OptionalType):
-        return type.element != TENSOR and _holds_tensors(type.element)
-    if isinstance(type, (ListType, DictType, TupleType)):
-        return any(map(is_mutable_type, type.contained()))
-    return not isinstance(type, TensorType) and is_mutable_type(type)
+def _share_memory(a: Any, b: Any) -> bool:
+    if isinstance(a, Tensor) and isinstance(b, Tensor):
+        return bool(np.may_share_memory(a.array, b.array))
+    return a is b
