@@ -28,6 +28,7 @@ from engine.aten.values import libraries, xp
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.tensor import Tensor, wrapped
 from engine.lang.generated import define
+from engine.lang.python_syntax import parse_python_expression
 from engine.lang.records import dataclass
 from engine.lang.schema import FunctionSchema
 from engine.lang.types import FLOAT, NUMBER
@@ -100,7 +101,7 @@ class Formula:
 def compile_formula(op: Op, argument: str) -> Formula:
     """The formula for one argument of an entry."""
     schema, text = op.schema, op.gradient[argument]
-    tree = ast.parse(text, mode="eval")
+    tree = ast.Expression(parse_python_expression(text))
     sources = {a.name: (False, i) for i, a in enumerate(schema.arguments)} | _results(schema)
     uses = list(_uses(tree, sources.keys() | {"grad", "grads"}))
     names = sorted({name for name, _ in uses} - {"grad", "grads"})

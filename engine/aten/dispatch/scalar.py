@@ -30,6 +30,7 @@ from engine.aten.values.hooks import HOOKS
 from engine.aten.values.promotion import DEFAULTS, converted, operand, result_type, to_float, wide
 from engine.lang.errors import OperatorError, SchemaError
 from engine.lang.generated import define
+from engine.lang.python_syntax import parse_python_expression
 from engine.lang.records import dataclass
 from engine.lang.schema import Argument, FunctionSchema
 from engine.lang.types import BOOL, NUMBER, OptionalType, TensorType
@@ -138,7 +139,7 @@ def _quick_code(op: Op, text: str) -> QuickCode | None:
     tensors = tuple(a.name for a in arguments if is_tensor(a))
     numbers = tuple(a.name for a in arguments if a.name not in tensors)
     units = {a.name: 1 for a in arguments if (a.kwarg_only or a.name == "alpha") and a.default == 1}
-    nodes = list(ast.walk(ast.parse(array_code(text, tensors), mode="eval")))
+    nodes = list(ast.walk(parse_python_expression(array_code(text, tensors))))
     called = {n.func.id for n in nodes if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
     computes = any(isinstance(n, (ast.BinOp, ast.Compare)) for n in nodes)
     is_universal = all(isinstance(QUICK_ENVIRONMENT.get(name), np.ufunc) for name in called)

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from engine.aten.kernels.pointwise import FUNCTIONS
 from engine.lang.generated import define
+from engine.lang.python_syntax import parse_python_expression
 
 OPERATORS: Final[dict[type[ast.AST], str]] = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.Pow: "pow", ast.FloorDiv: "floor_divide",
@@ -34,7 +35,7 @@ def array_code(
 ) -> str:
     """The expression as Python text that calls the functions of `pointwise`; names in `known` become constants, those
     in `spelled` other names."""
-    tree = ast.parse(text, mode="eval")
+    tree = ast.Expression(parse_python_expression(text))
     lowered = _Lowering(arrays, known or {}).visit(tree)
     for node in ast.walk(lowered):
         if isinstance(node, ast.Name) and spelled and node.id in spelled:

@@ -88,7 +88,7 @@ def _compiled(op: Op, argument: int, may_miss: bool) -> FormulaGraph:
     """Gradients that a formula takes out of `grads` are optional if they `may_miss`."""
     schema = op.schema
     gives_list = bool(schema.returns) and isinstance(schema.returns[0].type, ListType)
-    tree = parse_python_expression(op.gradient[schema.arguments[argument].name])
+    tree = ast.Expression(parse_python_expression(op.gradient[schema.arguments[argument].name]))
     tree = ast.fix_missing_locations(_Gradients(gives_list, len(schema.returns)).visit(tree))
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     known = _parameters(op, may_miss)

@@ -53,7 +53,7 @@ def pointwise_expression(op: Op, node: Node, dtype: xp.NumpyDtype, array: Operan
             known[argument.name] = 1 if _is_unit(argument, constant) else constant
         else:
             texts[argument.name] = value(v)
-    tree = parse_python_expression(array_code(op.scalar, arrays, known))
+    tree = ast.Expression(parse_python_expression(array_code(op.scalar, arrays, known)))
     return ast.unparse(_Numpy(dtype, texts, name).visit(tree))
 
 

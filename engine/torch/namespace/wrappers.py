@@ -14,6 +14,7 @@ from typing import Any, Final
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.parameter import Parameter
 from engine.aten.values.tensor import Size, Tensor
+from engine.lang.python_syntax import parse_python
 
 Find = Callable[[str], Callable[..., Any] | None]
 """The function of a dotted name, `torch._C._nn.relu6`."""
@@ -44,7 +45,7 @@ _LEFT: Final = object()
 
 def _python_function(text: str, find: Find) -> Callable[..., Any] | None:
     """The text as a Python function that first checks the types of its arguments."""
-    (function,) = ast.parse(text).body
+    (function,) = parse_python(text).body
     if not isinstance(function, ast.FunctionDef) or not all(isinstance(node, _SIMPLE) for node in _inside(function)):
         return None
     arguments = function.args.args
@@ -55,7 +56,7 @@ def _python_function(text: str, find: Find) -> Callable[..., Any] | None:
     if calls.is_lost or None in types.values():
         return None
     asked = " and ".join(f"type({name}) in _types_{name}" for name in types)
-    guard = ast.parse(f"if not ({asked}): return _left").body if types else []
+    guard = parse_python(f"if not ({asked}): return _left").body if types else []
     for argument in arguments:
         argument.annotation = None
     function.body, function.returns = [*guard, *body], None
