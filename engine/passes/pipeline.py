@@ -94,7 +94,7 @@ loop_invariant_code_motion            | request                    | for …: k 
 loop_unrolling                        | named                      | for i in range(n): f(i) → eight f(i) a round
 lower_all_tuples                      | request                    | f(p : (int, int)) → f(p.0 : int, p.1 : int)
 lower_grad_of                         | plans named                | GradOf(d) → if any(d): … else: AutogradZero()
-lower_simple_tuples                   | compile plans              | c, d = (a, b) → c = a; d = b
+lower_simple_tuples                   | compile plans freeze       | c, d = (a, b) → c = a; d = b
 move_chunks                           | named                      | chunk(a + b, 2) → chunk(a, 2) + chunk(b, 2)
 normalize_ops                         | compile                    | absolute(x) → abs(x)
 peel_loops                            | request                    | for i in range(n): f(i) → f(0); for i in …: f(i)
