@@ -77,8 +77,8 @@ def _caller(name: str, is_method: bool, for_python: bool, makes_tensors: bool = 
             return method(name)(args[0], _numbered(args[1]), *args[2:], **kwargs), None, False
         if for_python and type(kwargs.get("out")) in (tuple, list):
             return _into_several(name, args, kwargs, is_method), None, False
-        if for_python and not is_method and name in _NUMBER_FIRST and args and isinstance(args[0], _NUMBERS):
-            first = number_beside(args[0], args[1] if len(args) > 1 else kwargs.get("other"))
+        if for_python and not is_method and name in _NUMBER_FIRST and _begin_with_number(args, kwargs):
+            first = number_beside(args[0], args[1] if len(args) > 1 else kwargs["other"])
             return _for_programs(name)(first, *args[1:], **kwargs), None, False
         op, values, lenient, is_sure = _choose(name, args, kwargs, is_method, for_python)
         if for_python and op.qualified_name in _INTO_ANY:
@@ -94,6 +94,10 @@ def _caller(name: str, is_method: bool, for_python: bool, makes_tensors: bool = 
 _NUMBERS: Final = (int, float, complex)
 _NUMBER_FIRST: Final = frozenset("add sub mul div subtract multiply divide true_divide floor_divide".split())
 """Functions of two tensors for whose first one Python programs may write a number, too."""
+
+
+def _begin_with_number(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    return bool(args) and isinstance(args[0], _NUMBERS) and (len(args) > 1 or "other" in kwargs)
 
 
 def number_beside(value: complex, other: Any) -> Tensor:

@@ -238,11 +238,10 @@ def _check_sortable(value: Any, whole: list[Any]) -> None:
                 "User Defined Class with __lt__ method defined or Tuples of aforementioned types can be sorted"
             )
     elif not isinstance(value, _SORTABLE) or (isinstance(value, Object) and not _has_order(value)):
+        lacks = ", which must define a __lt__ method (self, other) -> bool" if isinstance(value, Object) else ""
         raise OperatorError(
             "Only list of Tensors, ints, floats, bools, strs, a User Defined Class that defines the __lt__ compare "
-            f"method or Tuples of aforementioned types can be sorted, got list of {type_name(whole[0])}"
-            + ", which must define a __lt__ method (self, other) -> bool"
-            * isinstance(value, Object)
+            f"method or Tuples of aforementioned types can be sorted, got list of {type_name(whole[0])}{lacks}"
         )
 
 

@@ -179,18 +179,22 @@ class FusedGroup:
 
     def first(self, *args: Any) -> Any:
         """A call by a plan that was written before there were kernels."""
-        return self.run(*args) if self.kernels else self.miss(*args)
+        return self.run(*args) if self.kernels else self._missed(0, args)
 
     def miss(self, *args: Any) -> Any:
         """A call that no kernel takes.  Arguments that raise get none."""
-        before, result = self.run, self.unfused(*args)
+        return self._missed(len(self.kernels), args)
+
+    def _missed(self, known: int, args: Sequence[Any]) -> Any:
+        """A call that none of the `known` first kernels takes; one that was made meanwhile may."""
+        result = self.unfused(*args)
         self.fallbacks += 1
         if self.kernels and len(self.failures) < MAX_FAILURES:
             self.failures.append(", ".join(map(_shown, args)))
         if len(self.done) >= MAX_KERNELS or (self.is_asked and not _has_no_gaps(result)):
             return result
         self.owner.want(self, args, result if isinstance(result, tuple) else (result,))
-        return result if self.run is before or self.run is self.unfused else self.run(*args)
+        return result if len(self.kernels) == known or self.run is self.unfused else self.run(*args)
 
 
 _ASKING: Final = frozenset({"aten::stride", "aten::is_contiguous"})

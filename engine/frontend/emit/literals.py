@@ -78,7 +78,8 @@ def list_literal(e: Emitter, tree: Tree, hint: Type | None) -> SugaredValue:
     if element_hint is not None:
         _check_elements(values, element_hint, tree)
     elif isinstance(hint, (UnionType, OptionalType)):
-        _check_member(ListType(element), hint, tree)
+        found = f"which were unified to {element.annotation_str}"
+        _check_member(ListType(element), hint, f"types match the types of the given list elements, {found}", tree)
     return SimpleValue(as_hinted(e, e.list(values, element), hint))
 
 
@@ -97,7 +98,8 @@ def dict_literal(e: Emitter, tree: Tree, hint: Type | None) -> SugaredValue:
     else:
         type = DictType(_key_type(keys, tree), common_type([value.type for value in values]))
         if isinstance(hint, UnionType):
-            _check_dict_member(type, hint, tree)
+            found = f"which were unified to {type.annotation_str}"
+            _check_member(type, hint, f"dict types can hold the types of the given keys and values, {found}", tree)
     pairs = [part for pair in zip(keys, values, strict=True) for part in pair]
     return SimpleValue(as_hinted(e, e.value("prim::DictConstruct", pairs, type, tree.range), hint))
 
@@ -135,28 +137,13 @@ def common_type(types: Sequence[Type]) -> Type:
     return common
 
 
-def _check_member(type: ListType, hint: Type, tree: Tree) -> None:
-    """Raises CompileError for a list that is none of several lists in the annotated Union."""
-    lists = [member for member in members_of(hint) if isinstance(member, ListType)]
-    if not any(type.is_subtype_of(member) for member in lists):
-        allowed = " or ".join(member.annotation_str for member in lists)
-        raise CompileError(
-            f"Union type annotation `{hint.annotation_str}` can hold {allowed}, but none of those types match the "
-            f"types of the given list elements, which were unified to {type.element.annotation_str}",
-            tree.range,
-        )
-
-
-def _check_dict_member(type: DictType, hint: UnionType, tree: Tree) -> None:
-    """Raises CompileError for a dict that is none of several dicts in the annotated Union."""
-    dicts = [member for member in members_of(hint) if isinstance(member, DictType)]
-    if not any(type.is_subtype_of(member) for member in dicts):
-        allowed = " or ".join(member.annotation_str for member in dicts)
-        raise CompileError(
-            f"Union type annotation `{hint.annotation_str}` can hold {allowed}, but none of those dict types can hold "
-            f"the types of the given keys and values, which were unified to {type.annotation_str}",
-            tree.range,
-        )
+def _check_member(type: ListType | DictType, hint: Type, mismatch: str, tree: Tree) -> None:
+    """Raises CompileError for a list or dict that is none of several in the annotated Union; `mismatch` says why."""
+    members = [member for member in members_of(hint) if isinstance(member, type.__class__)]
+    if not any(type.is_subtype_of(member) for member in members):
+        allowed = " or ".join(member.annotation_str for member in members)
+        text = f"Union type annotation `{hint.annotation_str}` can hold {allowed}, but none of those {mismatch}"
+        raise CompileError(text, tree.range)
 
 
 def _check_elements(values: Sequence[Value], element: Type, tree: Tree) -> None:

@@ -99,7 +99,7 @@ def _entries(node: Node) -> dict[Hashable, Value] | None:
     """What the dict holds; None unless its keys are constants that are not equal to each other."""
     parts = node.inputs[0].node.inputs
     keys = [constant_value(key) for key in parts[::2]]
-    if any(not isinstance(key, (int, float, str)) for key in keys) or len({*keys}) < len(keys):
+    if any(not isinstance(key, (int, float, str)) or key != key for key in keys) or len({*keys}) < len(keys):
         return None
     return dict(zip(keys, parts[1::2], strict=True))
 
