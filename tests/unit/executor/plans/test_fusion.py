@@ -4,6 +4,7 @@ Kernels are stand-ins here: the interpreter runs the group's graph for arguments
 """
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -296,6 +297,9 @@ def test_modes_change_what_runs(made: StandIn) -> None:
 def test_concurrent_first_calls_compile_once(made: StandIn) -> None:
     function, args = function_of(CHAIN), (of(3), of(3))
     wanted, results = interpreted(function, *args), []
+    compiler = fusion.SETTINGS.compilers["cpu"]
+    assert compiler is not None
+    compiler.cost = lambda *_: time.sleep(0.05)  # the others come while the kernel is there and not yet known
     barrier = threading.Barrier(8)
 
     def work() -> None:
