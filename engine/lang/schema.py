@@ -74,7 +74,7 @@ class Argument:
         return self.default is not NO_DEFAULT
 
     def mismatch(self, found: str) -> str:
-        """What a value of another type is told, `found` being the text of its type."""
+        """The words of the refusal of a value of another type, `found` being the text of its type."""
         wanted = f"{self.type.annotation_str} (inferred)" if self.is_inferred else self.type.annotation_str
         text = f"Expected a value of type '{wanted}' for argument '{self.name}' but instead found type '{found}'."
         if self.is_inferred:

@@ -438,7 +438,7 @@ def implements(sub: ClassType | InterfaceType, interface: InterfaceType) -> bool
 
 
 def interface_gap(sub: ClassType | InterfaceType, interface: InterfaceType) -> str | None:
-    """What the class lacks of the interface, in words; None if it implements it."""
+    """The methods of the interface that the class lacks, in words; None if it implements it."""
     shown, wanted_name = sub.annotation_str, interface.annotation_str
     if interface.is_module and not sub.is_module:
         return f"only a ScriptModule class can be subtype of module interface '{wanted_name}', and '{shown}' is none"

@@ -96,7 +96,7 @@ def _new_list(node: Node, elements: list[Value]) -> Value:
 
 
 def _entries(node: Node) -> dict[Hashable, Value] | None:
-    """What the dict holds; None unless its keys are constants that are not equal to each other."""
+    """The entries of the dict; None unless its keys are constants that are not equal to each other."""
     parts = node.inputs[0].node.inputs
     keys = [constant_value(key) for key in parts[::2]]
     if any(not isinstance(key, (int, float, str)) or key != key for key in keys) or len({*keys}) < len(keys):

@@ -21,7 +21,7 @@ from engine.lang.types import BOOL
 
 Facts = Mapping[Value, int]
 Subject = Callable[[Value], Value | None]
-"""What a compared number is the number of; None for one that tells nothing."""
+"""The value that a compared number counts; None for one that tells nothing."""
 Use = Callable[[Node, Facts], bool]
 """Rewrites a node by the facts; True if it did."""
 
@@ -52,7 +52,7 @@ class Refinement:
         return facts
 
     def _if(self, view: IfView, facts: Facts) -> Facts:
-        """What is known after both branches."""
+        """The facts known after both branches."""
         told = [self._told(view.condition, truth) for truth in (True, False)]
         ends = [self._block(b, {**facts, **more}) for b, more in zip(view.node.blocks, told, strict=True)]
         calm = [end for block, end in zip(view.node.blocks, ends, strict=True) if not surely_raises(block)]

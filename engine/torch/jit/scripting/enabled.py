@@ -1,4 +1,4 @@
-"""Whether programs are compiled at all: `PYTORCH_JIT=0` in the environment, or `torch.jit._state.disable()`.
+"""The switch of all compilation: `PYTORCH_JIT=0` in the environment, or `torch.jit._state.disable()`.
 
 In: nothing, or a setting.  Out: where it is off, `torch.jit.script` and `torch.jit.trace` return what they are given:
 Python runs it, with its debugger.
