@@ -45,7 +45,7 @@ def instance(value: Any) -> Object:
 
 
 def prepared(value: Any) -> Any:
-    """The value to compile in the place of this one: what its `__prepare_scriptable__` returns, in modules of modules, too.
+    """The value to compile in the place of this one, as its `__prepare_scriptable__` tells, in modules of modules, too.
 
     A module with such parts is copied, with those in their places; the parameters are shared.
     """
