@@ -165,14 +165,22 @@ class AliasDb:
         """True if the in-place write (to the first input) can become a functional operator unobserved.
 
         That holds if the value is fresh, made in the same block, and can be made right before the write: nothing has
-        then seen it without the write.
+        then seen it without the write.  A value of a branch counts as made there if both branches give it fresh.
         """
-        if not write.inputs:
+        if not write.inputs or write.inputs[0].node.block is not write.block:
             return False
-        made = write.inputs[0].node
-        if made.block is not write.block or not self.gives_fresh_memory(made):
+        written = write.inputs[0]
+        if not self.gives_fresh_memory(written.node) and not self._is_fresh_from_branches(written):
             return False
-        return self.could_move_before_topologically(made, write)
+        return self.could_move_before_topologically(written.node, write)
+
+    def _is_fresh_from_branches(self, value: Value) -> bool:
+        if value.node.kind != "prim::If":
+            return False
+        ends = [(block, block.outputs[value.offset]) for block in value.node.blocks]
+        return all(
+            end.node.block is block and len(end.uses) == 1 and self.gives_fresh_memory(end.node) for block, end in ends
+        )
 
     def make_adjacent(self, write: Node) -> bool:
         """Move the node that makes the written value right before the write, if `could_remove_write`; True if so."""

@@ -20,10 +20,13 @@ from engine.lang.types import Type
 
 @dataclass(slots=True)
 class Writes:
-    """Writes of one node itself: values, values with everything they contain, and all wildcards."""
+    """Writes of one node itself: elements, elements with everything they contain, and all wildcards.
 
-    values: list[Value] = field(default_factory=list)
-    with_contents: list[Value] = field(default_factory=list)
+    Elements, not values: another value may take the place of the one that the analysis saw.
+    """
+
+    elements: list[Element] = field(default_factory=list)
+    with_contents: list[Element] = field(default_factory=list)
     wildcards: bool = False
 
 
@@ -82,12 +85,12 @@ class AliasFacts:
         """The node may write to the value, or also to all that it holds."""
         if is_mutable_type(value.type):
             found = self.writes.setdefault(node, Writes())
-            (found.with_contents if with_contents else found.values).append(value)
+            (found.with_contents if with_contents else found.elements).append(self.element(value))
 
     def write_as(self, node: Node, inner: Node) -> None:
         """The node writes to all that the inner one does."""
         mine, theirs = self.writes.setdefault(node, Writes()), self.writes[inner]
-        mine.values += theirs.values
+        mine.elements += theirs.elements
         mine.with_contents += theirs.with_contents
         mine.wildcards |= theirs.wildcards
 
@@ -141,8 +144,12 @@ class AliasFacts:
         writes = self.writes.get(node)
         if writes is None:
             return 0
-        found = self.mask(writes.values) | self.contained_mask(writes.with_contents)
-        return found | self.wildcard_mask() if writes.wildcards else found
+        found = self.wildcard_mask() if writes.wildcards else 0
+        for element in writes.elements:
+            found |= self.dag.locations(element)
+        for element in writes.with_contents:
+            found |= self.dag.contained_locations(element)
+        return found
 
     # -- wildcards
 

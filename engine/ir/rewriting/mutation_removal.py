@@ -6,6 +6,7 @@ a node of the same block that gives fresh memory, and nothing in between depends
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from engine.aten.dispatch.table import overloads
@@ -16,13 +17,11 @@ from engine.ir.insert import insert_op
 from engine.ir.match import constant_int
 from engine.ir.ops import accepts, is_activation
 from engine.ir.rewrites import allowed
-from engine.lang.types import TensorType
-
-_REMADE: Final = {"aten::fill_": "aten::full_like", "aten::zero_": "aten::zeros_like"}
+from engine.lang.types import DEVICE, INT, TensorType
 
 
 def remove_list_writes(graph: Graph) -> bool:
-    """Build lists with the elements appended right after; True if there were any."""
+    """Build lists with the elements appended, inserted and set right after; True if there were any."""
     db, changed = AliasDb(graph), False
     for node in graph.all_nodes():
         if _writes_new_list(node) and db.could_remove_write(node) and allowed(node, node.inputs[0]):
@@ -36,20 +35,31 @@ def remove_list_writes(graph: Graph) -> bool:
 def _writes_new_list(node: Node) -> bool:
     if not node.inputs or node.inputs[0].node.kind != "prim::ListConstruct":
         return False
-    return node.kind == "aten::append" or (node.kind == "aten::_set_item" and _index(node) is not None)
+    return node.kind == "aten::append" or (node.kind in _PLACES and _place(node) is not None)
 
 
-def _index(node: Node) -> int | None:
+def _place(node: Node) -> int | None:
+    """The index of the list's elements that the node sets or inserts at; None if it is not known, or not there."""
     index = constant_int(node.inputs[1])
-    return None if index is None else normalized_index(index, len(node.inputs[0].node.inputs))
+    return None if index is None else _PLACES[node.kind](index, len(node.inputs[0].node.inputs))
+
+
+def _place_between(index: int, count: int) -> int:
+    """The index at which `list.insert` puts an element: too large a number is one of the ends."""
+    return slice(index, None).indices(count)[0]
+
+
+_PLACES: Final = {"aten::_set_item": normalized_index, "aten::insert": _place_between}
 
 
 def _write_when_made(node: Node) -> None:
     made = node.inputs[0].node
     if node.kind == "aten::append":
         made.add_input(node.inputs[1])
+    elif node.kind == "aten::insert":
+        made.insert_input(_place(node) or 0, node.inputs[2])
     else:
-        made.replace_input(_index(node) or 0, node.inputs[2])
+        made.replace_input(_place(node) or 0, node.inputs[2])
     for output in node.outputs:
         output.replace_all_uses_with(made.output)
     node.destroy()
@@ -75,16 +85,19 @@ def _has_functional_form(node: Node) -> bool:
         return False
     if not node.inputs or not isinstance(node.inputs[0].type, TensorType):
         return False
-    return name in _REMADE or bool(overloads(name[:-1]))
+    return name in _MADE_ANEW or bool(overloads(name[:-1]))
 
 
 def _fits_functional_form(node: Node) -> bool:
     """True if the functional form takes the same inputs."""
-    return node.kind in _REMADE or any(accepts(op.schema, node) for op in overloads(node.kind[:-1]))
+    return node.kind in _MADE_ANEW or any(accepts(op.schema, node) for op in overloads(node.kind[:-1]))
 
 
 def _compute_instead(node: Node, db: AliasDb) -> None:
-    result = _functional_result(node)
+    graph = node.graph
+    with graph.inserting_at(node, node.range):
+        make = _MADE_ANEW.get(node.kind)
+        result = graph.append(node.kind[:-1], node.inputs, [node.output.type]).output if make is None else make(node)
     db.forget_node(node)
     written = node.inputs[0]
     db.replace_with_new_value(written, result)
@@ -94,9 +107,27 @@ def _compute_instead(node: Node, db: AliasDb) -> None:
     node.destroy()
 
 
-def _functional_result(node: Node) -> Value:
-    graph = node.graph
-    with graph.inserting_at(node, node.range):
-        if node.kind in _REMADE:
-            return insert_op(graph, _REMADE[node.kind], *node.inputs)
-        return graph.append(node.kind[:-1], node.inputs, [node.output.type]).output
+def _filled(node: Node) -> Value:
+    takes_tensor = isinstance(node.inputs[1].type, TensorType)
+    return insert_op(node.graph, "aten::fill" if takes_tensor else "aten::full_like", *node.inputs)
+
+
+def _zeros(node: Node) -> Value:
+    return insert_op(node.graph, "aten::zeros_like", *node.inputs)
+
+
+def _normal(node: Node) -> Value:
+    """Random numbers for the sizes, dtype and device of the tensor."""
+    graph, (tensor, mean, std, generator) = node.graph, node.inputs
+    sizes = insert_op(graph, "aten::size", tensor)
+    dtype = graph.append("prim::dtype", [tensor], [INT]).output
+    device = graph.append("prim::device", [tensor], [DEVICE]).output
+    return insert_op(graph, "aten::normal", mean, std, sizes, generator, dtype, None, device)
+
+
+_MADE_ANEW: Final[dict[str, Callable[[Node], Value]]] = {
+    "aten::fill_": _filled,
+    "aten::zero_": _zeros,
+    "aten::normal_": _normal,
+}
+"""In-place operators whose functional form takes other arguments, and how to call it."""
