@@ -159,13 +159,22 @@ class TypeParser:
             else:
                 sizes.append(fact)
         known = sizes or not facts or facts.get("strides") == ()
+        if any(size is not None and size < 0 for size in sizes):
+            told = tuple(size for size in sizes if size is not None)
+            facts["symbols"] = told if len(told) == len(sizes) else None
+            sizes = [None if size is None or size < 0 else size for size in sizes]
         return TensorType(dtype, tuple(sizes) if known else None, **facts)
 
     def _tensor_fact(self) -> int | tuple[str, Any] | None:
-        """One size (None for `*`), or a named fact."""
+        """One size (None for `*`, the negative number of a symbol for `SS(-2)`), or a named fact."""
         if self.lexer.cur.kind != "ident":
             return self._size()
         token = self.lexer.next()
+        if token.text == "SS":
+            self.lexer.expect("(")
+            symbol = self._integer()
+            self.lexer.expect(")")
+            return symbol
         self.lexer.expect("=")
         if token.text == "strides":
             self.lexer.expect("[")

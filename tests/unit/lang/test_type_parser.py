@@ -70,6 +70,13 @@ def test_what_the_text_means() -> None:
     assert parse_type("Tensor") is TENSOR
 
 
+def test_symbols_of_unknown_sizes() -> None:
+    for text, symbols in (("Float(SS(-2), 4)", (-2, 4)), ("Float(SS(-2), *)", None)):
+        type = parse_type(text)
+        assert isinstance(type, TensorType)
+        assert (type.sizes, type.symbols) == ((None, 4 if "4" in text else None), symbols)
+
+
 @pytest.mark.parametrize("text", ["ScalarType", "Layout", "MemoryFormat", "SymInt", "QScheme"])
 def test_other_words_for_int(text: str) -> None:
     assert parse_type(text) is INT

@@ -246,6 +246,79 @@ def test_the_shape_function_of_a_node_and_one_of_ones_own(monkeypatch: pytest.Mo
     assert torch._C._create_function_from_graph("product", shape)([2, 3], [3, 4]) == [2, 4]
 
 
+def test_a_list_that_is_written_to_tells_no_sizes() -> None:
+    @torch.jit.script
+    def f(x: Tensor):
+        sizes = [2]
+        sizes.append(3)
+        parts = [x]
+        parts.append(x)
+        return x.view(sizes) + 1, torch.cat(parts) * 2
+
+    found = symbols(with_sizes(f, [6]))
+    assert (found["view"], found["cat"]) == (None, None)
+
+
+def test_sizes_of_other_tensors_are_known_sizes_and_never_negative() -> None:
+    @torch.jit.script
+    def f(x: Tensor, y: Tensor):
+        return x.view(y.size(0), 8, y.size(-1)), x.reshape(y.size())
+
+    symbol = torch._C._new_symbolic_shape_symbol()
+    graph = with_sizes(f, [None], [5, 8, symbol])
+    torch._C._jit_pass_propagate_shapes_on_graph(graph)
+    assert symbols(graph)["view"] == symbols(graph)["reshape"]
+    elements = next(graph.outputs()).type().elements()
+    assert [each.symbolic_sizes() for each in elements] == [[5, 8, symbol]] * 2
+
+
+def test_equal_computations_get_equal_symbols_and_inputs_sizes_come_first() -> None:
+    @torch.jit.script
+    def f(x: Tensor, y: Tensor):
+        return torch.nn.functional.max_pool1d(x, 3), torch.nn.functional.max_pool1d(x, 3)
+
+    graph = with_sizes(f, [None, 4, None], [2])
+    torch._C._jit_pass_inline(graph)
+    torch._C._jit_pass_constant_propagation(graph)
+    mapping = torch._C._jit_pass_propagate_shapes_on_graph_and_build_compute(graph)
+    first, second = (node.output().type().symbolic_sizes() for node in graph.findAllNodes("aten::max_pool1d"))
+    given = next(graph.inputs()).type().symbolic_sizes()
+    assert first == second
+    assert first[0] == given[0]
+    computed = mapping.partial_eval_shape_graph()
+    order = [mapping.graph_output_to_symbolic_shape_dim()[value] for value in computed.outputs()]
+    assert order == [given[0], given[2], first[2]]
+
+
+def test_operators_of_one_kind_share_a_graph() -> None:
+    @torch.jit.script
+    def f(x: Tensor, y: Tensor):
+        return x * y, x / y
+
+    of = torch._C._jit_shape_compute_graph_for_node
+    assert of(f.graph.findNode("aten::mul")) is of(f.graph.findNode("aten::div"))
+
+
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        ("def f(x, y):\n    return [1]", "Expected supertype of int"),
+        ("def f(x: List[int], y: List[int]) -> List[Tensor]:\n    return []", "but got graph_type Tensor"),
+        ("def f(x: List[int], y: List[int]):\n    return x, y", "but got graph_type"),
+        ("def f(x: List[int], y: List[int], z: Any, more: Any):\n    return x", "fewer arguments than schema aten"),
+    ],
+)
+def test_a_graph_that_is_no_shape_function_is_refused(program: str, message: str) -> None:
+    @torch.jit.script
+    def add(x: Tensor, y: Tensor):
+        return x + y
+
+    graph = torch.jit.CompilationUnit(program).f.graph
+    with pytest.raises(RuntimeError, match=message):
+        torch._C._jit_register_shape_compute_graph_for_node(add.graph.findNode("aten::add"), graph)
+    assert "aten::add.Tensor" not in functions.REGISTERED
+
+
 def test_a_type_keeps_its_symbols() -> None:
     kind = torch._C.TensorType.get().with_sizes([None, 3, None])
     first, three, last = kind.symbolic_sizes()

@@ -16,18 +16,19 @@ from typing import Final
 from engine.aten.values.tensor import Tensor
 from engine.ir.clone import inline_graph
 from engine.ir.constants import NOT_CONSTANT, constant_value, insert_constant
+from engine.ir.facts.tensors import is_fixed_list
 from engine.ir.graph import Graph, Node, Value
 from engine.ir.insert import insert_op
-from engine.lang.types import INT, ListType, OptionalType, TensorType, TupleType, Type
-from engine.passes.pipeline import run_pipeline
-from engine.torch.jit.symbolic_shapes.functions import shape_graph
+from engine.ir.match import constant_int
+from engine.lang.types import INT, TENSOR, ListType, OptionalType, TensorType, TupleType, Type
+from engine.passes.pipeline import run_pass, run_pipeline
+from engine.torch.jit.symbolic_shapes.functions import shape_graph, sizes_type
 
 Sizes = tuple[int, ...]
 """The sizes of one tensor; negative numbers are symbols of unknown ones."""
 SizesOf = Callable[[Value], Sizes | None]
-_SIZES: Final = ListType(INT)
 _SIMPLIFYING: Final = (
-    "constant_propagation", "peephole", "peephole_list_idioms", "constant_loop_unrolling", "remove_list_mutation",
+    "constant_propagation", "peephole", "constant_loop_unrolling", "remove_list_mutation",
     "lower_simple_tuples", "eliminate_exceptions", "cse", "dce",
 )  # fmt: skip
 _READING: Final = frozenset({"prim::Return", "aten::len", "aten::__getitem__"})
@@ -54,7 +55,7 @@ class ShapeGraph:
         results = inline_graph(self.graph, shape, [self._argument(value, wanted.type) for value, wanted in taken])
         if isinstance(results[0].type, TupleType):
             parts = self.graph.create("prim::TupleUnpack", results, results[0].type.elements)
-            results = self.graph.insert_node(parts).outputs
+            results = list(self.graph.insert_node(parts).outputs)  # the node goes, its list with it
         if len(results) != len(node.outputs):
             return None
         self._known.update(zip(node.outputs, results, strict=True))
@@ -67,12 +68,15 @@ class ShapeGraph:
             return self._list([insert_constant(self.graph, size) for size in constant.shape], INT)
         if constant is not NOT_CONSTANT:
             return insert_constant(self.graph, constant)
+        if value.node.kind == "aten::size":
+            tensor, *dims = value.node.inputs
+            sizes = self._argument(tensor, TENSOR)
+            return insert_op(self.graph, "aten::__getitem__", sizes, self._argument(dims[0], INT)) if dims else sizes
         wanted = wanted.element if isinstance(wanted, OptionalType) else wanted
-        if value.node.kind == "prim::ListConstruct" and isinstance(wanted, ListType):
+        if isinstance(wanted, ListType) and is_fixed_list(value):
             return self._list([self._argument(each, wanted.element) for each in value.node.inputs], wanted.element)
         if value not in self._known:
-            is_tensor = isinstance(value.type, TensorType)
-            self._known[value] = self.graph.add_input(type=_SIZES if is_tensor else value.type)
+            self._known[value] = self.graph.add_input(type=sizes_type(value.type))
             self.sources.append(value)
         return self._known[value]
 
@@ -82,7 +86,8 @@ class ShapeGraph:
     def evaluated(self, results: Sequence[Value], sizes_of: SizesOf) -> list[list[Value] | None]:
         """The sizes of the results, those that are known as constants; None where their number is unknown.
 
-        `sizes_of` gives the sizes of the tensors that the nodes take.  The graph has these sizes as outputs afterwards.
+        `sizes_of` gives the sizes of the tensors that the nodes take.  The graph has as outputs afterwards
+        the unknown sizes of these tensors, and then the sizes of the results.
         """
         for result in results:
             self.graph.register_output(result)
@@ -92,11 +97,15 @@ class ShapeGraph:
                 sizes = sizes_of(source) if isinstance(source.type, TensorType) else None
                 if sizes is not None:
                     self._open(value, sizes)
-        self._simplify()
-        found = [_elements(output) for output in self.graph.outputs]
-        for offset in reversed(range(len(found))):
+        for symbol in self.symbols:
+            self.graph.register_output(symbol)
+        self._simplify(len(results))
+        lists, asked = self.graph.outputs[: len(results)], self.graph.outputs[len(results) :]
+        self.symbols = dict(zip(asked, self.symbols.values(), strict=True))
+        found = [_elements(output) for output in lists]
+        for offset in reversed(range(len(self.graph.outputs))):
             self.graph.block.erase_output(offset)
-        for value in dict.fromkeys(each for sizes in found for each in sizes or ()):
+        for value in dict.fromkeys([*self.symbols, *(each for sizes in found for each in sizes or ())]):
             self.graph.register_output(value)
         run_pipeline(("dce",), self.graph)
         return found
@@ -117,15 +126,33 @@ class ShapeGraph:
         made = self._list(elements, INT)
         value.replace_all_uses_after(made.node, made)
 
-    def _simplify(self) -> None:
+    def _simplify(self, results: int) -> None:
+        """Fold until nothing changes; the outputs behind the results are sizes."""
         before = ""
         for _ in range(_ROUNDS):
             run_pipeline(_SIMPLIFYING, self.graph)
+            run_pass("peephole_list_idioms", self.graph, refine_list_len=True)
             for node in self.graph.find_all_nodes("prim::If"):
                 _take_what_both_give(node)
+            for symbol in self.graph.outputs[results:]:
+                _compare_with_negative_numbers(symbol)
             if (text := str(self.graph)) == before:
                 return
             before = text
+
+
+_OF_NEGATIVE_NUMBERS: Final = {
+    "aten::eq": False, "aten::ne": True, "aten::lt": False, "aten::le": False, "aten::gt": True, "aten::ge": True,
+}  # fmt: skip
+"""Comparisons of a size, on the left, with a number below zero."""
+
+
+def _compare_with_negative_numbers(size: Value) -> None:
+    """No size is -1, as a view's argument may be."""
+    for user, offset in list(size.uses):
+        if offset == 0 and user.kind in _OF_NEGATIVE_NUMBERS and (constant_int(user.inputs[1]) or 0) < 0:
+            with user.graph.inserting_at(user):
+                user.output.replace_all_uses_with(insert_constant(user.graph, _OF_NEGATIVE_NUMBERS[user.kind]))
 
 
 def _take_what_both_give(node: Node) -> None:

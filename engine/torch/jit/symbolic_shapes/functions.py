@@ -18,7 +18,7 @@ from engine.ir.graph import Graph, Node
 from engine.ir.ops import op_of
 from engine.ir.unit import CompilationUnit
 from engine.lang.errors import ArgumentError
-from engine.lang.types import TensorType
+from engine.lang.types import INT, ListType, OptionalType, TensorType, TupleType, Type
 from engine.passes.pipeline import run_pipeline
 
 _ROWS: Final = """
@@ -69,6 +69,7 @@ conv               conv1d conv2d conv3d
 conv_transpose     conv_transpose1d conv_transpose2d.input conv_transpose3d.input
 convolution        convolution
 _convolution       _convolution
+convolution_backward  convolution_backward
 max_pool1d         max_pool1d
 max_pool2d         max_pool2d
 max_pool2d_with_indices  max_pool2d_with_indices
@@ -91,6 +92,7 @@ FUNCTIONS: Final = {
     for operator in operators
 }
 """Operator -> shape function; those that work element by element have `same` or `broadcast`."""
+SIZES: Final = ListType(INT)
 _BY_TENSORS: Final = {1: "same", 2: "broadcast", 3: "broadcast_three"}
 REGISTERED: Final[dict[str, Graph]] = {}
 """Operator -> the graph that somebody gave it."""
@@ -98,14 +100,14 @@ _PREPARING: Final = ("inline", "constant_propagation", "dce")
 
 
 def shape_graph(node: Node) -> Graph | None:
-    """The graph of the node's shape function, for the caller to change; None where there is none."""
+    """The graph of the node's shape function, which operators share and nobody changes; None where there is none."""
     op = op_of(node)
     if op is None:
         return None
     if op.qualified_name in REGISTERED:
-        return copy_graph(REGISTERED[op.qualified_name])
+        return REGISTERED[op.qualified_name]
     name = function_name(op)
-    return copy_graph(_prepared(name)) if name is not None else None
+    return _prepared(name) if name is not None else None
 
 
 def function_name(op: Op) -> str | None:
@@ -120,11 +122,49 @@ def function_name(op: Op) -> str | None:
 
 
 def register(node: Node, graph: Graph) -> None:
-    """Let this graph give the sizes of the node's operator from now on.  Raises ArgumentError for other nodes."""
+    """Let this graph give the sizes of the node's operator from now on.
+
+    Raises ArgumentError for nodes that are no operators, and for graphs that take or give something else than sizes
+    for tensors, and than the operator's other arguments.
+    """
     op = op_of(node)
     if op is None:
         raise ArgumentError(f"{node.kind} is no operator, and has no shape function")
+    _check_types(op, graph)
     REGISTERED[op.qualified_name] = copy_graph(graph)
+
+
+def _check_types(op: Op, graph: Graph) -> None:
+    arguments, returns = op.schema.arguments, op.schema.returns
+    if len(graph.inputs) > len(arguments):
+        raise ArgumentError(
+            f"Shape function must have fewer arguments than schema {op.schema}, and has {len(graph.inputs)}"
+        )
+    for value, argument in zip(graph.inputs, arguments, strict=False):
+        wanted = sizes_type(argument.type)
+        if not wanted.is_subtype_of(value.type):
+            raise ArgumentError(
+                f"Expected supertype of {wanted} for argument {argument.name}, but got graph_type {value.type}"
+            )
+    given = graph.outputs[0].type
+    outputs = given.elements if isinstance(given, TupleType) and len(returns) > 1 else (given,)
+    if len(outputs) != len(returns):
+        raise ArgumentError(
+            f"Shape function must give {len(returns)} lists of sizes for {op.schema}, and gives {given}"
+        )
+    for output, returned in zip(outputs, returns, strict=True):
+        wanted = sizes_type(returned.type)
+        if not output.is_subtype_of(wanted):
+            raise ArgumentError(f"Expected {wanted} for what the operator gives, but got graph_type {output}")
+
+
+def sizes_type(type: Type) -> Type:
+    """What stands for a value of the type in shape functions: lists of sizes for tensors, other values themselves."""
+    if isinstance(type, ListType):
+        return ListType(sizes_type(type.element))
+    if isinstance(type, OptionalType):
+        return OptionalType(sizes_type(type.element))
+    return SIZES if isinstance(type, TensorType) else type
 
 
 @cache

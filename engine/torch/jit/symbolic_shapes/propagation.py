@@ -6,7 +6,6 @@ the sizes, as a `ShapeComputeGraphMapping`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 from engine.aten.values.tensor import Tensor
@@ -27,6 +26,7 @@ def propagate(graph: Graph) -> None:
         _name_sizes(value)
     for node in graph.all_nodes():
         _propagate_through(node)
+    run_pass("refine_tuple_types", graph)
 
 
 def _propagate_through(node: Node) -> None:
@@ -35,9 +35,9 @@ def _propagate_through(node: Node) -> None:
     tensors = [output for output in node.outputs if isinstance(output.type, TensorType)]
     results = shapes.add(node) if tensors else None
     if results is not None:
+        found = shapes.evaluated(results, sizes_of)
         symbols = dict(shapes.symbols)
-        for output, sizes in zip(node.outputs, shapes.evaluated(results, sizes_of), strict=True):
-            symbols.update(shapes.symbols)
+        for output, sizes in zip(node.outputs, found, strict=True):
             if sizes is not None:
                 _write(output, tuple(_number(each, symbols) for each in sizes))
     for output in tensors:
@@ -102,19 +102,12 @@ def build_compute(graph: Graph) -> ShapeComputeGraphMapping | None:
             lists += results
             tensors += node.outputs
     found = shapes.evaluated(lists, sizes_of)
-    symbols = dict(_symbols_of(tensors, found))
+    symbols = dict(shapes.symbols)
+    for tensor, sizes in zip(tensors, found, strict=True):
+        if sizes is not None:
+            _write(tensor, tuple(_number(each, symbols) for each in sizes))
     for offset in reversed(range(len(shapes.graph.outputs))):
         if shapes.graph.outputs[offset] not in symbols:
             shapes.graph.block.erase_output(offset)
     run_pass("dce", shapes.graph)
     return ShapeComputeGraphMapping(shapes.graph, symbols)
-
-
-def _symbols_of(tensors: Iterable[Value], found: Iterable[list[Value] | None]) -> Iterable[tuple[Value, int]]:
-    """The values that compute sizes, each with its symbol, each symbol once."""
-    told = set[int]()
-    for tensor, sizes in zip(tensors, found, strict=True):
-        for symbol, value in zip(sizes_of(tensor) or (), sizes or (), strict=False):
-            if symbol < 0 and symbol not in told:
-                told.add(symbol)
-                yield value, symbol
