@@ -159,7 +159,7 @@ def _check_types(op: Op, graph: Graph) -> None:
 
 
 def sizes_type(type: Type) -> Type:
-    """What stands for a value of the type in shape functions: lists of sizes for tensors, other values themselves."""
+    """The type in shape functions for values of the type: lists of sizes for tensors, the type itself for others."""
     if isinstance(type, ListType):
         return ListType(sizes_type(type.element))
     if isinstance(type, OptionalType):
