@@ -30,7 +30,7 @@ from engine.ir.match import (
     is_int_arithmetic,
     must_be_none,
 )
-from engine.ir.rewrites import allowed
+from engine.ir.rewrites import allowed, retype
 from engine.ir.rewriting.dead_code import remove_dead_code
 from engine.ir.rewriting.list_idioms import apply_list_idioms
 from engine.ir.rewriting.peepholes import Rule, apply_rules
@@ -79,8 +79,7 @@ def _narrow_results(graph: Graph) -> bool:
         for output, *given in zip(view.outputs, view.then_outputs, view.else_outputs, strict=True):
             inner = output.type.element if isinstance(output.type, OptionalType) else None
             if inner is not None and all(value.type.is_subtype_of(inner) for value in given):
-                output.set_type(inner)
-                changed = True
+                changed |= retype(output, inner)
     return changed
 
 
