@@ -89,6 +89,8 @@ class Op:
     Refusals:
     - `refuses`: dtypes that it has no code for (`kernels.refusals`); `check`: a check of arguments (`kernels.checks`).
       `checks_numbers`: the check looks at the values of numbers, so that kernels are made for these values alone.
+      `in_range`: operands that are refused where the dtype of the result has no place for them, as numbers that are no
+      operands always are.
     - `out_check`: the check of the dtype of `out` (`dispatch.out_checks`); without one it may be any that loses no kind
       of number.  `in_dtype_of_out`: asked for no dtype, the out form computes in that of the tensor it writes.
     - `writes_again`: the in-place form writes elements that share memory.  `writes_apart`: the out form may not write
@@ -129,6 +131,7 @@ class Op:
     refuses: tuple[Refusal, ...] = ()
     check: Callable[..., None] | None = None
     checks_numbers: bool = False
+    in_range: tuple[str, ...] = ()
     out_check: Callable[..., None] | None = None
     in_dtype_of_out: bool = False
     writes_again: bool = False

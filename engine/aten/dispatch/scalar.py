@@ -33,7 +33,7 @@ from engine.lang.generated import define
 from engine.lang.python_syntax import parse_python_expression
 from engine.lang.records import dataclass
 from engine.lang.schema import Argument, FunctionSchema
-from engine.lang.types import BOOL, NUMBER, OptionalType, TensorType
+from engine.lang.types import BOOL, FLOAT, NUMBER, OptionalType, TensorType, Type
 
 Rule = Callable[[tuple[Any, ...]], tuple[xp.NumpyDtype, xp.NumpyDtype]]
 Conversion = Callable[[Any, xp.NumpyDtype], Any]
@@ -194,6 +194,18 @@ def rounded_names(op: Op) -> frozenset[str]:
     return frozenset({*chosen, *numbers} - {op.keeps})
 
 
+def numbers_in_range(op: Op) -> frozenset[str]:
+    """The numbers that are refused where the dtype of the computation has no place for them."""
+    operands = _operands(op.schema) if op.scalar is None else _kind_and_operands(op)[1]
+    numbers = {a.name for a in op.schema.arguments if _number_type(a) in (NUMBER, FLOAT)}
+    return frozenset({*(numbers - {*operands}), *op.in_range})
+
+
+def _number_type(argument: Argument) -> Type:
+    type = argument.type
+    return type.element if isinstance(type, OptionalType) else type
+
+
 def _kept(value: Any, d: xp.NumpyDtype) -> Any:
     return operand(value, d, keeps=True)
 
@@ -214,8 +226,7 @@ def is_tensor(argument: Argument) -> bool:
 
 def _operands(schema: FunctionSchema) -> list[str]:
     def counts(a: Argument) -> bool:
-        type = a.type.element if isinstance(a.type, OptionalType) else a.type
-        return is_tensor(a) or (type in (NUMBER, BOOL) and not a.kwarg_only and a.name != "alpha")
+        return is_tensor(a) or (_number_type(a) in (NUMBER, BOOL) and not a.kwarg_only and a.name != "alpha")
 
     return [a.name for a in schema.arguments if counts(a)]
 

@@ -534,13 +534,19 @@ describe("clamp", expression="(self if max is None else minimum(self, max)) if m
 describe("clamp_min", expression="maximum(self, min)")
 describe("clamp_max", expression="minimum(self, max)")
 describe("pow.Tensor_Tensor pow.Tensor_Scalar pow.Scalar", expression="pow(self, exponent)")
+describe("clamp", in_range=("min", "max"))
+describe("clamp_min", in_range=("min",))
+describe("clamp_max", in_range=("max",))
+describe("pow.Tensor_Scalar", in_range=("exponent",))
+describe("lerp.Scalar", in_range=("weight",))
 describe("lerp", expression="where(abs(weight) < 0.5, self + weight * (end - self), "
                             "end - (end - self) * (1 - weight))")  # fmt: skip
 describe("div.Tensor_mode div.Scalar_mode", expression="self / other if rounding_mode is None else "
                                                        "self // other if rounding_mode == 'floor' else "
                                                        "trunc_divide(self, other)")  # fmt: skip
-describe("where.self where.ScalarOther where.ScalarSelf where.Scalar", expression="where(condition, self, other)")
-describe("masked_fill.Scalar masked_fill.Tensor", expression="where(mask, value, self)")
+describe("where.self where.ScalarOther where.ScalarSelf where.Scalar", expression="where(condition, self, other)",
+         in_range=("self", "other"))  # fmt: skip
+describe("masked_fill.Scalar masked_fill.Tensor", expression="where(mask, value, self)", in_range=("value",))
 for _name in ("bitwise_and", "bitwise_or", "bitwise_xor"):
     _dunder = f"__{_name.removeprefix('bitwise_')}__"
     _overloads = f"{_name}.Tensor {_name}.Scalar {_name}.Scalar_Tensor {_dunder}.Tensor {_dunder}.Scalar"

@@ -20,7 +20,7 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten.dispatch.op import Op
-from engine.aten.dispatch.scalar import rounded_names
+from engine.aten.dispatch.scalar import numbers_in_range, rounded_names
 from engine.aten.kernels.rules import wrap_dim
 from engine.aten.values.promotion import converted, result_type, rounded, to_float
 from engine.aten.values.tensor import Tensor
@@ -495,8 +495,9 @@ def pointwise(group: Group, op: Op, name: str, given: Mapping[str, Lowered], sam
     result, common = _types(op, given, group, sample)
     computed = "f32" if common in HALVES else common
     rounds = rounded_names(op) if common in HALVES else frozenset()
-    if op.name == "aten::masked_fill" and not isinstance(given["value"], Value):
-        _need_place(group, given["value"], result)
+    for key in numbers_in_range(op) & given.keys():
+        if isinstance(given[key], (Name, Apply, int, float)):
+            _need_place(group, given[key], result)
 
     def at(body: Body, indices: Indices) -> Expression:
         operands = {

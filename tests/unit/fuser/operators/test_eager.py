@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from math import inf
 from types import BuiltinFunctionType
 from typing import Any
 
@@ -108,6 +109,12 @@ def test_gives_what_the_operator_gives(name: str, args: tuple[Any, ...]) -> None
         ("aten::celu", (X, 0.5), (X, 0.0)),
         ("aten::softshrink", (X, 0.5), (X, -0.5)),
         ("aten::sum.dim_IntList", (X, [1], False, 7), (X, [1], False, 6)),
+        ("aten::masked_fill.Scalar", (X, X > 0, -inf), (X, X > 0, 1e300)),
+        ("aten::add.Tensor", (X, X, 0.5), (X, X, 1e300)),
+        ("aten::clamp_min", (X, 0.5), (X, 1e300)),
+        ("aten::lerp.Scalar", (X, X, 0.5), (X, X, -1e300)),
+        ("aten::where.ScalarOther", (X > 0, X, inf), (X > 0, X, 1e300)),
+        ("aten::addcmul", (X, X, X, 0.5), (X, X, X, 1e300)),
     ],
 )
 def test_kernels_leave_other_numbers_to_python_where_these_are_looked_at(name: str, good: Any, bad: Any) -> None:
