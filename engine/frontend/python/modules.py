@@ -58,6 +58,12 @@ class PythonModules:
         self._known: WeakKeyDictionary[type, dict[int, list[_Named]]] = WeakKeyDictionary()
         self._newest: WeakKeyDictionary[type, ref[ClassType]] = WeakKeyDictionary()
 
+    def begin_anew(self) -> None:
+        """Make new types for all modules from now on."""
+        self.python.begin_anew()
+        self._known.clear()
+        self._newest.clear()
+
     def concrete(self, module: Any) -> ConcreteModule:
         """The module's type, made if there is none like it yet.  Raises CompileError."""
         inner = getattr(module, "_ivalue", None)

@@ -122,6 +122,10 @@ class PythonUnit:
         self._compiled(fn).function = function
         return function
 
+    def begin_anew(self) -> None:
+        """Compile all again that is asked for from now on; names are free.  Programs keep what they were made of."""
+        self.unit = shared_unit()
+
     def forget(self, fn: Callable[..., Any]) -> None:
         """Compile the function anew when it is next needed: what it calls has changed."""
         vars(fn).pop(_COMPILED, None)

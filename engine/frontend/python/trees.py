@@ -11,7 +11,7 @@ import ast
 import inspect
 import linecache
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
@@ -169,24 +169,34 @@ def _source_of(thing: Callable[..., Any] | type) -> PythonSource:
 def _lines_of(thing: Callable[..., Any] | type) -> tuple[list[str], int, str]:
     """The lines of source, the number of the first, and the file.  Raises OSError, TypeError and others of inspect."""
     try:
-        return *inspect.getsourcelines(thing), inspect.getsourcefile(thing) or "<unknown>"
+        lines, first = inspect.getsourcelines(thing)
     except (OSError, TypeError):
         # The module of a class in a notebook has no file, while the code of its methods names the cell.
         found = _lines_by_methods(thing) if isinstance(thing, type) else None
         if found is None:
             raise
         return found
+    if isinstance(thing, type) and any(not 0 <= at - first < len(lines) for _, at in _lines_of_methods(thing)):
+        # A file may have several classes of one name, of which `inspect` takes any.
+        return _lines_by_methods(thing) or (lines, first, inspect.getsourcefile(thing) or "<unknown>")
+    return lines, first, inspect.getsourcefile(thing) or "<unknown>"
+
+
+def _lines_of_methods(cls: type) -> Iterator[tuple[str, int]]:
+    """The file and the first line of each method that the class itself defines."""
+    for name, method in vars(cls).items():
+        if inspect.isfunction(method) and method.__qualname__ == f"{cls.__qualname__}.{name}":
+            yield method.__code__.co_filename, method.__code__.co_firstlineno
 
 
 def _lines_by_methods(cls: type) -> tuple[list[str], int, str] | None:
     """The lines of a class, its first line and its file, as the code of its methods tells them."""
-    for method in filter(inspect.isfunction, vars(cls).values()):
-        lines = linecache.getlines(method.__code__.co_filename)
-        inside = method.__code__.co_firstlineno
+    for filename, inside in _lines_of_methods(cls):
+        lines = linecache.getlines(filename)
         for node in ast.walk(parse_python("".join(lines))):
             if isinstance(node, ast.ClassDef) and node.name == cls.__name__ and _holds(node, inside):
                 first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
-                return lines[first - 1 : node.end_lineno], first, method.__code__.co_filename
+                return lines[first - 1 : node.end_lineno], first, filename
     return None
 
 

@@ -55,12 +55,12 @@ from engine.torch.jit.scripting.graph_functions import ScriptProfile as ScriptPr
 from engine.torch.jit.scripting.graph_functions import awaitable as awaitable
 from engine.torch.jit.scripting.graph_functions import awaitable_nowait as awaitable_nowait
 from engine.torch.jit.scripting.graph_functions import awaitable_wait as awaitable_wait
-from engine.torch.jit.scripting.graph_functions import clear_class_registry as clear_class_registry
 from engine.torch.jit.scripting.graph_functions import function_from_graph as function_from_graph
 from engine.torch.jit.scripting.graph_functions import interpret_graph as interpret_graph
 from engine.torch.jit.scripting.graph_functions import unwrap_optional as unwrap_optional
 from engine.torch.jit.scripting.names_seen import names_seen
 from engine.torch.jit.scripting.python_program import PYTHON
+from engine.torch.jit.scripting.python_program import clear_class_registry as clear_class_registry
 from engine.torch.jit.scripting.script import script as script
 from engine.torch.jit.scripting.script_module import ScriptModule as ScriptModule
 from engine.torch.jit.scripting.script_module import UncompiledModule as UncompiledModule

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import pytest
 
 import engine
-import engine.torch
+import engine.torch as torch
 from engine.lang.errors import CompileError
 from engine.torch import nn
 
@@ -66,7 +66,7 @@ class Around(nn.Module):
 
 def test_an_error_tells_the_calls_and_the_submodule_it_is_in() -> None:
     with pytest.raises(CompileError, match="no attribute or method 'nosuch'") as caught:
-        engine.torch.jit.script(Around())
+        torch.jit.script(Around())
     assert [frame.function for frame in caught.value.frames] == ["helper"]
     assert caught.value.hints == ("this is the submodule layers.1",)
 
@@ -91,3 +91,48 @@ def test_a_tensor_may_be_left_out_where_python_says_none() -> None:
         program(x)
     with pytest.raises(CompileError, match="NoneType"):
         engine.CompilationUnit("def f(x: Tensor, m: Tensor = None):\n    return x\n")
+
+
+def test_classes_of_one_name_in_a_file_are_told_apart_by_their_methods() -> None:
+    @torch.jit.script
+    class Scale:
+        def __init__(self) -> None:
+            self.factor = 2
+
+        def first(self, x: int) -> int:
+            return x * self.factor
+
+    before = Scale
+
+    @torch.jit.script  # type: ignore[no-redef]
+    class Scale:
+        def __init__(self) -> None:
+            self.factor = 3
+
+        def second(self, x: int) -> int:
+            return x * self.factor
+
+    @torch.jit.script
+    def run(x: int) -> int:
+        return Scale().second(x)
+
+    assert run(5) == 15
+    assert before().first(5) == 10
+
+
+def test_names_are_free_again_once_the_registry_is_cleared() -> None:
+    class Net(torch.nn.Module):
+        def forward(self, x: torch.Tensor):
+            return x + 1
+
+    before = torch.jit.script(Net())
+    torch.jit.clear_class_registry()
+
+    class Net(torch.nn.Module):  # type: ignore[no-redef]
+        def forward(self, x: torch.Tensor):
+            return x + 2
+
+    after = torch.jit.script(Net())
+    assert after._c.qualified_name == before._c.qualified_name
+    assert (before(torch.zeros(1)).item(), after(torch.zeros(1)).item()) == (1, 2)
+    assert torch.jit.script(Net())._c._type() is not before._c._type()

@@ -72,10 +72,6 @@ def unwrap_optional(x: T | None) -> T:
     return x
 
 
-def clear_class_registry() -> None:
-    """No effect: there is no global registry of classes."""
-
-
 class IgnoreContextManager:
     """`with torch.jit._IgnoreContextManager(a="inp:int"):`: the block is left to Python."""
 

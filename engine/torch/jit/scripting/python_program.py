@@ -44,6 +44,12 @@ def instance(value: Any) -> Object:
     return made
 
 
+def clear_class_registry() -> None:
+    """Compile all of Python that is asked for from now on anew, and let names be free: `__torch__.Net` again, and not
+    `__torch__.___torch_mangle_0.Net`.  Programs that were compiled before stay what they are."""
+    MODULES.begin_anew()
+
+
 def prepared(value: Any) -> Any:
     """The value to compile in the place of this one, as its `__prepare_scriptable__` tells, in modules of modules, too.
 
