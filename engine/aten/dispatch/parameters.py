@@ -182,34 +182,42 @@ def _lenient(argument: Argument, strict: Converter) -> Converter:
         one, count = _strict(type.element), argument.broadcast
         strict = _or_else(strict, lambda v: REFUSED if one(v) is REFUSED else [one(v)] * count)
     if element_of(type) == INT:
-        return _or_else(strict, _list_of(_or_else(_int, lambda v: int_of(v) if is_size(v) else REFUSED)))
+        listed = _or_else(strict, _list_of(_or_else(_int, _size)))
+        count = argument.broadcast or 0
+        return _or_else(listed, lambda v: REFUSED if not count or _size(v) is REFUSED else [_size(v)] * count)
     if isinstance(type, ListType):
         return strict
     if type == FLOAT:
-        return _or_else(strict, lambda v: float(v) if isinstance(v, (int, np.number)) or _is_one(v) else REFUSED)
+        return _or_else(strict, lambda v: float(v) if isinstance(v, (int, np.number)) or _is_number(v) else REFUSED)
     if type == INT:
-        return _or_else(strict, _any_int)
+        return _or_else(strict, _size if argument.declared.startswith("SymInt") else _any_int)
     if type == NUMBER:
         return _or_else(strict, _any_number)
     if type == BOOL:
-        return _or_else(strict, lambda v: bool(v) if isinstance(v, np.bool_) or _is_one(v) else REFUSED)
+        return _or_else(strict, lambda v: bool(v) if isinstance(v, np.bool_) else REFUSED)
     return strict
 
 
-def _is_one(value: Any) -> bool:
-    """True if the value is a tensor that can stand for a number."""
-    return isinstance(value, Tensor) and value.array.size == 1
+def _size(value: Any) -> Any:
+    if isinstance(value, np.integer):
+        return int(value)
+    return int_of(value) if is_size(value) else REFUSED
+
+
+def _is_number(value: Any) -> bool:
+    """True if the value is a tensor that can stand for a number: one without dimensions and without a gradient."""
+    return isinstance(value, Tensor) and value.array.ndim == 0 and not value.requires_grad
 
 
 def _any_int(value: Any) -> Any:
     if isinstance(value, Tensor):
-        return int_of(value) if _is_one(value) else REFUSED
+        return int_of(value) if _is_number(value) and value.dtype.category == "int" else REFUSED
     return int(value) if isinstance(value, np.integer) else REFUSED
 
 
 def _any_number(value: Any) -> Any:
     if isinstance(value, Tensor):
-        return number_of(value) if _is_one(value) else REFUSED
+        return number_of(value) if _is_number(value) else REFUSED
     return value.item() if isinstance(value, np.generic) else REFUSED
 
 

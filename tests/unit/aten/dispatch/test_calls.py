@@ -83,3 +83,37 @@ def test_methods_that_are_registered_later_are_found(monkeypatch: pytest.MonkeyP
 
 def test_numpy_scalars_convert() -> None:
     assert X.select(np.int64(0), np.int64(1)).tolist() == [4.0, 5.0, 6.0]
+
+
+def _is_taken(call: str) -> bool:
+    try:
+        eval(call, {"T": torch.tensor, "torch": torch, "x": torch.ones(2, 3)})
+    except TypeError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "x.sum(T(0))", "x.sum(T([0]))", "x.sum([T([0])])", "x.view(T(6))", "x.view(T([3]), T([2]))", "x.roll(T(1), T(0))",
+        "x.select(T(0), T(1))", "x.topk(T([1]))", "x.softmax(T(1))", "torch.cat([x, x], T(0))",
+        "x.add(x, alpha=T(2.0))", "torch.dropout(x, T(0.5), False)", "torch.full((2,), T(2.0))", "torch.arange(T(3))",
+    ],
+)  # fmt: skip
+def test_tensors_of_one_number_stand_for_it(call: str) -> None:
+    assert _is_taken(call)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "x.sum(0, T(True))", "x.sum([T(0.0)])", "x.select(T([0]), 1)", "x.softmax(T(1.0))", "x.unsqueeze(T(True))",
+        "torch.cat([x, x], T([0]))", "x.add(x, alpha=T([2.0]))", "x.add(x, alpha=T(2.0, requires_grad=True))",
+        "torch.dropout(x, T([0.5]), False)", "torch.full((2,), T([2.0]))", "torch.zeros(T(2.0))",
+        "torch.arange(T([3]))", "torch.arange(T(3.0, requires_grad=True))",
+    ],
+)  # fmt: skip
+def test_but_not_those_with_dimensions_gradients_or_another_kind_of_number(call: str) -> None:
+    """A flag is no tensor, a dimension no float, and a gradient would be lost."""
+    assert not _is_taken(call)
