@@ -43,6 +43,9 @@ def branch(e: Emitter, test: Condition, true: Sequence[Tree], false: Sequence[Tr
         e.exits.add(e.environment.block)
         return
     _merge(e, frames, exits, range)
+    for frame, leaves in zip(frames, exits, strict=True):
+        if not leaves:
+            e.environment.remove_with(frame)
 
 
 def _compile(e: Emitter, block: Block, trees: Sequence[Tree], types: Types, range: SourceRange) -> Environment:

@@ -84,6 +84,11 @@ class Environment:
         self.sugared.pop(name, None)
         self.removed.add(name)
 
+    def remove_with(self, inner: Environment) -> None:
+        """Forget what a block that may have run has forgotten."""
+        for name in inner.removed:
+            self.remove(name)
+
     def names(self) -> list[str]:
         """Every name that can be used here, for suggestions."""
         found: dict[str, None] = {}

@@ -37,8 +37,9 @@ def while_statement(e: Emitter, tree: Tree) -> None:
         test.register_output(to_bool(e, e.expression(view.condition), view.condition.range))
     body.add_input(INT)
     e.loops.append(LoopKind.RUNNING)
-    with e.inside(body):
+    with e.inside(body) as frame:
         e.statements(view.body)
+    e.environment.remove_with(frame)
     e.loops.pop()
 
 
@@ -68,10 +69,11 @@ def _running(
         test.register_output(e.constant(True, range))
     index = block.add_input(INT)
     e.loops.append(LoopKind.RUNNING)
-    with e.inside(block):
+    with e.inside(block) as frame:
         item = iterable.element(e, index, range)
         assign_targets(e, _as_one_target(targets, range), [item], range)
         body()
+    e.environment.remove_with(frame)
     e.loops.pop()
 
 
