@@ -34,7 +34,7 @@ _INTERNAL: Final = frozenset({
 @dataclass(frozen=True)
 class Description:
     """`constants` carry the types of their values, since `1 == True`; `own_methods` are those that one instance has in
-    the place of its class's."""
+    the place of its class's, `length` is what `len` of a container gives."""
 
     attributes: tuple[tuple[str, Type, str], ...]
     children: tuple[tuple[str, Type], ...]
@@ -45,6 +45,7 @@ class Description:
     methods: tuple[str, ...]
     own_methods: tuple[tuple[str, Callable[..., Any]], ...]
     texts: tuple[str, ...]
+    length: int | None
     unresolved: Mapping[str, str] = field(compare=False)
 
     def digest(self) -> int:
@@ -53,7 +54,7 @@ class Description:
         called_names = [(name, getattr(each, "__qualname__", "")) for name, each in called]
         types = [(name, str(type)) for name, type, _ in self.attributes], [(n, str(t)) for n, t in self.children]
         kinds = [kind for _, _, kind in self.attributes]
-        return hash(repr((types, kinds, self.constants, called_names, self.methods, self.texts)))
+        return hash(repr((types, kinds, self.constants, called_names, self.methods, self.texts, self.length)))
 
 
 class AnnotatedValue(NamedTuple):
@@ -105,6 +106,7 @@ def describe(module: Any, python: PythonUnit, children: Mapping[str, Type]) -> D
         tuple(dict.fromkeys([*(name for name, _ in own if name == "forward"), *methods_to_compile(type(module))])),
         own,
         tuple(getattr(module, "_definitions", ())),
+        len(module) if getattr(type(module), "_container_kind", "") in ("list", "dict") else None,
         work.unresolved,
     )
 

@@ -201,8 +201,8 @@ class PythonModules:
             self.define(concrete, text)
         hooks = declare_hooks(concrete.type, description.pre_hooks, description.hooks, partial(self._hook, concrete))
         concrete.compile_hooks = partial(compile_hooks, concrete.type, hooks) if hooks else None
-        if concrete.container in ("list", "dict"):
-            self._declare_text(concrete, _LENGTH.format(len(description.children)))
+        if description.length is not None:
+            self._declare_text(concrete, _LENGTH.format(description.length))
         if concrete.container == "dict":
             names = [name for name, _ in description.children]
             self._declare_text(concrete, _CONTAINS.format(f"key in {names!r}" if names else "False"))

@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import MethodType
 from typing import Any, Dict, List, Optional, Tuple
 
 import pytest
@@ -472,3 +473,35 @@ def test_scripted_modules_can_be_submodules() -> None:
     assert compiled[0]._ivalue is inner._ivalue
     x = torch.ones(1, 2)
     assert compiled(x).tolist() == outer(x).tolist()
+
+
+def test_an_ignored_method_that_one_module_was_given_comes_before_its_class() -> None:
+    class Net(nn.Module):
+        @torch.jit.ignore
+        def told(self) -> str:
+            return "of the class"
+
+    @torch.jit.ignore
+    def told(self: Any) -> str:
+        return "its own"
+
+    net, other = Net(), Net()
+    net.told = MethodType(told, net)
+    assert (torch.jit.script(net).told(), torch.jit.script(other).told()) == ("its own", "of the class")
+
+
+def test_the_length_of_a_container_is_what_its_class_says() -> None:
+    class Twice(nn.ModuleList):
+        def __len__(self) -> int:
+            return 2 * len(self._modules)
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.parts = Twice([nn.ReLU()])
+            self.plain = nn.ModuleList([nn.ReLU()])
+
+        def forward(self) -> list[int]:
+            return [len(self.parts), len(self.plain)]
+
+    assert torch.jit.script(Net())() == [2, 1]

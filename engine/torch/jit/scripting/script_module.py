@@ -26,6 +26,8 @@ from engine.executor.calls.call import call_function
 from engine.executor.conversion.to_python import PYTHON_CLASSES
 from engine.executor.interpreter.interpreter import run_function
 from engine.frontend.python.modifiers import IGNORED, modifier_of
+from engine.frontend.python.module_description import Description
+from engine.frontend.sugared.modules import ConcreteModule
 from engine.ir.unit import Function
 from engine.lang.errors import ArgumentError
 from engine.lang.types import ClassType
@@ -406,9 +408,15 @@ def _refuse_python_calls(type: ClassType) -> None:
 
 
 def _python_attribute(module: ScriptModule, name: str) -> Any:
-    """A method that stays in Python, or that which a class whose modules are compiled at once has; else None."""
-    cls = module._ivalue.type.python_class
-    member = None if cls is None else inspect.getattr_static(cls, name, None)
+    """A method that stays in Python, or that which a class whose modules are compiled at once has; else None.
+
+    A method that the one module was given comes before that of its class.
+    """
+    type = module._ivalue.type
+    cls, concrete = type.python_class, type.concrete
+    description = concrete.description if isinstance(concrete, ConcreteModule) else None
+    own = dict(description.own_methods) if isinstance(description, Description) else {}
+    member = own.get(name) or (None if cls is None else inspect.getattr_static(cls, name, None))
     if inspect.isfunction(member) and modifier_of(member) in IGNORED:
         return MethodType(member, module)
     return cls.attribute(module, name) if isinstance(cls, CompiledAtOnce) else None
