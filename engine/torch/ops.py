@@ -6,6 +6,7 @@ In: a namespace, an operator's name, an overload's name.  Out: callables.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from engine.aten.dispatch import calls, table
@@ -54,9 +55,10 @@ class OpOverloadPacket:
             raise
 
     def _called(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        if self._name.startswith("aten::"):
-            return calls.call_function(self.__name__, args, kwargs)
         *first, last = table.overloads(self._name)
+        if self._name.startswith("aten::"):
+            with suppress(ArgumentError):  # strings, lists and numbers have overloads, too
+                return calls.call_function(self.__name__, args, kwargs)
         for entry in first:
             try:
                 return calls.call_overload(entry, args, kwargs)

@@ -54,3 +54,11 @@ def test_a_trace_of_an_operator_does_not_depend_on_names_around() -> None:
     given = torch.ones(3)
     traced = torch.jit.trace(ATEN.relu, [given])
     assert traced(-given).tolist() == [0, 0, 0]
+
+
+def test_overloads_on_strings_and_lists_are_tried_too() -> None:
+    assert torch.ops.aten.add("a", "b") == "ab"
+    assert torch.ops.aten.add([1], [2]) == [1, 2]
+    assert torch.ops.aten.len("abc") == 3
+    with pytest.raises(RuntimeError, match="failed to match any schema"):
+        torch.ops.aten.add("a", 1)

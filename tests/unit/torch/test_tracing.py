@@ -224,8 +224,9 @@ def test_traced_functions() -> None:
     outer = torch.jit.trace(lambda x: traced(x) + 1, X)
     assert outer.graph.find_node("prim::CallFunction") is not None
     assert outer(X).tolist() == (X * 2 + 1).tolist()
+    module = torch.jit.trace(torch.nn.ReLU(), X)
     with pytest.warns(UserWarning, match="no-op"):
-        assert torch.jit.trace(traced, X) is traced
+        assert torch.jit.trace(module, X) is module
 
 
 def test_is_tracing_and_script_if_tracing() -> None:
@@ -391,3 +392,13 @@ RESULTS = ("aten::_convolution", "aten::relu")
 
 def test_checks_fail_with_an_error_of_their_own() -> None:
     assert not issubclass(torch.jit.TracingCheckError, RuntimeError)
+
+
+def test_a_scripted_function_is_traced_with_its_defaults() -> None:
+    @torch.jit.script
+    def scaled(x: torch.Tensor, factor: float = 2.0) -> torch.Tensor:
+        return x * factor
+
+    traced = torch.jit.trace(scaled, (X,))
+    assert torch.equal(traced(X), X * 2)
+    assert len(list(traced.graph.inputs())) == 1

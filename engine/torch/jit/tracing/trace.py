@@ -63,7 +63,7 @@ def trace(
     """
     if not ENABLED.now:
         return func
-    if isinstance(func, (ScriptFunction, ScriptModule)):
+    if isinstance(func, ScriptModule):
         warn(
             "The input to trace is already a ScriptModule, tracing it is a no-op. Returning the object as is.",
             UserWarning,
