@@ -384,10 +384,26 @@ def manual_seed(seed: int) -> None:
     generator().manual_seed(seed)
 
 
+def new_generator(device: Any = None, seed: int | None = None) -> Generator:
+    made = Generator("cpu" if device is None else device)
+    return made if seed is None else made.manual_seed(seed)
+
+
 def seed_generator(self: Generator, seed: int) -> Generator:
     return self.manual_seed(seed)
 
 
+def seed_from_the_clock(self: Generator) -> int:
+    return self.seed()
+
+
+def initial_seed(self: Generator) -> int:
+    return self.initial_seed()
+
+
+op("aten::Generator(*, Device? device=None, int? seed=None) -> Generator", python=new_generator, side_effects=True)
+op("aten::seed(Generator(a!) self) -> int", python=seed_from_the_clock, side_effects=True)
+op("aten::initial_seed(Generator self) -> int", python=initial_seed, side_effects=True)
 op("aten::manual_seed(int seed) -> ()", python=manual_seed, side_effects=True)
 op("aten::manual_seed.generator(Generator(a!) self, int seed) -> Generator(a!)", python=seed_generator,
    side_effects=True)  # fmt: skip

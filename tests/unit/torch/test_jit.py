@@ -250,3 +250,29 @@ def test_devices_without_tensors_can_be_named(name: str) -> None:
 def test_texts_that_name_no_device(text: str, words: str) -> None:
     with pytest.raises(RuntimeError, match=words):
         torch.device(text)
+
+
+def test_programs_make_generators_of_their_own() -> None:
+    @torch.jit.script
+    def drawn(seed: int):
+        generator = torch.Generator()
+        generator.manual_seed(seed)
+        other = torch.Generator(device="cpu").manual_seed(seed)
+        x = torch.empty(3).normal_(0.0, 1.0, generator=generator)
+        return x, torch.randn(3, generator=other), generator.initial_seed()
+
+    torch.manual_seed(0)
+    x, y, seed = drawn(5)
+    torch.manual_seed(1)
+    again, _, _ = drawn(5)
+    assert x.tolist() == y.tolist() == again.tolist()
+    assert seed == 5
+    loaded = torch.jit.load(_saved(drawn))
+    assert loaded(5)[0].tolist() == x.tolist()
+
+
+def _saved(program: Any) -> io.BytesIO:
+    file = io.BytesIO()
+    torch.jit.save(program, file)
+    file.seek(0)
+    return file
