@@ -22,7 +22,7 @@ from engine.ir.ops import op_of
 from engine.lang.errors import CompileError
 from engine.lang.schema import NO_DEFAULT, Argument, FunctionSchema
 from engine.lang.source import SourceRange
-from engine.lang.types import TENSOR, ListType, TupleType, Type
+from engine.lang.types import TENSOR, ListType, TensorType, TupleType, Type
 
 _CONSTRUCT: Final[dict[str, Callable[[list[Any]], Any]]] = {
     "prim::ListConstruct": list,
@@ -71,7 +71,7 @@ def _defaults(
         if isinstance(tree, DefaultIfFits):
             with suppress(CompileError):
                 found[i] = evaluate_default(tree.default, arguments[i].type, params[i].name, fresh())
-    found |= {i: None for i, tree in given if isinstance(tree, PythonDefault) and tree.value is None}
+    found |= {i: None for i, tree in given if _leaves_out(tree, arguments[i].type)}
     given = [(i, tree) for i, tree in given if i not in found and not isinstance(tree, DefaultIfFits)]
     if not given:
         return found
@@ -87,13 +87,15 @@ def _defaults(
         actual = value.type.elements
         at = next(i for i, part in enumerate(actual) if not part.is_subtype_of(wanted.elements[i]))
         (index, tree), type = given[at], wanted.elements[at]
-        if isinstance(tree, PythonDefault):
-            text = f'Expected a default value of type {type.annotation_str} on parameter "{params[index].name}".'
-        else:
-            text = f"Return value was annotated as having type {wanted.annotation_str} but is actually of type "
-            text += made.type.annotation_str
-        raise CompileError(text, tree.range, hints=conversion_hints(actual[at], type, tree.range))
+        text = f'Expected a default value of type {type.annotation_str} on parameter "{params[index].name}"'
+        given_type = f" but it is of type {actual[at].annotation_str}"
+        raise CompileError(f"{text}{given_type}", tree.range, hints=conversion_hints(actual[at], type, tree.range))
     return found | dict(zip((i for i, _ in given), _value_of(e, value, range), strict=True))
+
+
+def _leaves_out(tree: Tree, type: Type) -> bool:
+    """True for a tensor that Python's default None leaves out."""
+    return isinstance(tree, PythonDefault) and tree.value is None and isinstance(type, TensorType)
 
 
 def _default_value(tree: Tree, e: Emitter) -> Value:

@@ -75,7 +75,7 @@ def declaration(
     decl = _decl(place, node, start, defaults or {})
     if node.type_comment is not None and not node.type_comment.startswith("(...)"):
         decl = merge_types(decl, _signature(place, start, node.type_comment), is_method=is_method)
-    return decl
+    return _with_float_defaults(decl) if defaults else decl
 
 
 def class_def(
@@ -233,8 +233,6 @@ def _param(
         source, begin, end = _comment(place, range.end, node.type_comment)
         type = parse_expression(source, begin=begin, end=end)
     value = None if default is None else _default(place, default, values.get(node.arg, _NOT_GIVEN))
-    if value is not None and value.kind == "const" and values and type is not None and _is_float(type):
-        value = _as_float(value)
     given = values.get(node.arg)
     if value is not None and isinstance(given, Tensor):
         value = PythonDefault(value.range, given)
@@ -269,6 +267,19 @@ def _is_float(annotation: Tree) -> bool:
     if annotation.kind == "subscript" and dotted_name(Subscript(annotation).value) in ("Optional", "typing.Optional"):
         annotation = Subscript(annotation).subscripts[0]
     return dotted_name(annotation) == "float"
+
+
+def _with_float_defaults(decl: Tree) -> Tree:
+    """The declaration, where the default 1 of a float is 1.0, as it is for Python."""
+    view = Decl(decl)
+    return Decl.make(decl.range, [_with_float_default(param) for param in view.params], view.returns)
+
+
+def _with_float_default(param: Param) -> Tree:
+    type, default = param.annotation, param.default
+    if type is None or default is None or default.kind != "const" or not _is_float(type):
+        return param.tree
+    return Param.make(param.range, param.tree.children[0], type, _as_float(default), param.kwarg_only)
 
 
 def _as_float(value: Tree) -> Tree:

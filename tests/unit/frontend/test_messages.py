@@ -57,9 +57,9 @@ BODIES = (
     ("return 'abc", "expected a valid token but found ' ' here"),
 )
 DEFINITIONS = (
-    ("def f(a: int = 1.5, b: str = 'a'):\n    pass\n", "Return value was annotated as having type Tuple[int, str] "
-     "but is actually of type Tuple[float, str]"),
-    ("def f(a: float = 1):\n    pass\n", "Tuple[float] but is actually of type Tuple[int]"),
+    ("def f(a: int = 1.5, b: str = 'a'):\n    pass\n",
+     'Expected a default value of type int on parameter "a" but it is of type float'),
+    ("def f(a: float = 1):\n    pass\n", 'of type float on parameter "a" but it is of type int'),
     ("def f(a=1):\n    pass\n", "Keyword arguments with defaults need to be type-hinted (TorchScript C++ frontend)"),
     ("def f(a: int = 1, b: int):\n    pass\n", "Non-default positional argument follows default argument. Parameter b"),
 )  # fmt: skip
