@@ -54,7 +54,8 @@ class TensorType(Type):
     """A tensor, with its static facts; `sizes` and `strides` hold None for unknown numbers.
 
     `symbols` are the sizes with negative numbers for those that are unknown, equal ones for sizes that are known to be
-    equal; None where nobody has asked for them.  They tell types not apart.
+    equal; None where nobody has asked for them.  `is_inferred` marks the type of a parameter without annotation.
+    Neither tells types apart.
     """
 
     dtype: scalars.dtype | None = None
@@ -63,6 +64,7 @@ class TensorType(Type):
     requires_grad: bool | None = None
     device: scalars.device | None = None
     symbols: tuple[int, ...] | None = field(default=None, compare=False, repr=False)
+    is_inferred: bool = field(default=False, compare=False, repr=False)
 
     def __str__(self) -> str:
         if self == TENSOR:
@@ -343,6 +345,8 @@ class FunctionType(Type):
 
 
 TENSOR: Final = TensorType()
+INFERRED_TENSOR: Final = TensorType(is_inferred=True)
+"""The type of a parameter without annotation."""
 INT: Final = SimpleType("int")
 FLOAT: Final = SimpleType("float")
 COMPLEX: Final = SimpleType("complex")
@@ -435,6 +439,11 @@ def is_subtype(sub: Type, sup: Type) -> bool:
 def implements(sub: ClassType | InterfaceType, interface: InterfaceType) -> bool:
     """True if the class has every method of the interface, with a compatible schema.  Nothing is compiled."""
     return interface_gap(sub, interface) is None
+
+
+def is_inferred(type: Type) -> bool:
+    """True for the type of a parameter without annotation."""
+    return isinstance(type, TensorType) and type.is_inferred
 
 
 def interface_gap(sub: ClassType | InterfaceType, interface: InterfaceType) -> str | None:

@@ -22,7 +22,7 @@ from engine.ir.ops import op_of
 from engine.lang.errors import CompileError
 from engine.lang.schema import NO_DEFAULT, Argument, FunctionSchema
 from engine.lang.source import SourceRange
-from engine.lang.types import TENSOR, ListType, TensorType, TupleType, Type
+from engine.lang.types import INFERRED_TENSOR, ListType, TensorType, TupleType, Type
 
 _CONSTRUCT: Final[dict[str, Callable[[list[Any]], Any]]] = {
     "prim::ListConstruct": list,
@@ -54,7 +54,7 @@ def read_signature(view: Def, name: str, self_type: Type | None, fresh: Callable
 
 def _argument(param: Param, e: Emitter) -> Argument:
     if param.annotation is None:
-        return Argument(param.name, TENSOR, kwarg_only=param.kwarg_only, is_inferred=True)
+        return Argument(param.name, INFERRED_TENSOR, kwarg_only=param.kwarg_only, is_inferred=True)
     type, broadcast = e.types.read_broadcasting(param.annotation) or (e.types.read(param.annotation), None)
     return Argument(param.name, type, kwarg_only=param.kwarg_only, broadcast=broadcast)
 

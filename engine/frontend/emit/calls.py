@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from engine.frontend.emit.arguments import actuals_of, keywords_of, no_keywords, values_of
-from engine.frontend.emit.conditions import type_test
+from engine.frontend.emit.conditions import has_attribute, type_test
 from engine.frontend.emit.containers import dict_form, list_form, tuple_form
 from engine.frontend.emit.emitter import Emitter
 from engine.frontend.emit.fork import LATER, fork
@@ -107,12 +107,9 @@ def _getattr(e: Emitter, view: Apply, form: SpecialForm, hint: Type | None) -> S
         )
     target = e.sugared(view.inputs[0])
     name = StringLiteral(view.inputs[1]).text
-    try:
-        return target.attr(e, name, view.range)
-    except CompileError:
-        if len(view.inputs) == 2:
-            raise
+    if len(view.inputs) == 3 and not has_attribute(e, target, name, "getattr", view.range, view.inputs[0].range):
         return e.sugared(view.inputs[2])
+    return target.attr(e, name, view.range)
 
 
 def _range(e: Emitter, view: Apply, form: SpecialForm, hint: Type | None) -> SugaredValue:
@@ -169,6 +166,9 @@ def _tolist(e: Emitter, view: Apply, form: SpecialForm, hint: Type | None) -> Su
 def _index(e: Emitter, view: Apply, form: SpecialForm, hint: Type | None) -> SugaredValue:
     """`x.__getitem__(i)` for a tensor: by tensors only, unlike `x[i]`."""
     assert form.value is not None
+    if len(view.inputs) != 1:
+        text = f"__getitem__ expected exactly 1 arguments, got {len(view.inputs)}"
+        raise CompileError(text, view.range, hints=("write the index in brackets",))
     for value in values_of(e, view.inputs):
         if not value.type.is_subtype_of(OptionalType(TENSOR)):
             found = value.type.annotation_str

@@ -238,24 +238,31 @@ def _has_attribute(e: Emitter, view: Apply, tree: Tree) -> Condition:
             view.inputs[1].range,
             hints=("attributes are found while compiling; for names known at run time use a dict",),
         )
-    if isinstance(owner, ModuleValue):
-        found = owner.has_attr(e, name, tree.range)
-        return Condition(e.constant(found, tree.range), Refinements(), found)
-    if isinstance(owner, ClassValue):  # its instances alone have its attributes
-        found = name in owner.type.methods or name in owner.type.static_methods
-        return Condition(e.constant(found, tree.range), Refinements(), found)
-    type = owner.as_value(e, view.inputs[0].range).type
-    if isinstance(type, ClassType):
-        found = type.attribute(name) is not None or name in type.methods
-    elif isinstance(type, TupleType) and type.fields:
-        found = name in type.fields
-    else:
-        what = "an object or NamedTuple, got"
-        if isinstance(type, TupleType):
-            what = "a object or NamedTuple, but got a normal Tuple"
-        raise CompileError(
-            f"hasattr's first argument must be {what} {type.annotation_str} instead",
-            tree.range,
-            hints=("only objects of classes and modules are asked; other types have what they have",),
-        )
+    found = has_attribute(e, owner, name, "hasattr", tree.range, view.inputs[0].range)
     return Condition(e.constant(found, tree.range), Refinements(), found)
+
+
+def has_attribute(
+    e: Emitter, owner: SugaredValue, name: str, form: str, range: SourceRange, owner_range: SourceRange
+) -> bool:
+    """True if the value has the attribute, as `hasattr` and `getattr` (`form`) see it.
+
+    Raises CompileError for values whose type tells no attributes.
+    """
+    if isinstance(owner, ModuleValue):
+        return owner.has_attr(e, name, range)
+    if isinstance(owner, ClassValue):  # its instances alone have its attributes
+        return name in owner.type.methods or name in owner.type.static_methods
+    type = owner.as_value(e, owner_range).type
+    if isinstance(type, ClassType):
+        return type.attribute(name) is not None or name in type.methods
+    if isinstance(type, TupleType) and type.fields:
+        return name in type.fields
+    what = "an object or NamedTuple, got"
+    if isinstance(type, TupleType):
+        what = "a object or NamedTuple, but got a normal Tuple"
+    raise CompileError(
+        f"{form}'s first argument must be {what} {type.annotation_str} instead",
+        range,
+        hints=("only objects of classes and modules are asked; other types have what they have",),
+    )

@@ -33,6 +33,7 @@ from engine.lang.types import (
     Type,
     VarType,
     interface_gap,
+    is_inferred,
 )
 
 
@@ -220,6 +221,11 @@ class _Attempt:
 def mismatch(parameter: Argument, actual: Type) -> str:
     """The message for an argument of the wrong type."""
     text = parameter.mismatch(actual.annotation_str)
+    if is_inferred(actual):
+        text += (
+            f"\nInferred the value for argument '{parameter.name}' to be of type 'Tensor' because it was not annotated "
+            "with an explicit type."
+        )
     if isinstance(actual, ListType) and actual.element.is_subtype_of(TENSOR):
         text += (
             "\nEmpty lists default to List[Tensor]. Annotate the variable, as in `x: List[int] = []`, to make an empty "
@@ -291,6 +297,9 @@ def _hints(failures: Sequence[_Attempt], call: Call) -> list[str]:
         takes = f"it takes {named}" if named else "it takes no keyword arguments"
         meant = [hint for name in unknown for hint in _MEANT.get(name) or did_you_mean(name, known)]
         return meant or [takes]
+    untyped = next((hint for failure in failures for hint in _annotations(failure)), None)
+    if untyped is not None:
+        return [untyped]
     doubtful = [
         hint for each in given for hint in narrowing_hints(each.value.type, source_text(each.range, "the argument"))
     ]
@@ -304,6 +313,19 @@ def _hints(failures: Sequence[_Attempt], call: Call) -> list[str]:
         if nearest.matched and nearest.why:
             hints.append(f"the nearest variant is {nearest.schema}: {nearest.why[0].partition(chr(10))[0]}")
     return [*_conversions(nearest), *hints]
+
+
+def _annotations(failure: _Attempt) -> Iterator[str]:
+    """The hint to annotate the parameter that does not fit, if its type was inferred."""
+    actual = next((each for each in _given(failure.call) if each.value is failure.culprit), None)
+    if actual is None or not is_inferred(actual.value.type) or failure.matched >= len(failure.schema.arguments):
+        return
+    parameter = failure.schema.arguments[failure.matched]
+    wanted = unwrap_optional(parameter.type)
+    wanted = wanted.element if isinstance(wanted, ListType) and parameter.broadcast is not None else wanted
+    text = source_text(actual.range, "it")
+    if not isinstance(wanted, VarType) and text.isidentifier() and actual is not failure.call.self_value:
+        yield f"{text} has no annotation, so it is a Tensor: write its type, as in `{text}: {wanted.annotation_str}`"
 
 
 def _conversions(failure: _Attempt) -> Iterator[str]:

@@ -30,7 +30,6 @@ _NO_VARIABLE_ARGUMENTS: Final = (
     "Compiled functions can't take variable number of arguments or use keyword-only arguments with defaults"
 )
 _NOT_GIVEN: Final = object()
-_OWN_FUNCTIONS: Final = ("staticmethod", "classmethod")
 _CALLED: Final = "Cannot call @unused methods"
 
 
@@ -81,7 +80,7 @@ def declaration(
 def class_def(
     place: PythonSource, node: ast.ClassDef, unused: Collection[str] = (), *, as_python: bool = False
 ) -> Tree:
-    """The tree of a class: its methods, properties and assignments; static and class methods are left out.
+    """The tree of a class: its methods, properties and assignments; static methods are left out.
 
     Assignments that are no TorchScript are left out, too: a class may have attributes for Python alone.  The methods
     named in `unused` raise when they are called.  A class that exists in Python (`as_python`) may have a metaclass.
@@ -97,7 +96,7 @@ def class_def(
     properties: dict[str, Tree] = {}
     for entry in node.body:
         if isinstance(entry, ast.FunctionDef):
-            _add_method(place, _raising(entry) if entry.name in unused else entry, body, properties)
+            _add_method(place, node, _raising(entry) if entry.name in unused else entry, body, properties)
         elif isinstance(entry, (ast.Assign, ast.AnnAssign, ast.Pass)):
             with suppress(NotSupportedError):
                 body.append(annotated(place, entry) if isinstance(entry, ast.AnnAssign) else statement(place, entry))
@@ -105,6 +104,16 @@ def class_def(
             raise refused(entry, place.range(entry))
     superclass = expression(place, node.bases[0]) if node.bases else None
     return ClassDef.make(range, _name_after("class", range, node.name), superclass, body, list(properties.values()))
+
+
+def _of_class(node: ast.FunctionDef, cls: ast.ClassDef) -> ast.FunctionDef:
+    """The class method as a method of instances, whose first parameter then stands for the class."""
+    (statement,) = parse_python(f"{node.args.args[0].arg} = {cls.name}").body
+    for part in ast.walk(statement):
+        ast.copy_location(part, node.body[0])
+    made = copy.copy(node)
+    made.body = [statement, *node.body]
+    return made
 
 
 def _raising(node: ast.FunctionDef) -> ast.FunctionDef:
@@ -125,11 +134,14 @@ def _of_any_type(node: ast.arg) -> ast.arg:
     return ast.copy_location(ast.arg(node.arg, anything), node)
 
 
-def _add_method(place: PythonSource, node: ast.FunctionDef, body: list[Tree], properties: dict[str, Tree]) -> None:
+def _add_method(
+    place: PythonSource, cls: ast.ClassDef, node: ast.FunctionDef, body: list[Tree], properties: dict[str, Tree]
+) -> None:
     named = [decorator for decorator in node.decorator_list if isinstance(decorator, (ast.Name, ast.Attribute))]
-    if any(isinstance(decorator, ast.Name) and decorator.id in _OWN_FUNCTIONS for decorator in named):
+    kinds = {decorator.id for decorator in named if isinstance(decorator, ast.Name)}
+    if "staticmethod" in kinds:
         return
-    method = function(place, node, is_method=True)
+    method = function(place, _of_class(node, cls) if "classmethod" in kinds else node, is_method=True)
     if not add_property(properties, [expression(place, decorator) for decorator in named], method):
         body.append(method)
 

@@ -8,6 +8,7 @@ once.  Nothing of the program runs.
 from __future__ import annotations
 
 import builtins
+import cmath
 import enum
 import inspect
 import math
@@ -516,10 +517,14 @@ class PythonResolver:
 def _operators() -> Iterator[tuple[Any, str]]:
     """Functions of Python's library that are operators."""
     yield warnings.warn, "aten::warn"
-    for name, function in vars(math).items():
-        operator = f"aten::{'mathremainder' if name == 'remainder' else name}"
+    for name, function in (*vars(math).items(), *vars(cmath).items()):
+        operator = f"aten::{_OTHER_NAMES.get(name, name)}"
         if callable(function) and table.overloads(operator):
             yield function, operator
+
+
+_OTHER_NAMES: Final = {"remainder": "mathremainder", "phase": "angle", "rect": "polar"}
+"""Functions of `math` and `cmath` whose operators are called otherwise."""
 
 
 _OPERATORS: Final[dict[Any, str]] = dict(_operators())

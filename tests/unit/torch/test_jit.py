@@ -1,5 +1,6 @@
 """Compiling from text, looking inside, calling, fork and wait."""
 
+import cmath
 import io
 import re
 from collections.abc import Callable
@@ -276,3 +277,11 @@ def _saved(program: Any) -> io.BytesIO:
     torch.jit.save(program, file)
     file.seek(0)
     return file
+
+
+def test_functions_of_cmath_are_operators() -> None:
+    results = "cmath.sqrt(a), cmath.phase(a), cmath.rect(2.0, 0.5), cmath.infj, cmath.isnan(a)"
+    text = f"def f(a: complex):\n    return {results}\n"
+    root, phase, point, infinite, is_nan = CompilationUnit(text).f(-1 + 0j)
+    assert (root, phase, infinite, is_nan) == (1j, cmath.pi, complex(0, float("inf")), False)
+    assert point == pytest.approx(cmath.rect(2.0, 0.5))

@@ -52,7 +52,7 @@ def test_properties_come_first_and_methods_by_name() -> None:
     code = code_in_archive(script(P.uses_ordered), "python_objects.py")
     _, _, inside = code.partition("class Ordered")
     found = [line.split("(")[0].removeprefix("  def ") for line in inside.splitlines() if line.startswith("  def ")]
-    assert found == ["__twice_getter", "__init__", "__lt__", "a", "b", "odd"]
+    assert found == ["__twice_getter", "__init__", "__lt__", "a", "b", "make", "odd"]
 
 
 def test_static_methods_are_functions_of_the_module() -> None:
@@ -270,3 +270,21 @@ def test_interfaces_are_checked_where_they_are_declared() -> None:
 def test_text_has_functions_only() -> None:
     with pytest.raises(ParseError, match="expected def but found 'class' here"):
         torch.jit.CompilationUnit("class A:\n    def __init__(self):\n        self.x = 1\n")
+
+
+@script
+class Account:
+    def __init__(self, balance: int):
+        self.balance: int = balance
+
+    @classmethod
+    def opened(cls, balance: int) -> Account:
+        return cls(balance + 1)
+
+
+def _through_an_instance(balance: int) -> int:
+    return Account(0).opened(balance).balance
+
+
+def test_class_methods_are_called_through_instances() -> None:
+    assert script(_through_an_instance)(4) == 5
