@@ -142,6 +142,10 @@ class NotSupportedError(CompileError):
     """Valid Python that TorchScript does not support."""
 
 
+class AnnotationError(NotSupportedError, ValueError):
+    """An annotation stands where there may be none."""
+
+
 class MissingOperatorError(CompileError):
     """The program calls an unknown operator."""
 

@@ -19,14 +19,15 @@ from engine.frontend.sugared.classes import ConstantValue
 from engine.frontend.sugared.legacy_constructors import CONSTRUCTORS
 from engine.frontend.sugared.python_values import not_a_value, unsupported_builtin
 from engine.frontend.sugared.sugared_value import Builder, SugaredValue
-from engine.frontend.sugared.values import BuiltinFunction, SpecialForm
+from engine.frontend.sugared.values import BuiltinFunction, DeviceClass, SpecialForm
 from engine.lang.errors import CompileError, did_you_mean
-from engine.lang.scalars import DTYPE_ALIASES, DTYPE_BY_NAME, MEMORY_FORMATS, STRIDED
+from engine.lang.scalars import DTYPE_ALIASES, DTYPE_BY_NAME, MEMORY_FORMATS, QSCHEME_BY_NAME, STRIDED
 from engine.lang.source import SourceRange
 from engine.lang.types import TENSOR
 
 _CONSTANTS: Final[Mapping[str, Any]] = {
     **{name: d.number for name, d in {**DTYPE_BY_NAME, **DTYPE_ALIASES}.items()},
+    **{name: scheme.number for name, scheme in QSCHEME_BY_NAME.items()},
     **MEMORY_FORMATS, "strided": STRIDED, "inf": math.inf, "nan": math.nan, "pi": math.pi, "e": math.e,
 }  # fmt: skip
 _PREFIXED: Final = {"special": "special_", "linalg": "linalg_", "fft": "fft_"}
@@ -79,8 +80,8 @@ class TorchNamespace(Namespace):
         path = f"{self.path}.{name}"
         if self.path == "torch" and name in _CONSTANTS:
             return ConstantValue(_CONSTANTS[name])
-        if self.path == "torch" and name in CONSTRUCTORS:
-            return CONSTRUCTORS[name]
+        if self.path == "torch" and name in _CLASSES:
+            return _CLASSES[name]
         if path in SUB_NAMESPACES:
             return self.inner(name)
         if self.path == "torch.ops":
@@ -136,6 +137,10 @@ class OperatorNamespace(SugaredValue):
 def _takes_numbers(operator: str) -> bool:
     """True if there is such an operator, and not for tensors alone."""
     return any(entry.schema.arguments[0].type is not TENSOR for entry in table.overloads(operator))
+
+
+_CLASSES: Final[dict[str, SugaredValue]] = {**CONSTRUCTORS, "device": DeviceClass()}
+"""Classes of `torch` that are called."""
 
 
 class MathNamespace(Namespace):

@@ -48,11 +48,11 @@ def type_of_value(value: Any, classes: ClassTypes) -> Type:
     if isinstance(value, tuple):
         return TupleType(tuple(type_of_value(part, classes) for part in value))
     if isinstance(value, list):
-        return ListType(_common(value, classes, "List inputs", "List trace inputs must have elements"))
+        return ListType(_common(value, classes, "list element", "List inputs", "List trace inputs must have elements"))
     if isinstance(value, dict):
         what = "Dictionary inputs"
-        key = _common(value.keys(), classes, what, "Dictionary inputs must have entries")
-        return DictType(key, _common(value.values(), classes, what, ""))
+        key = _common(value.keys(), classes, "dict key", what, "Dictionary inputs must have entries")
+        return DictType(key, _common(value.values(), classes, "dict value", what, ""))
     inner = getattr(value, "_ivalue", None)
     if isinstance(inner, Object) and not inner.type.is_module:
         return inner.type
@@ -62,6 +62,8 @@ def type_of_value(value: Any, classes: ClassTypes) -> Type:
 def _instance(value: Any, classes: ClassTypes) -> Type:
     """The type of an instance, if its class can be compiled; attributes hold no modules."""
     cls = type(value)
+    if getattr(cls, "_torchscript_module", False):
+        raise NoType("Cannot infer concrete type of torch.nn.Module. Only nn.ModuleList and nn.ModuleDict hold modules")
     if isinstance(value, enum.Enum) or _has_code(cls):
         try:
             found = classes(cls)
@@ -86,11 +88,14 @@ def _refusal(value: Any) -> str:
     )
 
 
-def _common(values: Iterable[Any], classes: ClassTypes, what: str, when_empty: str) -> Type:
+def _common(values: Iterable[Any], classes: ClassTypes, part: str, what: str, when_empty: str) -> Type:
     """The type that all the values share."""
     common: Type | None = None
     for value in values:
-        found = type_of_value(value, classes)
+        try:
+            found = type_of_value(value, classes)
+        except NoType as reason:
+            raise NoType(f"Could not infer type of {part}: {reason}") from None
         joined = found if common is None else unify(common, found)
         if joined is None:
             raise NoType(f"{what} to traced functions must have consistent element type. Found {common} and {found}")
@@ -102,5 +107,5 @@ def _common(values: Iterable[Any], classes: ClassTypes, what: str, when_empty: s
 
 _SIMPLE: Final[dict[type, Type]] = {
     type(None): NONE, bool: BOOL, int: INT, float: FLOAT, complex: COMPLEX, str: STR, Tensor: TENSOR,
-    scalars.device: DEVICE, scalars.dtype: INT,
+    scalars.device: DEVICE, **dict.fromkeys(scalars.NUMBERED, INT),
 }  # fmt: skip

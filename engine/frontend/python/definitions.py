@@ -22,7 +22,7 @@ from engine.frontend.syntax.parser import parse_expression, parse_type_comment
 from engine.frontend.syntax.tree import PythonDefault, Tree
 from engine.frontend.syntax.type_comments import merge_types
 from engine.frontend.syntax.views import ClassDef, Const, Decl, Def, Param, Subscript
-from engine.lang.errors import CompileError, NotSupportedError
+from engine.lang.errors import AnnotationError, CompileError, NotSupportedError
 from engine.lang.python_syntax import parse_python
 from engine.lang.source import Source, SourceRange
 
@@ -147,11 +147,11 @@ def _add_method(
 
 
 def _refuse_late_attributes(place: PythonSource, node: ast.FunctionDef) -> None:
-    """Raises NotSupportedError for `self.x: T = ...` outside of `__init__`: it declares an attribute."""
+    """Raises AnnotationError for `self.x: T = ...` outside of `__init__`: it declares an attribute."""
     for inner in ast.walk(node):
         target = inner.target if isinstance(inner, ast.AnnAssign) else None
         if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "self":
-            raise NotSupportedError(
+            raise AnnotationError(
                 f"Type annotations on instance attributes must be declared in __init__, not '{node.name}'",
                 place.range(target),
                 hints=("leave out the annotation here",),

@@ -25,9 +25,11 @@ from engine.lang.records import dataclass
 from engine.lang.types import Type
 
 _FINAL: Final = re.compile(r"(\w+\.)*Final\b")
+ATTRIBUTE_TYPES: Final = "_attribute_types"
+"""The attribute of a module with the types that its `__init__` gave to others."""
 _INTERNAL: Final = frozenset({
     "_parameters", "_buffers", "_modules", "_non_persistent_buffers_set", "_forward_hooks", "_forward_pre_hooks",
-    "_definitions", "_other_hooks",
+    "_definitions", "_other_hooks", ATTRIBUTE_TYPES,
 })  # fmt: skip
 
 
@@ -128,8 +130,8 @@ class _Work:
     def __init__(self, module: Any, python: PythonUnit, members: Members) -> None:
         self.module, self.python, self.members = module, python, members
         self.attributes: list[tuple[str, Type, str]] = []
-        self.unresolved: dict[str, str] = {}
         self._ignored = set(getattr(module, "__jit_ignored_attributes__", ()))
+        self.unresolved = dict.fromkeys(self._ignored, "attribute was ignored during compilation")
 
     def tensors(self) -> None:
         """Parameters, buffers, and submodules that are None."""
@@ -169,7 +171,8 @@ class _Work:
 
     def _type(self, name: str, value: Any) -> Type:
         """The annotated type, else that of the value.  Raises NoType."""
-        hint = value.type if isinstance(value, AnnotatedValue) else self.members.annotations.get(name)
+        given = vars(self.module).get(ATTRIBUTE_TYPES, {})
+        hint = value.type if isinstance(value, AnnotatedValue) else given.get(name, self.members.annotations.get(name))
         if hint is None:
             return type_of_value(value, self.python.type_of)
         try:

@@ -41,7 +41,7 @@ from engine.frontend.python.trees import methods_by_name, tree_from_class, tree_
 from engine.frontend.sugared.classes import ClassValue, ConstantValue, ExceptionClass, FunctionValue
 from engine.frontend.sugared.python_values import SCALARS, PythonValue
 from engine.frontend.sugared.sugared_value import Builder, SugaredValue
-from engine.frontend.sugared.values import BuiltinFunction, SpecialForm, SugaredTuple
+from engine.frontend.sugared.values import BuiltinFunction, DeviceClass, SpecialForm, SugaredTuple
 from engine.frontend.syntax.parser import parse_expression
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import Def
@@ -307,6 +307,10 @@ def _check_field_default(cls: type, default: Any) -> None:
         )
 
 
+_IS_OF_PYTHON: Final = 1 << 9
+"""The flag of classes that are made when a program runs, unlike those of libraries in C (`Py_TPFLAGS_HEAPTYPE`)."""
+
+
 def is_module_class(cls: type) -> bool:
     """True if the instances are modules."""
     return bool(getattr(cls, "_torchscript_module", False))
@@ -411,6 +415,8 @@ class PythonResolver:
             return self.python.unit.find_type(self.python.name_of(hint))
         if hint.__module__ == "builtins" or hint.__module__.startswith(("engine.", "typing")):
             return self.python.type_of(hint) if hint.__module__ in COMPILED_MODULES else None
+        if not hint.__flags__ & _IS_OF_PYTHON:
+            return None
         try:
             return self.python.type_of(hint)
         except CompileError as error:
@@ -451,6 +457,9 @@ class PythonResolver:
             return ConstantValue(EnumValue(found, value.name))
         if is_module_class(type(value)):
             return PythonFunction(value, self)
+        called = inspect.getattr_static(type(value), "__call__", None)
+        if inspect.isfunction(called) and modifier_of(called) in IGNORED:
+            return PythonFunction(value, PythonResolver(self.python, names_of(called)))
         if isinstance(getattr(value, "_ivalue", None), Object):
             raise CompileError(
                 f"Cannot call a ScriptModule that is not a submodule of the caller: {type(value).__name__}",
@@ -486,7 +495,7 @@ class PythonResolver:
                 hints=("write the base's method under a name of its own, and call that on self",),
             )
         if cls is scalars.device:
-            return BuiltinFunction("aten::device")
+            return DeviceClass()
         if cls is OrderedDict:
             return SpecialForm("dict")
         if issubclass(cls, BaseException):

@@ -231,6 +231,20 @@ class BuiltinFunction(SugaredValue):
         return SimpleValue(b.call_operator(self.name, Call(args, kwargs, bound, range)))
 
 
+class DeviceClass(BuiltinFunction):
+    """`torch.device`, which takes its only argument as `type`, too."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__("aten::device")
+
+    def call(self, b: Builder, args: Sequence[Actual], kwargs: Sequence[Actual], range: SourceRange) -> SugaredValue:
+        if not args and [each.name for each in kwargs] == ["type"]:
+            args, kwargs = [kwargs[0]._replace(name="")], ()
+        return super().call(b, args, kwargs, range)
+
+
 class MethodValue(SugaredValue):
     """A method of an object (its type is a class or an interface)."""
 

@@ -22,9 +22,7 @@ FIELDS: Final = ("dtype", "sizes", "strides", "requires_grad", "device")
 
 def common(a: TensorType, b: TensorType) -> TensorType:
     """The fact that holds for both."""
-    kept: dict[str, Any] = {
-        name: getattr(a, name) if getattr(a, name) == getattr(b, name) else None for name in FIELDS
-    }
+    kept: dict[str, Any] = {name: getattr(a, name) if getattr(a, name) == getattr(b, name) else None for name in FIELDS}
     kept["sizes"] = common_sizes(a.sizes, b.sizes)
     return TensorType(**kept)
 

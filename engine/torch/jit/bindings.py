@@ -21,7 +21,6 @@ from engine.ir.graph import Graph
 from engine.ir.verify import verify
 from engine.lang import schema_parser, types
 from engine.lang.errors import ArgumentError
-from engine.lang.records import dataclass
 from engine.passes.pipeline import run_pass
 from engine.torch.compiled.facade import unwrap, wrap
 from engine.torch.compiled.objects import ScriptFunction
@@ -93,17 +92,18 @@ def create_function_from_trace(
 # -- types of values
 
 
-@dataclass(frozen=True, slots=True)
 class InferredType:
-    """The type of a Python value, or the reason why there is none."""
+    """The type of a Python value, or the reason, a text, why there is none."""
 
-    _type: Any = None
-    _reason: str = ""
+    def __init__(self, found: Any) -> None:
+        self._type: Any = None if isinstance(found, str) else found
+        self._reason = found if isinstance(found, str) else ""
 
     def type(self) -> Any:
         """The type.  Raises ArgumentError where there is none."""
         if self._type is None:
-            raise ArgumentError(self._reason)
+            text = "Tried to get the type from an InferredType but the type is null. Reason: "
+            raise ArgumentError(f"{text}{self._reason}")
         return self._type
 
     def success(self) -> bool:
@@ -118,7 +118,7 @@ def try_infer_type(value: Any) -> InferredType:
     try:
         return InferredType(wrap(type_of_value(value, PYTHON.type_of)))
     except NoType as error:
-        return InferredType(None, str(error))
+        return InferredType(str(error))
 
 
 def assert_is_instance(value: Any, type: Type) -> None:

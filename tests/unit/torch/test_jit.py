@@ -285,3 +285,56 @@ def test_functions_of_cmath_are_operators() -> None:
     root, phase, point, infinite, is_nan = CompilationUnit(text).f(-1 + 0j)
     assert (root, phase, infinite, is_nan) == (1j, cmath.pi, complex(0, float("inf")), False)
     assert point == pytest.approx(cmath.rect(2.0, 0.5))
+
+
+class Named:
+    @torch.jit.ignore
+    def __call__(self, x: torch.Tensor) -> str:
+        return type(x).__name__
+
+
+NAMED = Named()
+
+
+def _names(x: torch.Tensor) -> str:
+    return NAMED(x)
+
+
+def test_objects_whose_call_is_ignored_are_called_in_python() -> None:
+    assert torch.jit.script(_names)(torch.ones(1)) == "Tensor"
+
+
+def _devices() -> Any:
+    return torch.device(type="cpu"), torch.device(type="cuda", index=1), torch.device("cuda:2")
+
+
+def test_devices_take_their_type_by_name() -> None:
+    assert torch.jit.script(_devices)() == _devices()
+
+
+def _class_of_a_library() -> Any:
+    return io.BytesIO
+
+
+def test_classes_of_libraries_are_no_values() -> None:
+    with pytest.raises(CompileError, match="python value of type 'type' cannot be used as a value"):
+        torch.jit.script(_class_of_a_library)
+
+
+def test_a_late_annotation_is_a_wrong_value() -> None:
+    class Late:
+        def __init__(self, x: int):
+            self.x = x
+
+        def set(self, x: int) -> None:
+            self.x: int = x
+
+    with pytest.raises(ValueError, match="must be declared in __init__"):
+        torch.jit.script(Late)
+
+
+def test_a_value_without_type_says_why() -> None:
+    found = torch._C.InferredType("the reason")
+    assert (found.success(), found.reason()) == (False, "the reason")
+    with pytest.raises(RuntimeError, match=r"type is null.* Reason: the reason"):
+        found.type()

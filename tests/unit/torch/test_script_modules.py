@@ -505,3 +505,69 @@ def test_the_length_of_a_container_is_what_its_class_says() -> None:
             return [len(self.parts), len(self.plain)]
 
     assert torch.jit.script(Net())() == [2, 1]
+
+
+def test_ignored_attributes_are_for_ignored_methods() -> None:
+    class Net(nn.Module):
+        __jit_ignored_attributes__ = ("scale", "part")
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale, self.part, self.size = 3, nn.ReLU(), 4
+
+        def forward(self) -> int:
+            return self.size
+
+        @torch.jit.ignore
+        def scaled(self, x: Tensor) -> Tensor:
+            return self.part(x) * self.scale
+
+    class Uses(Net):
+        def forward(self) -> int:
+            return self.scale
+
+    net = torch.jit.script(Net())
+    assert (net(), net.scale) == (4, 3)
+    assert net.scaled(torch.tensor([-1.0, 2.0])).tolist() == [0.0, 6.0]
+    with pytest.raises(CompileError, match="attribute was ignored during compilation"):
+        torch.jit.script(Uses())
+
+
+def test_an_attribute_with_a_type_is_its_value_in_init() -> None:
+    class Net(torch.jit.ScriptModule):
+        def __init__(self) -> None:
+            super().__init__()
+            self.rate = torch.jit.Attribute(1, float)
+            self.twice = self.rate * 2
+
+        @torch.jit.script_method
+        def forward(self) -> tuple[float, int]:
+            return self.rate, self.twice
+
+    rate, twice = Net()()
+    assert (type(rate), rate, twice) == (float, 1.0, 2)
+
+
+def test_words_for_attributes_without_a_type() -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.parts = [nn.ReLU()]
+
+        def forward(self) -> int:
+            return len(self.parts)
+
+    with pytest.raises(CompileError, match=r"type of list element: Cannot infer concrete type of torch.nn.Module"):
+        torch.jit.script(Net())
+
+
+def test_quantization_schemes_are_numbers() -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scheme = torch.per_tensor_affine
+
+        def forward(self) -> bool:
+            return self.scheme == torch.per_tensor_affine
+
+    assert torch.jit.script(Net())() is True

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 from engine.aten.values.ivalue import Object
 from engine.executor.conversion.from_python import PYTHON_TYPES, Mismatch, from_python
@@ -22,6 +23,8 @@ PYTHON: Final = PythonUnit()
 """The functions and types compiled from the Python programs of this process."""
 MODULES: Final = PythonModules(PYTHON)
 """The types of the Python modules compiled so far."""
+LEFT_TO_PYTHON: Final[WeakKeyDictionary[Object, dict[str, Any]]] = WeakKeyDictionary()
+"""The attributes of compiled modules that are for ignored methods alone (`__jit_ignored_attributes__`)."""
 PYTHON_TYPES.of_class = PYTHON.known_type
 
 _IN: Final = "this is the submodule "
@@ -79,6 +82,9 @@ def _object_of(module: Any, concrete: ConcreteModule, interface: InterfaceType |
     for attribute in concrete.type.attributes:
         value = getattr(module, attribute.name)
         made.set(attribute.name, _slot(attribute.name, value, attribute.type, concrete))
+    if ignored := getattr(module, "__jit_ignored_attributes__", ()):
+        own = {**vars(module), **module._parameters, **module._buffers, **module._modules}
+        LEFT_TO_PYTHON[made] = {name: own[name] for name in ignored if name in own}
     MODULES.compile(concrete, interface)
     return made
 

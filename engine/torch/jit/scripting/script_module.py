@@ -26,7 +26,7 @@ from engine.executor.calls.call import call_function
 from engine.executor.conversion.to_python import PYTHON_CLASSES
 from engine.executor.interpreter.interpreter import run_function
 from engine.frontend.python.modifiers import IGNORED, modifier_of
-from engine.frontend.python.module_description import Description
+from engine.frontend.python.module_description import ATTRIBUTE_TYPES, AnnotatedValue, Description
 from engine.frontend.sugared.modules import ConcreteModule
 from engine.ir.unit import Function
 from engine.lang.errors import ArgumentError
@@ -39,7 +39,7 @@ from engine.torch.jit.probing.cutting import cut
 from engine.torch.jit.probing.taps import Taps, stopped_at
 from engine.torch.jit.scripting.enabled import ENABLED
 from engine.torch.jit.scripting.module_handle import ModuleHandle
-from engine.torch.jit.scripting.python_program import MODULES, PYTHON, module_object
+from engine.torch.jit.scripting.python_program import LEFT_TO_PYTHON, MODULES, PYTHON, module_object
 from engine.torch.nn.modules.module import Module, replace_each
 
 
@@ -102,6 +102,9 @@ class ScriptModule(ScriptObject, CompiledModule, metaclass=_Derivable):
         try:
             return super().__getattr__(name)
         except AttributeError:
+            left = LEFT_TO_PYTHON.get(self._ivalue, {})
+            if name in left:
+                return left[name]
             found = None if name.startswith("_") else _python_attribute(self, name)
             if found is None:
                 raise
@@ -459,6 +462,12 @@ class UncompiledModule(Module, metaclass=CompiledAtOnce):
     def __init__(self) -> None:
         super().__init__()
         object.__setattr__(self, "_definitions", [])
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if isinstance(value, AnnotatedValue):  # its type is kept, and `__init__` reads the value
+            vars(self).setdefault(ATTRIBUTE_TYPES, {})[name] = value.type
+            value = value.value
+        super().__setattr__(name, value)
 
     def define(self, source: str) -> None:
         """Record methods in TorchScript text, which are compiled with the module."""
