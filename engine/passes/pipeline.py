@@ -117,6 +117,7 @@ remove_tensor_mutation                | request                    | t = -x; t.a
 scalar_operands                       | plans                      | x + tensor(1.5) → x + 1.5
 size_arithmetic                       | plans                      | int(tensor(n) * 2) → n * 2
 specialize_autogradzero               | plans named                | GradOf(AutogradZero()) → AutogradZero()
+transpose_frozen_linear               | request                    | linear(x, w, b) → x @ w.t() + b
 transpose_products                    | plans                      | t(mm(a, b)) → mm(t(b), t(a))
 use_variadic                          | request                    | cat([a, b]) → VarConcat(a, b)
 """

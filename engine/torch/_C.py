@@ -20,7 +20,8 @@ _PASSES: Final = (
     "inline_functional_graphs inplace_to_functional_activation loop_unrolling lower_all_tuples peephole "
     "peephole_list_idioms propagate_device propagate_dtype propagate_shapes_on_graph "
     "propagate_shapes_on_graph_and_build_compute refine_integer_values refine_tuple_types "
-    "remove_expands remove_inplace_ops remove_mutation run_decompositions specialize_autogradzero"
+    "remove_expands remove_inplace_ops remove_mutation run_decompositions specialize_autogradzero "
+    "transpose_frozen_linear"
 )
 _SETTINGS: Final = (
     "inline_everything_mode nvfuser_enabled num_profiled_runs profiling_executor profiling_mode "

@@ -88,6 +88,7 @@ def _caller(name: str, is_method: bool, for_python: bool, makes_tensors: bool = 
         return result, plan, not is_sure
 
     function = cached(resolve)
+    function.__name__ = function.__qualname__ = name
     return function
 
 

@@ -10,6 +10,7 @@ from typing import Final
 
 import numpy as np
 
+from engine.aten.values.promotion import result_type
 from engine.aten.values.tensor import Tensor, from_numpy
 from engine.aten.values.xp import Array
 from engine.ir.constants import constant_value, insert_constant
@@ -105,11 +106,16 @@ def constant_array(value: Value) -> Array | None:
 def per_channel(value: Value, layer: Layer) -> Array | None:
     """The operand as one number for each channel of the layer's result, or None where it is not that.
 
-    A tensor operand must not change the result's dtype or dimensions: it has at most as many dimensions, one number,
-    or one for each channel in the place of the channels.
+    A tensor operand, of whole numbers, too, must not change the result's dtype or dimensions: it has at most as many
+    dimensions, one number, or one for each channel in the place of the channels.
     """
-    found = constant_array(value)
-    if found is None or found.ndim > layer.weight.ndim or (found.ndim and found.dtype != layer.weight.dtype):
+    constant = constant_value(value)
+    found = (
+        constant.array if isinstance(constant, Tensor) and constant.array.dtype.kind in "fi" else constant_array(value)
+    )
+    if found is None or found.ndim > layer.weight.ndim:
+        return None
+    if found.ndim and result_type((layer.weight, found)) != layer.weight.dtype:
         return None
     if found.size == 1:
         return np.broadcast_to(found.reshape(1), (layer.channels,))

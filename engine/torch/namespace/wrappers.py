@@ -36,6 +36,7 @@ def wrapper(text: str, find: Find, compiled: Callable[..., Any]) -> Callable[...
                 return result
         return compiled(*args, **kwargs)
 
+    call.__name__ = call.__qualname__ = quick.__name__
     return call
 
 

@@ -2,10 +2,12 @@
 
 import subprocess
 import sys
+from operator import attrgetter
 
 import pytest
 
 import engine
+import engine.torch as torch
 from engine.torch import names
 
 
@@ -62,3 +64,9 @@ def test_every_layer_is_in_the_file_that_the_table_says() -> None:
         assert getattr(engine.nn, name) is getattr(layers, name)
         assert getattr(layers, name).__module__ == layers.HOMES[name]
     assert {"Linear", "functional", "DataParallel"} <= {*dir(engine.nn)}
+
+
+@pytest.mark.parametrize("path", ["relu", "add", "conv2d", "nn.functional.relu", "nn.functional.linear", "Tensor.add_"])
+def test_functions_have_the_names_that_people_call_them_by(path: str) -> None:
+    function = attrgetter(path)(torch)
+    assert function.__name__ == path.rpartition(".")[2]

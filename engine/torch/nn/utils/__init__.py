@@ -1,6 +1,6 @@
 """`torch.nn.utils`: gradient clipping, parameters as one vector, packed sequences, parametrizations, pruning.
 
-In: a name.  Out: the function or module; parametrizations and pruning are imported at their first use.
+In: a name.  Out: the function or module; what few programs ask for is imported at their first use.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from engine.torch.nn.utils.clip_grad import get_total_norm as get_total_norm
 from engine.torch.nn.utils.convert_parameters import parameters_to_vector as parameters_to_vector
 from engine.torch.nn.utils.convert_parameters import vector_to_parameters as vector_to_parameters
 
-_MODULES = ("parametrize", "parametrizations", "prune")
+_MODULES = ("fusion", "parametrize", "parametrizations", "prune")
 _NORMS = ("weight_norm", "remove_weight_norm", "spectral_norm", "remove_spectral_norm")
 refuse_unknown_names(
     __name__,
