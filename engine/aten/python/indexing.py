@@ -60,12 +60,19 @@ def write(self: Tensor, index: Any, value: Any) -> None:
     target, picks = _basic(self, index)
     values = value if isinstance(value, Tensor) else tensor(value, dtype=self.dtype)
     if picks is not None:
-        calls.call("index_put_", (target, picks, values), {})
+        calls.call("index_put_", (target, picks, _without_leading_ones(values)), {})
         return
     while values.ndim > target.ndim and values.array.shape[0] == 1:
         values = values.squeeze(0)
     write_whole = "fill_" if HOOKS.trace is not None and values.ndim == 0 < target.ndim else "copy_"
     calls.call(write_whole, (target, values), {})
+
+
+def _without_leading_ones(values: Tensor) -> Tensor:
+    """The values without their first dimensions, as far as these are of size 1."""
+    shape = values.array.shape
+    first = next((dim for dim, size in enumerate(shape) if size != 1), len(shape))
+    return values.view(list(shape[first:])) if first else values
 
 
 _NUMBERS: Final = frozenset({int, float})

@@ -19,7 +19,13 @@ from engine.frontend.compilation.compile import declare, signature_of
 from engine.frontend.names.resolve import ChainedResolver, TextResolver
 from engine.frontend.python.ignored_functions import PythonFunction
 from engine.frontend.python.modifiers import IGNORED, modifier_of
-from engine.frontend.python.module_description import Description, check_initialized, describe, members_of_class
+from engine.frontend.python.module_description import (
+    Description,
+    check_initialized,
+    describe,
+    members_of_class,
+    methods_to_compile,
+)
 from engine.frontend.python.module_hooks import compile_hooks, declare_hooks
 from engine.frontend.python.overloads import overloads_of, refuse_missing_implementation, renamed, with_signature
 from engine.frontend.python.resolver import PythonResolver, PythonUnit, names_of
@@ -147,6 +153,24 @@ class PythonModules:
             unit, parse_program(Source(text)), resolver, concrete.type.qualname, concrete.type, self._self(concrete)
         )
 
+    def export(self, module: Any, made: ClassType) -> None:
+        """Declare the methods that the module's class exports in a type that was made without them, by a trace, and
+        the attributes that they may use.  Raises CompileError."""
+        cls = type(module)
+        names = [name for name in methods_to_compile(cls) if name != "forward"]
+        if not names:
+            return
+        children = {a.name: a.type for a in made.attributes if isinstance(a.type, ClassType) and a.type.is_module}
+        description = describe(module, self.python, children)
+        for name, attribute, kind in description.attributes:
+            if made.attribute(name) is None:
+                made.add_attribute(name, attribute, kind)
+        concretes = {name: self.of_type(child) for name, child in children.items()}
+        concrete = self._concrete_for(made, cls, description, concretes)
+        own = dict(description.own_methods)
+        for name in names:
+            self._declare(concrete, name, own.get(name) or getattr(cls, name))
+
     # -- making types
 
     def _child(self, module: Any, name: str, child: Any) -> _Child:
@@ -174,15 +198,22 @@ class PythonModules:
             type.add_attribute(name, attribute, kind)
         for name, child in children.items():
             type.add_attribute(name, child.type)
+        concretes = {n: c.concrete for n, c in children.items() if isinstance(c.type, ClassType)}
+        concrete = self._concrete_for(type, cls, description, concretes)
+        self._newest[cls] = ref(type)
+        self._declare_methods(concrete, cls, description)
+        return concrete
+
+    def _concrete_for(
+        self, type: ClassType, cls: type, description: Description, concretes: dict[str, ConcreteModule]
+    ) -> ConcreteModule:
+        """The concrete module of a type whose attributes are declared, with the constants of the description."""
         type.constants.update((name, value) for name, value, _ in description.constants)
         type.unresolved.update(description.unresolved)
-        concretes = {n: c.concrete for n, c in children.items() if isinstance(c.type, ClassType)}
         concrete = ConcreteModule(type, getattr(cls, "_container_kind", ""), concretes, description=description)
         functions = dict(description.functions)
         concrete.lookup = partial(self._lookup, cls, functions, dict(description.own_methods))
         type.concrete = concrete
-        self._newest[cls] = ref(type)
-        self._declare_methods(concrete, cls, description)
         return concrete
 
     def _declare_methods(self, concrete: ConcreteModule, cls: type, description: Description) -> None:

@@ -180,6 +180,7 @@ MAKERS: Final = {
     "torch.as_tensor of an array": (_LIFTED, _TAKEN),
     "torch.from_numpy": (_LIFTED,),
     "new_tensor": (_TAKEN, _DETACHED),
+    "legacy constructor": (_TAKEN,),
     "indices": (_TAKEN,),
 }
 """Function that makes a tensor of Python values -> the operators recorded between the constant and the tensor."""

@@ -176,14 +176,17 @@ class LegacyTensor:
 def legacy_tensor(d: scalars.dtype, *args: Any) -> Tensor:
     """An uninitialized tensor of these sizes, or a tensor of the data.  Raises TypeError for both at once."""
     if not args or all(isinstance(arg, int) for arg in args):
-        made: Tensor = call("empty", (list(args) or [0],), {"dtype": d})
-        return made
+        empty: Tensor = call("empty", (list(args) or [0],), {"dtype": d})
+        return empty
     if len(args) > 1:
         raise TypeError(f"new() takes sizes or one sequence of data, but got {len(args)} arguments")
     (data,) = args
     if type(data).__name__ == "Size":
         return legacy_tensor(d, *data)
-    return tensor(data, dtype=d)
+    made = tensor(data, dtype=d)
+    if HOOKS.tracer is not None:
+        HOOKS.tracer.constant(made, "legacy constructor")
+    return made
 
 
 FloatTensor: Final = LegacyTensor("FloatTensor", scalars.float32)

@@ -402,3 +402,60 @@ def test_a_scripted_function_is_traced_with_its_defaults() -> None:
     traced = torch.jit.trace(scaled, (X,))
     assert torch.equal(traced(X), X * 2)
     assert len(list(traced.graph.inputs())) == 1
+
+
+class Exporting(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.count, self.part = 3, nn.Linear(3, 3)
+
+    def forward(self, x: Any) -> Any:
+        return self.part(x)
+
+    @torch.jit.export
+    def shifted(self, x: torch.Tensor, by: int) -> torch.Tensor:
+        return self.part(x) + by * self.count + self.inner()
+
+    def inner(self) -> int:
+        return 1
+
+    @torch.jit.ignore
+    def left(self) -> int:
+        return 5
+
+
+def test_exported_methods_are_compiled_beside_the_trace(tmp_path: Path) -> None:
+    module = Exporting().eval()
+    traced = torch.jit.trace(module, X)
+    assert torch.allclose(traced.shifted(X, 2), module.shifted(X, 2))
+    torch.jit.save(traced, tmp_path / "m.pt")
+    assert torch.allclose(torch.jit.load(tmp_path / "m.pt").shifted(X, 2), module.shifted(X, 2))
+
+    class Around(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inside = module
+
+        def forward(self, x: Any) -> Any:
+            return self.inside(x) * 2
+
+    assert torch.jit.trace(Around(), X).inside.shifted(X, 1).shape == X.shape
+
+
+def test_a_parameter_given_as_the_argument_stays_a_parameter() -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.x = nn.Parameter(torch.ones(2))
+
+        def forward(self, y: Any) -> Any:
+            return self.x + y
+
+    net = Net()
+    assert torch.jit.trace(net, net.x)(torch.zeros(2)).tolist() == [1.0, 1.0]
+
+
+def test_tensors_of_old_constructors_are_constants() -> None:
+    traced = torch.jit.trace(lambda x: (x + 1, torch.FloatTensor([3]), torch.LongTensor(2).fill_(7)), X)
+    _, three, sevens = traced(X)
+    assert (three.tolist(), sevens.tolist()) == ([3.0], [7, 7])

@@ -89,6 +89,19 @@ def _object_of(module: Any, concrete: ConcreteModule, interface: InterfaceType |
     return made
 
 
+def export_methods(module: Any, made: Object) -> None:
+    """Give the object of a traced module the methods that its class exports, and the attributes that they may use.
+
+    They are compiled when they are first needed.  Raises CompileError.
+    """
+    known = {attribute.name for attribute in made.type.attributes}
+    MODULES.export(module, made.type)
+    for attribute in made.type.attributes:
+        if attribute.name not in known:
+            value = getattr(module, attribute.name)
+            made.set(attribute.name, _slot(attribute.name, value, attribute.type, MODULES.of_type(made.type)))
+
+
 def _slot(name: str, value: Any, type: Type, owner: ConcreteModule) -> Any:
     if isinstance(type, (ClassType, InterfaceType)) and type.is_module:
         return _child(name, value, type)

@@ -176,8 +176,8 @@ def get_trace_graph(
 class _Example:
     """The arguments of one run."""
 
-    def __init__(self, args: Iterable[Any], kwargs: Mapping[str, Any]) -> None:
-        seen: set[int] = set()
+    def __init__(self, args: Iterable[Any], kwargs: Mapping[str, Any], taken: Iterable[int] = ()) -> None:
+        seen = set(taken)
         self.args = [fresh(each, seen) for each in args]
         self.kwargs = {name: fresh(each, seen) for name, each in kwargs.items()}
 
@@ -199,6 +199,10 @@ class _Example:
     def copy(self) -> _Example:
         """The same values in other memory."""
         return _Example(map(_copied, self.args), {name: _copied(each) for name, each in self.kwargs.items()})
+
+    def apart_from(self, tensors: Iterable[int]) -> _Example:
+        """The same values, where the tensors with these `id`s are others in the same memory."""
+        return _Example(self.args, self.kwargs, tensors)
 
     def run(self, callee: Callable[..., Any]) -> Any:
         return callee(*self.args, **self.kwargs)
@@ -297,6 +301,7 @@ def _traced_module(
     made = registry.add(module, None, "")
     for name, (example, *_) in examples.items():
         _trace_method(registry, module, name, example, strict)
+    registry.compile_exports()
     wrapped: ScriptModule = wrap(made)
     return wrapped
 
@@ -307,6 +312,7 @@ def _trace_method(registry: Registry, module: Module, name: str, example: _Examp
     scope.graph.add_input("self", root.type)
     state = TracingState(scope, strict, attributes=registry.attributes, modules=registry.modules)
     callee = module if name == "forward" else getattr(module, name)
+    example = example.apart_from(registry.attributes)  # a parameter that is an argument, too, is another tensor there
     _add_inputs(state, callee, example)
     with recording(state):
         result = example.run(callee)

@@ -12,11 +12,11 @@ from typing import Any
 from engine.aten.values.ivalue import Object
 from engine.aten.values.tensor import Tensor
 from engine.frontend.tracing.state import TracedModule, TracingState
-from engine.ir.unit import CompilationUnit
+from engine.ir.unit import CompilationUnit, Function
 from engine.ir.verify import verify
 from engine.lang.types import BOOL, NONE, TENSOR, ClassType, OptionalType, Type
 from engine.passes.pipeline import run_pass
-from engine.torch.jit.scripting.python_program import PYTHON
+from engine.torch.jit.scripting.python_program import PYTHON, export_methods
 from engine.torch.jit.scripting.script_module import ScriptModule
 from engine.torch.nn.modules.module import Module
 
@@ -59,7 +59,16 @@ class Registry:
             inner = self.add(child, traced, child_name)
             self._set(made, traced, child_name, inner, inner.type)
             self._remember(child, traced, child_name)
+        if self.unit is PYTHON.unit:
+            export_methods(module, made)
         return made
+
+    def compile_exports(self) -> None:
+        """Compile the exported methods, which may call what was traced.  Raises CompileError."""
+        for _, traced in self.modules.values():
+            for method in [*traced.type.methods.values()]:
+                if isinstance(method, Function):
+                    method.ensure_defined()
 
     def _set(
         self, made: Object, traced: TracedModule, name: str, value: Any, type: Type, kind: str = "attribute"

@@ -84,3 +84,13 @@ def test_numbers_are_written_where_the_index_shows() -> None:
     assert x._version == 2
     with pytest.raises(IndexError):
         x[2] = 1.0
+
+
+def test_values_may_have_more_dimensions_of_one_element() -> None:
+    x = tensor([0.0, 0.0, 0.0, 0.0])
+    x[tensor([1, 3])] = tensor([[[5.0, 6.0]]])
+    x[x == 0] = tensor([[1.0, 2.0]])
+    assert x.tolist() == [1.0, 5.0, 2.0, 6.0]
+    x[tensor([0])] = tensor([[9.0]])
+    x[:2] = tensor([[[7.0, 8.0]]])
+    assert x.tolist() == [7.0, 8.0, 2.0, 6.0]
