@@ -285,11 +285,10 @@ def _keeps_elements(use: Use) -> bool:
     """True if this only use of a container leaves its elements where they are."""
     user = use.user
     container = user.inputs[use.offset].type
-    if isinstance(container, TupleType):
-        return user.kind == "prim::Return" and user.block is not None and user.block.owner is None
-    if not isinstance(container, ListType):
-        return False
-    return user.kind in _READ_ONLY_LIST_USERS
+    if user.kind == "prim::Return":
+        is_result = user.block is not None and user.block.owner is None
+        return is_result and isinstance(container, (ListType, TupleType))
+    return isinstance(container, ListType) and user.kind in _READ_ONLY_LIST_USERS
 
 
 _FRESH: Final = (
