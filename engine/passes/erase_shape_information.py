@@ -3,10 +3,13 @@
 graph(%x : Float(2, 3, strides=[3, 1])):                   graph(%x : Tensor):
   %1 : Float(2, 3, strides=[3, 1]) = aten::neg(%x)    →      %1 : Tensor = aten::neg(%x)
   return (%1)                                                return (%1)
+
+Subgraphs, such as those of forks, forget it, too.
 """
 
 from __future__ import annotations
 
+from engine.ir.clone import copy_graph
 from engine.ir.graph import Block, Graph, Value
 from engine.ir.rewrites import retype
 from engine.lang.types import TENSOR, DictType, LaterType, ListType, OptionalType, TensorType, TupleType, Type
@@ -36,6 +39,11 @@ def _erase_in(block: Block) -> bool:
         changed |= _erase(node.outputs)
         for inner in node.blocks:
             changed |= _erase_in(inner)
+        if "Subgraph" in node.attributes:
+            body = copy_graph(node.attr("Subgraph"))  # others may hold the subgraph, too
+            if _erase_in(body.block):
+                node.set_attr("Subgraph", body)
+                changed = True
     return changed
 
 

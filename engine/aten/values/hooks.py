@@ -40,6 +40,14 @@ class Tracer(Protocol):
     def call(self, function: Any, args: Sequence[Any], kwargs: Any, run: Callable[..., Any]) -> Any:
         """The result of a script function, called from Python."""
 
+    def fork(
+        self, function: Callable[..., Any], args: Sequence[Any], kwargs: Any, completed: Callable[[Any], Any]
+    ) -> Any:
+        """The future of a call, made by `completed` of its result; without a trace NOT_TRACED."""
+
+    def wait(self, future: Any, result: Any) -> Any:
+        """The result of a future that was recorded, as other tensors; else NOT_TRACED."""
+
     def constant(self, made: Tensor, maker: str) -> None:
         """Note a tensor that Python made of its own values, by the function `maker`."""
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from types import GenericAlias
 from typing import Any, ClassVar
 
+from engine.aten.values.hooks import HOOKS, NOT_TRACED
 from engine.executor.concurrency.workers import WORKERS
 from engine.lang.errors import ExecutionError
 
@@ -29,6 +30,13 @@ class Future:
         self._value: Any = None
         self._error: BaseException | None = None
         self._callbacks: list[DoneCallback] = []
+
+    @classmethod
+    def completed(cls, value: Any) -> Future:
+        """A future whose result is there."""
+        made = cls()
+        made.set_result(value)
+        return made
 
     def done(self) -> bool:
         return self._done
@@ -56,7 +64,10 @@ class Future:
         if not self._done:
             with WORKERS.blocking(), self._changed:
                 self._changed.wait_for(lambda: self._done)
-        return self.value()
+        result = self.value()
+        if HOOKS.tracer is not None and (traced := HOOKS.tracer.wait(self, result)) is not NOT_TRACED:
+            return traced
+        return result
 
     def then(self, callback: Callable[[Future], Any]) -> Future:
         """The future of what `callback(self)` gives once this one is complete, with an error or without."""

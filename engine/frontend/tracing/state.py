@@ -24,6 +24,11 @@ from engine.lang.errors import CompileError
 from engine.lang.records import dataclass
 from engine.lang.types import NONE, TENSOR, ClassType, TupleType, Type
 
+NO_DEPENDENCE: Final = (
+    "{} did not have observable data dependence with trace inputs; this probably indicates your program cannot be "
+    "understood by the tracer."
+)
+
 
 @dataclass(eq=False, slots=True)
 class TracedModule:
@@ -45,13 +50,17 @@ class TracedModule:
 
 @dataclass(eq=False, slots=True)
 class Scope:
-    """The graph of one call: `call` is the node that calls it, in the graph of `outer`."""
+    """The graph of one call: `call` is the node that calls it, in the graph of `outer`.
+
+    That of a fork (`is_fork`) is the node's subgraph: it has no receiver, and its values are not known outside.
+    """
 
     graph: Graph
     module: TracedModule | None = None
     outer: Scope | None = None
     call: Node | None = None
     method: str = "forward"
+    is_fork: bool = False
     imports: dict[Value, Value] = field(default_factory=dict)
     exports: dict[Value, Value] = field(default_factory=dict)
     attributes: dict[tuple[str, ...], Value] = field(default_factory=dict)
@@ -71,7 +80,15 @@ class Scope:
         return self.imports[value]
 
     def bring_out(self, value: Value) -> Value:
-        """Return a value of this graph as a result of its call; returns the value in the outer graph."""
+        """Return a value of this graph as a result of its call; returns the value in the outer graph.
+
+        Raises CompileError for a fork, whose results come from its future.
+        """
+        if self.is_fork:
+            raise CompileError(
+                NO_DEPENDENCE.format("a tensor that a fork computes and that is used outside"),
+                hints=("return it from the function that is forked, and take it from wait(future)",),
+            )
         if value not in self.exports:
             assert self.call is not None
             self.graph.register_output(value)
@@ -106,7 +123,7 @@ class Scope:
         # Attributes of the outer module come before arguments of the program.
         in_order = sorted(used, key=lambda argument: outside[argument].node.kind != "prim::GetAttr")
         self.imports.clear()
-        self.call.remove_inputs_from(1)
+        self.call.remove_inputs_from(0 if self.is_fork else 1)
         for argument in in_order:
             name = argument.name
             argument.set_debug_name("")
@@ -118,6 +135,8 @@ class Scope:
 
     def give_one_result(self) -> None:
         """Give the call one result: None, the value, or a tuple that the caller unpacks."""
+        if self.is_fork:
+            return
         call, results = self.call, list(self.graph.outputs)
         assert call is not None
         if not results:

@@ -14,6 +14,7 @@ from typing import Final
 from engine.aten.values.hooks import HOOKS, Tracer
 from engine.aten.values.tensor import Tensor
 from engine.frontend.tracing.calls import record_call, record_module
+from engine.frontend.tracing.forks import record_fork, record_wait
 from engine.frontend.tracing.leaks import value_of_member
 from engine.frontend.tracing.position import warn
 from engine.frontend.tracing.recording import MAKERS, record_constant, record_operator
@@ -32,6 +33,8 @@ class _Tracer:
     member = staticmethod(value_of_member)
     module = staticmethod(record_module)
     call = staticmethod(record_call)
+    fork = staticmethod(record_fork)
+    wait = staticmethod(record_wait)
 
     def constant(self, made: Tensor, maker: str) -> None:
         state = current()

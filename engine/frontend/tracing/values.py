@@ -11,7 +11,7 @@ from typing import Any, Final
 from engine.aten.values.tensor import Tensor
 from engine.frontend.tracing.calls import take_apart
 from engine.frontend.tracing.position import warn
-from engine.frontend.tracing.state import TracingState
+from engine.frontend.tracing.state import NO_DEPENDENCE, TracingState
 from engine.ir.constants import insert_constant, tensor_type_of
 from engine.ir.graph import Graph, Value
 from engine.lang.errors import CompileError
@@ -113,27 +113,27 @@ def add_output(state: TracingState, result: Any) -> None:
             "no-op."
         )
     state.frame = None  # the names of variables do not matter for the output
-    state.graph.register_output(_put_together(state, result))
+    state.graph.register_output(put_together(state, result))
 
 
-def _put_together(state: TracingState, result: Any) -> Value:
+def put_together(state: TracingState, result: Any) -> Value:
+    """The value of a result: a tensor that is known, or tuples, lists and dicts of such.  Raises CompileError."""
     graph = state.graph
     if isinstance(result, Tensor):
         if not state.knows(result) and id(result) not in state.attributes:
             raise CompileError(
-                "a tensor that is returned has no data dependence on the inputs of the trace that could be observed; "
-                "this program can probably not be understood by the tracer",
+                NO_DEPENDENCE.format("a tensor that is returned"),
                 hints=("what is computed without torch's operators, or before the trace, is no result of it",),
             )
         return state.value_of(result)
     if isinstance(result, tuple):
-        parts = [_put_together(state, part) for part in result]
+        parts = [put_together(state, part) for part in result]
         types = (state.type_of(r) if isinstance(r, Tensor) else p.type for r, p in zip(result, parts, strict=True))
         return graph.append("prim::TupleConstruct", parts, [TupleType(tuple(types))]).output
     if isinstance(result, list) and result:
         if state.strict:
             warn(_STRICT.format("list"))
-        parts = [_put_together(state, part) for part in result]
+        parts = [put_together(state, part) for part in result]
         return graph.append("prim::ListConstruct", parts, [ListType(_element(parts))]).output
     if isinstance(result, dict) and result:
         return _dict(state, result)
@@ -156,7 +156,7 @@ def _dict(state: TracingState, result: dict[Any, Any]) -> Value:
     for key, part in result.items():
         if type(key) not in _KEYS:
             raise CompileError(f"a dict that is returned has a key of type {_spelt(key)}, and not str or a number")
-        parts += [insert_constant(state.graph, key), _put_together(state, part)]
+        parts += [insert_constant(state.graph, key), put_together(state, part)]
     type_ = DictType(parts[0].type, _element(parts[1::2]))
     return state.graph.append("prim::DictConstruct", parts, [type_]).output
 

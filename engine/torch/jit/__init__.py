@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from typing import Final as Final
 
 from engine.aten.values.awaits import Await as Await
-from engine.aten.values.hooks import HOOKS
+from engine.aten.values.hooks import HOOKS, NOT_TRACED
 from engine.executor.calls.call import fork_call
 from engine.executor.concurrency.futures import Future as Future
 from engine.executor.concurrency.futures import launch
@@ -194,6 +194,10 @@ def fork(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Future:
     """
     if builtins.isinstance(function, ScriptModule) and not function._ivalue.type.forward_pre_hooks:
         function = function if function._ivalue.type.forward_hooks else function.forward
+    if HOOKS.tracer is not None:
+        traced = HOOKS.tracer.fork(function, args, kwargs, Future.completed)
+        if traced is not NOT_TRACED:
+            return traced  # type: ignore[no-any-return]
     if HOOKS.trace is None and builtins.isinstance(function, ScriptFunction):
         return fork_call(function._function, args, kwargs)
     if HOOKS.trace is None and builtins.isinstance(function, ScriptMethod):

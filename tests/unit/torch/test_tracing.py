@@ -459,3 +459,39 @@ def test_tensors_of_old_constructors_are_constants() -> None:
     traced = torch.jit.trace(lambda x: (x + 1, torch.FloatTensor([3]), torch.LongTensor(2).fill_(7)), X)
     _, three, sevens = traced(X)
     assert (three.tolist(), sevens.tolist()) == ([3.0], [7, 7])
+
+
+class Forking(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.part, self.bias = nn.Linear(3, 3), nn.Parameter(torch.ones(3))
+
+    def forward(self, x: Any) -> Any:
+        first = torch.jit.fork(self.part, x)
+        both = torch.jit.fork(lambda y: (y + self.bias, [y * 2]), x)
+        shifted, (twice,) = both.wait()
+        return torch.jit.wait(first) + shifted, twice
+
+
+def test_forks_are_recorded_with_what_they_do(tmp_path: Path) -> None:
+    module = Forking()
+    traced = torch.jit.trace(module, X, strict=False)
+    assert len(traced.graph.findAllNodes("prim::fork")) == len(traced.graph.findAllNodes("aten::wait")) == 2
+    torch.jit.save(traced, tmp_path / "m.pt")
+    for run in (traced, torch.jit.load(tmp_path / "m.pt")):
+        for result, wanted in zip(run(X * 2), module(X * 2), strict=True):
+            assert torch.allclose(result, wanted)
+    torch._C._jit_pass_inline_fork_wait(graph := traced.inlined_graph)
+    assert not graph.findAllNodes("prim::fork")
+
+
+def test_what_leaks_out_of_a_fork_is_refused() -> None:
+    kept: list[Any] = []
+
+    def leaking(x: Any) -> Any:
+        torch.jit.fork(lambda y: kept.append(y + 1) or y, x).wait()
+        return kept[0] * 2
+
+    with pytest.raises(RuntimeError, match="did not have observable data dependence with trace inputs") as error:
+        torch.jit.trace(leaking, X)
+    assert "return it from the function that is forked" in str(error.value)

@@ -319,6 +319,8 @@ def _trace_method(registry: Registry, module: Module, name: str, example: _Examp
     add_output(state, result)
     finish(state)
     for each in state.scopes.values():
+        if each.is_fork:
+            continue
         assert each.module is not None
         type = each.module.type
         type.methods[each.method] = defined(registry.unit, f"{type.qualname}.{each.method}", each.graph)
