@@ -2,7 +2,8 @@
 
 In: a name, and where programs find it (`torch`, `torch.nn.functional`).  Out: a callable: the operator, or the
 function that is written in TorchScript, compiled at its first call.  Its `torch_path` is the name under which programs
-know it, so that a program may also refer to it by a variable.
+know it, so that a program may also refer to it by a variable; pickles find it by its module and qualified name, and its
+`__name__` is the operator's, as in PyTorch.
 """
 
 from __future__ import annotations
@@ -53,6 +54,8 @@ def find(name: str, scope: str = "torch") -> Callable[..., Any] | None:
         return None
     function = function if style is None else partial(style, function)
     function.torch_path = path
+    function.__name__, function.__qualname__ = operator if written is None else name, name
+    function.__module__ = f"engine.{scope}"
     return function  # type: ignore[no-any-return]
 
 

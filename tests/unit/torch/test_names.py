@@ -1,5 +1,6 @@
 """The names of `engine`: each found when asked for."""
 
+import pickle
 import subprocess
 import sys
 from operator import attrgetter
@@ -70,3 +71,11 @@ def test_every_layer_is_in_the_file_that_the_table_says() -> None:
 def test_functions_have_the_names_that_people_call_them_by(path: str) -> None:
     function = attrgetter(path)(torch)
     assert function.__name__ == path.rpartition(".")[2]
+
+
+def test_functions_are_pickled_by_name() -> None:
+    relu, norm = torch.relu, torch.linalg.norm
+    assert (relu.__name__, relu.__qualname__, relu.__module__) == ("relu", "relu", "engine.torch")
+    assert (norm.__name__, norm.__qualname__) == ("linalg_norm", "norm")
+    assert pickle.loads(pickle.dumps(relu)) is relu
+    assert pickle.loads(pickle.dumps(norm)) is norm
