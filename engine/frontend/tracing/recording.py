@@ -14,6 +14,7 @@ from engine.aten.dispatch.parameters import element_of
 from engine.aten.values.tensor import Tensor, tensor
 from engine.aten.values.traced import TracedFloat, TracedInt, number_of, plain
 from engine.frontend.tracing.forms import MADE_OF, UNTIL_RESULTS_REQUIRE_GRAD, WITHOUT_NAMES, as_recorded
+from engine.frontend.tracing.out_of_place import out_of_place
 from engine.frontend.tracing.position import range_of
 from engine.frontend.tracing.state import TracingState, current
 from engine.ir.constants import insert_constant, tensor_type_of
@@ -77,6 +78,8 @@ def _record(state: TracingState, op: Op, args: tuple[Any, ...], run: Callable[..
     state.look_around()
     state.graph.current_range = range_of(state.frame)
     recorded, values = as_recorded(op, args)
+    if state.options.is_out_of_place:
+        recorded, values = out_of_place(state, recorded, values)
     node = state.graph.create(recorded.name, (), 0)
     if op.qualified_name in WITHOUT_NAMES:
         state.frame = None

@@ -174,11 +174,18 @@ def refuse_python_calls(function: Function) -> None:
         return
     for node in graph.all_nodes():
         if node.kind == "prim::PythonOp":
+            has_gradient = node.has_attribute("inplace")
             raise ArchiveError(
                 f"Could not export Python function call '{node.attr('name')}'. Remove calls to Python functions "
                 "before export.",
-                hints=(f"'{function.name}' calls it; mark it @torch.jit.unused to raise there instead",),
+                hints=(_WITH_GRADIENT if has_gradient else _IGNORED.format(function.name),),
             )
+
+
+_IGNORED: Final = "'{}' calls it; mark it @torch.jit.unused to raise there instead"
+_WITH_GRADIENT: Final = (
+    "trace a version without the torch.autograd.Function, whose operators have gradients of their own"
+)
 
 
 class ConstMap:
