@@ -33,7 +33,7 @@ from engine.serialize.archive import PathOrFile, save_archive
 from engine.serialize.code.python_text import ConstantTable
 from engine.serialize.code.source_export import SourcePrinter, function_code
 from engine.torch.compiled.debug_state import GraphExecutorState
-from engine.torch.compiled.graphs import PRINTING, Graph
+from engine.torch.compiled.graphs import PRINTING, Graph, inline_with_forks
 from engine.torch.compiled.schemas import FunctionSchema
 
 
@@ -92,7 +92,11 @@ class _Compiled:
     @property
     def graph(self) -> Graph:
         """The graph as it was compiled."""
-        return self.inlined_graph if PRINTING.inlined else Graph(self._function.graph)
+        if not PRINTING.inlined:
+            return Graph(self._function.graph)
+        graph = copy_graph(self._function.graph)
+        inline_with_forks(graph)
+        return Graph(graph)
 
     @property
     def inlined_graph(self) -> Graph:
