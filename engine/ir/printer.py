@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from engine.aten.formatting.printing import cpp_str
 from engine.aten.values.arithmetic import is_negative_nan
@@ -142,7 +142,7 @@ def _operation(node: Node, groups: list[Node]) -> str:
     shown = list(node.attributes)
     kind = node.kind
     if kind == "prim::PythonOp":
-        return f"^{node.attr('name')}[]()"
+        return _python_call(node)
     if "Subgraph" in node.attributes:
         kind = f"{kind}_{len(groups)}"
         groups.append(node)
@@ -151,6 +151,20 @@ def _operation(node: Node, groups: list[Node]) -> str:
         return kind
     type = node.outputs[0].type if node.kind == "prim::Constant" else None
     return f"{kind}[{', '.join(f'{name}={attribute_text(node.attributes[name], type)}' for name in shown)}]"
+
+
+def _python_call(node: Node) -> str:
+    """The name of the function, what is known of it, and its arguments that are fixed."""
+    known = [f"{name}={attribute_text(node.attributes[name])}" for name in _OF_FUNCTIONS if node.has_attribute(name)]
+    return f"^{node.attr('name')}[{', '.join(known)}]({fixed_arguments(node)})"
+
+
+_OF_FUNCTIONS: Final = ("inplace", "module")
+
+
+def fixed_arguments(call: Node) -> str:
+    """The arguments of a call of Python that are no values of the program."""
+    return ", ".join(call.attr("scalar_args")) if call.has_attribute("scalar_args") else ""
 
 
 def _comment(node: Node) -> str:

@@ -17,7 +17,7 @@ _BUILT_IN: Final = {
     f"{PREFIX}{name}": ClassType(f"{PREFIX}{name}")
     for name in (
         "quantized.LinearPackedParamsBase", "quantized.Conv2dPackedParamsBase", "quantized.Conv3dPackedParamsBase",
-        "quantized.EmbeddingPackedParamsBase", "rnn.CellParamsBase",
+        "quantized.EmbeddingPackedParamsBase", "rnn.CellParamsBase", "profiler._RecordFunction",
     )
 }  # fmt: skip
 
@@ -47,6 +47,11 @@ def is_custom_name(qualname: str) -> bool:
 def is_custom(type: ClassType) -> bool:
     """True for a class that is not written in TorchScript."""
     return is_custom_name(type.qualname)
+
+
+def builtin(name: str) -> ClassType:
+    """The builtin class of that name, given without its prefix."""
+    return _BUILT_IN[f"{PREFIX}{name}"]
 
 
 def find(qualname: str) -> ClassType | None:

@@ -60,7 +60,7 @@ batch_mm                              | named                      | mm(a, b) + 
 canonicalize                          | request                    | %17, %9 → %1, %3, in the order of definition
 canonicalize_graph_fuser_ops          | named                      | chunk(x, 2, 1) → ConstantChunk[2, 1](x)
 canonicalize_outputs                  | compile                    | a, b = if …; f(b, a) → b, a = if …; f(b, a)
-check_inplace                         | request                    | PythonOp[inplace=1](x) → CompileError
+check_inplace                         | plans                      | PythonOp[inplace=1](x) → CompileError
 complete_shape_analysis               | request                    | x : Tensor → x : Float(2, 3), as in one call
 constant_loop_unrolling               | plans                      | for i in range(2): t += i → t += 0; t += 1
 constant_pooling                      | compile plans freeze named | 1 in each block → one 1 at the start

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -19,6 +19,7 @@ from engine.aten.autograd.node import Form, Gradient, Node, Saved, detached_alia
 from engine.aten.autograd.saving import save
 from engine.aten.dispatch.grad_mode import MODE, no_grad
 from engine.aten.values import libraries, promotion
+from engine.aten.values.hooks import HOOKS, NOT_TRACED
 from engine.aten.values.tensor import Tensor
 from engine.lang.errors import OperatorDtypeError, OperatorError, OperatorTypeError
 
@@ -159,18 +160,28 @@ class Function:
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run the function; its results have it as their grad_fn if a positional argument requires grad."""
-        context = _context_of(cls)(cls, args)
-        places = [_place(arg) for arg in args]
-        with no_grad():
-            if cls.setup_context is Function.setup_context:
-                result = cls.forward(context, *args, **kwargs)
-            else:
-                result = cls.forward(*args, **kwargs)
-                cls.setup_context(context, args, result)
-        results = list(result) if isinstance(result, (tuple, list)) else [result]
-        if MODE.enabled and any(context.needs_input_grad):
-            results = _attach(context, args, results, places)
-        return tuple(results) if isinstance(result, (tuple, list)) else results[0]
+        if HOOKS.tracer is not None and (traced := HOOKS.tracer.function(cls, args, kwargs, _run)) is not NOT_TRACED:
+            return traced
+        return _run(cls, args, kwargs)[0]
+
+
+def _run(
+    function: type[Function], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> tuple[Any, tuple[Tensor, ...]]:  # fmt: skip
+    """The result of the function, and the arguments that it wrote to."""
+    context = _context_of(function)(function, args)
+    places = [_place(arg) for arg in args]
+    with no_grad():
+        if function.setup_context is Function.setup_context:
+            result = function.forward(context, *args, **kwargs)
+        else:
+            result = function.forward(*args, **kwargs)
+            function.setup_context(context, args, result)
+    written = context.dirty
+    results = list(result) if isinstance(result, (tuple, list)) else [result]
+    if MODE.enabled and any(context.needs_input_grad):
+        results = _attach(context, args, results, places)
+    return (tuple(results) if isinstance(result, (tuple, list)) else results[0]), written
 
 
 def _attach(

@@ -56,7 +56,7 @@ def compile_op(op: Op) -> Compiled:
         python = _composite(op)
     if python is not None:
         work = guard(python)
-        if not (tensors_of(schema.arguments) or tensors_of(schema.returns)):
+        if not (tensors_of(schema.arguments) or tensors_of(schema.returns) or op.side_effects):
             return Compiled(work, work)
         return _behind_hooks(op, schema, _calling(op, schema, work), grad=bool(op.gradient))
     if source is not None and source.python is not None:

@@ -12,7 +12,10 @@ from engine.aten.dispatch.autocast import STATE as CASTS
 from engine.aten.dispatch.autocast import small_dtype
 from engine.aten.dispatch.table import op
 from engine.aten.values.awaits import Await
-from engine.aten.values.ivalue import EnumValue
+from engine.aten.values.hooks import HOOKS
+from engine.aten.values.ivalue import EnumValue, Object
+from engine.aten.values.tensor import Tensor, tensor
+from engine.lang import custom_classes
 from engine.lang.errors import Error, NotSupportedError, OperatorError
 
 _ASSERTION = "AssertionError: "
@@ -51,6 +54,24 @@ def wait(future: Any) -> Any:
     return future.wait()
 
 
+def enter_block(name: str, args: str | None) -> Object:
+    """The mark of a new named block, for `exit_block`; a profiler notes when this runs."""
+    return Object(_BLOCK)
+
+
+def enter_block_by_tensor(name: str, args: str | None) -> Tensor:
+    """The same mark as programs had it before PyTorch 1.12."""
+    return tensor(0) if HOOKS.trace is not None else _UNSEEN
+
+
+def exit_block(mark: Object | Tensor) -> None:
+    """Nothing: the block of that mark ends, for a profiler."""
+
+
+_BLOCK = custom_classes.builtin("profiler._RecordFunction")
+_UNSEEN = tensor(0)
+
+
 def no_file(filename: str) -> NoReturn:
     """Refuse: whoever runs an archive does not expect that it reads or writes files."""
     raise NotSupportedError(
@@ -68,6 +89,13 @@ op("prim::EnumName(AnyEnumType enum) -> str", python=lambda member: member.name)
 for _kind in ("int", "float", "str"):
     op(f"prim::EnumValue.{_kind}(AnyEnumType enum) -> {_kind}", python=enum_value)
 op("prim::id(AnyClassType? x) -> int", python=lambda x: 0 if x is None else id(x))
+op(f"profiler::_record_function_enter_new(str name, str? args=None) -> {_BLOCK.qualname}",
+   python=enter_block, side_effects=True)  # fmt: skip
+op(f"profiler::_record_function_exit._RecordFunction({_BLOCK.qualname} record) -> ()",
+   python=exit_block, side_effects=True)  # fmt: skip
+op("profiler::_record_function_enter(str name, str? args=None) -> Tensor",
+   python=enter_block_by_tensor, side_effects=True)  # fmt: skip
+op("profiler::_record_function_exit(Tensor handle) -> ()", python=exit_block, side_effects=True)
 op("aten::warn(str message, int stacklevel=2) -> ()", python=warn, side_effects=True)
 op("aten::save(t item, str filename) -> ()", python=lambda item, filename: no_file(filename), side_effects=True)
 op("aten::from_file(str filename, bool? shared=None, int? size=0, *, ScalarType? dtype=None, Layout? layout=None, "

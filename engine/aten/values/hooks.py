@@ -48,6 +48,10 @@ class Tracer(Protocol):
     def wait(self, future: Any, result: Any) -> Any:
         """The result of a future that was recorded, as other tensors; else NOT_TRACED."""
 
+    def function(self, function: Any, args: Sequence[Any], kwargs: Any, run: Callable[..., Any]) -> Any:
+        """The result of a function with a gradient of its own; `run` tells its result and the arguments that it wrote
+        to.  Without a trace NOT_TRACED."""
+
     def constant(self, made: Tensor, maker: str) -> None:
         """Note a tensor that Python made of its own values, by the function `maker`."""
 

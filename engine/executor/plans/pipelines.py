@@ -22,6 +22,7 @@ from __future__ import annotations
 from typing import Final
 
 BEFORE_EXECUTION: Final = (
+    "check_inplace",
     "autocast",
     "scalar_operands",
     "erase_shape_information",

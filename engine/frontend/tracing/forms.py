@@ -30,7 +30,8 @@ def as_recorded(op: Op, args: tuple[Any, ...]) -> Recorded:
     return (op, args) if form is None else form(op, args)
 
 
-def _found(qualified: str) -> Op:
+def found(qualified: str) -> Op:
+    """The operator of that name, which the table has."""
     op = table.find(qualified)
     assert op is not None, qualified
     return op
@@ -64,7 +65,7 @@ def _convolution(op: Op, args: tuple[Any, ...]) -> Recorded:
     dims = len(stride)
     output_padding, groups, dilation = args[5:] if transposed else ([0] * dims, args[6], args[5])
     values = (x, weight, bias, stride, padding, dilation, transposed, output_padding, groups, *_CUDNN)
-    return _found("aten::_convolution"), values
+    return found("aten::_convolution"), values
 
 
 _CUDNN: Final = (False, False, True, True)
@@ -80,7 +81,7 @@ _CONVOLUTIONS: Final = (
 
 def _to_other(_: Op, args: tuple[Any, ...]) -> Recorded:
     x, other, *rest = args
-    return _found("aten::to.device"), (x, CPU, other.dtype.number, *rest)
+    return found("aten::to.device"), (x, CPU, other.dtype.number, *rest)
 
 
 def _to_device(op: Op, args: tuple[Any, ...]) -> Recorded:
@@ -91,13 +92,13 @@ def _to_device(op: Op, args: tuple[Any, ...]) -> Recorded:
 
 
 def _moved(x: Tensor, device: Any, non_blocking: bool = False, copy: bool = False) -> Recorded:
-    return _found("aten::to.dtype_layout"), (x, x.dtype.number, 0, device, None, non_blocking, copy, None)
+    return found("aten::to.dtype_layout"), (x, x.dtype.number, 0, device, None, non_blocking, copy, None)
 
 
 def _vector_norm(_: Op, args: tuple[Any, ...]) -> Recorded:
     """`torch.norm`, which Python runs by a newer operator.  A dtype may come last."""
     x, p, dim, keepdim, *dtype = args
-    return _found("aten::linalg_vector_norm"), (x, 2 if p is None else p, dim, keepdim, dtype[0] if dtype else None)
+    return found("aten::linalg_vector_norm"), (x, 2 if p is None else p, dim, keepdim, dtype[0] if dtype else None)
 
 
 def _whole_norm(op: Op, args: tuple[Any, ...]) -> Recorded:
@@ -114,13 +115,13 @@ def _split(op: Op, args: tuple[Any, ...]) -> Recorded:
 
 
 def _split_by_sizes(_: Op, args: tuple[Any, ...]) -> Recorded:
-    return _found("aten::split_with_sizes"), args
+    return found("aten::split_with_sizes"), args
 
 
 def _with_correction(op: Op, args: tuple[Any, ...]) -> Recorded:
     """`std` and `var` of the whole tensor, unbiased: recorded in the form with a correction."""
     x, unbiased = args
-    return (_found(f"{op.name}.correction"), (x, None, None, False)) if unbiased else (op, args)
+    return (found(f"{op.name}.correction"), (x, None, None, False)) if unbiased else (op, args)
 
 
 _FORMS: Final[dict[str, Callable[[Op, tuple[Any, ...]], Recorded]]] = {
@@ -133,6 +134,7 @@ _FORMS: Final[dict[str, Callable[[Op, tuple[Any, ...]], Recorded]]] = {
     **{f"aten::{name}.Scalar_mode": _with_tensor for name in ("div", "div_", "divide", "divide_")},
     "aten::floor_divide.Scalar": _with_tensor,
     **dict.fromkeys(_CONVOLUTIONS, _convolution),
+    "aten::detach_": lambda _, args: (found("aten::detach"), args),
     "aten::to.other": _to_other, "aten::to.prim_Device": _to_device, "aten::cpu": lambda _, args: _moved(args[0], CPU),
     **{f"aten::{name}": _with_correction for name in ("std", "var", "std_mean", "var_mean")},
     "aten::norm.Scalar": _whole_norm, "aten::norm.ScalarOpt_dtype": _whole_norm,

@@ -11,9 +11,11 @@ from typing import Any, Final
 
 from engine.aten.dispatch.op import Op
 from engine.aten.dispatch.parameters import element_of
+from engine.aten.values.ivalue import Object
 from engine.aten.values.tensor import Tensor, tensor
 from engine.aten.values.traced import TracedFloat, TracedInt, number_of, plain
 from engine.frontend.tracing.forms import MADE_OF, UNTIL_RESULTS_REQUIRE_GRAD, WITHOUT_NAMES, as_recorded
+from engine.frontend.tracing.out_of_place import out_of_place
 from engine.frontend.tracing.position import range_of
 from engine.frontend.tracing.state import TracingState, current
 from engine.ir.constants import insert_constant, tensor_type_of
@@ -56,9 +58,9 @@ def record_operator(op: Op, args: tuple[Any, ...], run: Callable[..., Any]) -> A
 
 def _is_recorded(op: Op) -> bool:
     """False for operators that give numbers to Python, and for those that only set up gradients."""
-    return op.name not in _UNRECORDED and any(
-        _is_tensor(r.type) or _is_tensor(element_of(r.type)) for r in op.schema.returns
-    )
+    if op.name in _EFFECTS or op.name in _UNRECORDED:
+        return op.name in _EFFECTS
+    return any(_is_tensor(r.type) or _is_tensor(element_of(r.type)) for r in op.schema.returns)
 
 
 def _as_numbers(sizes: Any) -> Any:
@@ -66,6 +68,8 @@ def _as_numbers(sizes: Any) -> Any:
     return [number_of(size) for size in sizes] if isinstance(sizes, list) else number_of(sizes)
 
 
+_EFFECTS: Final = ("profiler::_record_function_enter_new", "profiler::_record_function_exit")
+"""Operators that give no tensors and are recorded for what they do."""
 _UNRECORDED: Final = ("aten::requires_grad_", "aten::retain_grad")
 
 
@@ -77,6 +81,8 @@ def _record(state: TracingState, op: Op, args: tuple[Any, ...], run: Callable[..
     state.look_around()
     state.graph.current_range = range_of(state.frame)
     recorded, values = as_recorded(op, args)
+    if state.options.is_out_of_place:
+        recorded, values = out_of_place(state, recorded, values)
     node = state.graph.create(recorded.name, (), 0)
     if op.qualified_name in WITHOUT_NAMES:
         state.frame = None
@@ -84,12 +90,14 @@ def _record(state: TracingState, op: Op, args: tuple[Any, ...], run: Callable[..
         node.add_input(value)
     state.graph.insert_node(node)
     result = run(*_plain(args))
+    if not recorded.schema.returns:
+        return result
     if recorded.schema.returns[0].type == ListType(TENSOR):
         made = state.graph.append("prim::ListUnpack", [node.add_output(ListType(TENSOR))], len(result))
         set_results(state, result, made.outputs)
         return result
     results = result if len(recorded.schema.returns) > 1 else (result,)
-    set_results(state, results, [node.add_output() for _ in results])
+    set_results(state, results, [node.add_output(each.type) for each in recorded.schema.returns])
     if recorded.name in UNTIL_RESULTS_REQUIRE_GRAD:
         _forget_gradients(node.output)
     return result
@@ -107,10 +115,11 @@ def _plain(args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def set_results(state: TracingState, results: Sequence[Any], values: Sequence[Value]) -> None:
-    """Let values stand for tensors, with their types."""
+    """Let values stand for tensors, with their types, and for objects."""
     for result, value in zip(results, values, strict=True):
         if isinstance(result, Tensor):
             value.set_type(tensor_type_of(result))
+        if isinstance(result, (Tensor, Object)):
             state.set_value(result, value)
 
 
@@ -156,6 +165,8 @@ def _one(state: TracingState, value: Any, numbers: Mapping[int, Value]) -> Value
         return state.value_of(value)
     if id(value) in numbers:
         return numbers[id(value)]
+    if isinstance(value, Object):
+        return state.carry(state.values[id(value)][1], state.scope)
     return insert_constant(state.graph, value)
 
 

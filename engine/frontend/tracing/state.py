@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from engine.aten.values.storage import Storage
 from engine.aten.values.tensor import Tensor
-from engine.frontend.tracing.position import calling_frame, variable_name
+from engine.frontend.tracing.position import calling_frame, variable_name, warn
 from engine.ir.constants import insert_constant, tensor_type_of
 from engine.ir.graph import Graph, Node, Value
 from engine.lang.errors import CompileError
@@ -27,6 +27,11 @@ from engine.lang.types import NONE, TENSOR, ClassType, TupleType, Type
 NO_DEPENDENCE: Final = (
     "{} did not have observable data dependence with trace inputs; this probably indicates your program cannot be "
     "understood by the tracer."
+)
+_MISSES: Final = (
+    "A tensor is used whose memory the in-place operator {} has modified. This might cause the trace to be incorrect: "
+    "with _force_outplace a write gives a new tensor, and views of the one that was written to do not see it. Without "
+    "_force_outplace they do."
 )
 
 
@@ -155,12 +160,20 @@ class Scope:
         unpack.add_input(call.add_output(TupleType(tuple(types))))
 
 
+@dataclass(frozen=True, slots=True)
+class TraceOptions:
+    """`strict`: the program returns no lists and dicts.  `is_out_of_place`: writes are recorded as new tensors."""
+
+    strict: bool = True
+    is_out_of_place: bool = False
+
+
 @dataclass(eq=False, slots=True)
 class TracingState:
     """One trace.  `paused` while operators run that are part of an operator or call that is recorded already."""
 
     scope: Scope
-    strict: bool = True
+    options: TraceOptions = field(default_factory=TraceOptions)
     paused: bool = False
     frame: FrameType | None = None
     """The program's frame that called the operator being recorded."""
@@ -170,6 +183,8 @@ class TracingState:
     parameter_names: list[dict[int, str]] = field(default_factory=list)
     """For each running function of the standard library: id of a tensor -> the name of the parameter."""
     scopes: dict[int, Scope] = field(default_factory=dict)
+    outdated: dict[int, str] = field(default_factory=dict)
+    """The `id` of a tensor whose value misses a write to its memory -> the operator that wrote."""
 
     def __post_init__(self) -> None:
         self.scopes[id(self.scope.graph)] = self.scope
@@ -187,6 +202,7 @@ class TracingState:
     def set_value(self, thing: Any, value: Value) -> None:
         """Let the value stand for the tensor from now on."""
         self.values[id(thing)] = (thing, value)
+        self.outdated.pop(id(thing), None)
 
     def knows(self, thing: Any) -> bool:
         return id(thing) in self.values
@@ -195,6 +211,8 @@ class TracingState:
         """The value of the tensor in the current graph; a tensor that the trace does not know becomes a constant."""
         found = self.values.get(id(tensor))
         if found is not None:
+            if id(tensor) in self.outdated:
+                warn(_MISSES.format(self.outdated.pop(id(tensor))))
             if not found[1].name:
                 found[1].set_debug_name(self._name_of(tensor))
             return self.carry(found[1], self.scope)

@@ -17,6 +17,7 @@ from engine.frontend.tracing.calls import record_call, record_module
 from engine.frontend.tracing.forks import record_fork, record_wait
 from engine.frontend.tracing.leaks import value_of_member
 from engine.frontend.tracing.position import warn
+from engine.frontend.tracing.python_calls import record_function
 from engine.frontend.tracing.recording import MAKERS, record_constant, record_operator
 from engine.frontend.tracing.state import TracingState, active, current, has_trace
 
@@ -35,6 +36,7 @@ class _Tracer:
     call = staticmethod(record_call)
     fork = staticmethod(record_fork)
     wait = staticmethod(record_wait)
+    function = staticmethod(record_function)
 
     def constant(self, made: Tensor, maker: str) -> None:
         state = current()

@@ -34,6 +34,10 @@ _STRICT: Final = (
     "(a tuple for a list, a NamedTuple for a dict). If you absolutely need this and know the side effects, pass "
     "strict=False to trace() to allow this behavior."
 )
+ONLY_TENSORS: Final = (
+    "Only tensors, lists, tuples of tensors, or dictionary of tensors can be output from traced functions, and this "
+    "one returned a {}"
+)
 _KEYS: Final[dict[type, Type]] = {str: STR, int: INT, float: FLOAT, bool: BOOL}
 
 
@@ -130,21 +134,18 @@ def put_together(state: TracingState, result: Any) -> Value:
         parts = [put_together(state, part) for part in result]
         types = (state.type_of(r) if isinstance(r, Tensor) else p.type for r, p in zip(result, parts, strict=True))
         return graph.append("prim::TupleConstruct", parts, [TupleType(tuple(types))]).output
-    if isinstance(result, list) and result:
-        if state.strict:
+    if isinstance(result, list) and result and all(isinstance(part, Tensor) for part in result):
+        if state.options.strict:
             warn(_STRICT.format("list"))
         parts = [put_together(state, part) for part in result]
         return graph.append("prim::ListConstruct", parts, [ListType(_element(parts))]).output
     if isinstance(result, dict) and result:
         return _dict(state, result)
-    raise CompileError(
-        "Only tensors, lists, tuples of tensors, or dictionary of tensors can be output from traced functions, and "
-        f"this one returned a {_spelt(result)}"
-    )
+    raise CompileError(ONLY_TENSORS.format(_spelt(result)))
 
 
 def _dict(state: TracingState, result: dict[Any, Any]) -> Value:
-    if state.strict:
+    if state.options.strict:
         raise CompileError(_STRICT.format("dict"))
     if not all(map(_is_flat, result.values())):
         raise CompileError(
@@ -154,10 +155,13 @@ def _dict(state: TracingState, result: dict[Any, Any]) -> Value:
         )
     parts: list[Value] = []
     for key, part in result.items():
-        if type(key) not in _KEYS:
-            raise CompileError(f"a dict that is returned has a key of type {_spelt(key)}, and not str or a number")
-        parts += [insert_constant(state.graph, key), put_together(state, part)]
-    type_ = DictType(parts[0].type, _element(parts[1::2]))
+        if type(key) not in _KEYS and not isinstance(key, Tensor):
+            raise CompileError(
+                f"a dict that is returned has a key of type {_spelt(key)}, and not str, a number or a tensor"
+            )
+        known = put_together(state, key) if isinstance(key, Tensor) else insert_constant(state.graph, key)
+        parts += [known, put_together(state, part)]
+    type_ = DictType(_element(parts[::2]), _element(parts[1::2]))
     return state.graph.append("prim::DictConstruct", parts, [type_]).output
 
 

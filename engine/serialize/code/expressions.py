@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 from engine.ir.constants import NOT_CONSTANT, constant_value
 from engine.ir.graph import Node, Value
 from engine.ir.ops import op_of
-from engine.ir.printer import quoted
+from engine.ir.printer import fixed_arguments, quoted
 from engine.lang.errors import ArchiveError
 from engine.lang.types import NONE, FunctionType, OptionalType, TupleType, Type
 from engine.serialize.code.call_arguments import necessary_arguments
@@ -145,7 +145,7 @@ def _call_function(writer: ExpressionPrinter, text: TaggedText, node: Node) -> N
 
 
 def _python_call(writer: ExpressionPrinter, text: TaggedText, node: Node) -> None:
-    text.write(f"^{node.attr('name')}()(")
+    text.write(f"^{node.attr('name')}({fixed_arguments(node)})(")
     write_list(writer, text, node.inputs, "", ")")
 
 

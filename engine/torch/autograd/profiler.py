@@ -14,11 +14,12 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import field
 from types import TracebackType
 from typing import Any, Final, TypeVar
 
+from engine.aten.dispatch import table
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.tensor import Tensor
 from engine.lang.errors import did_you_mean
@@ -184,19 +185,21 @@ class profile:
         self.function_events: EventList | None = None
         self._recorded: list[FunctionEvent] = []
         self._open = threading.local()
+        self._blocks: dict[int, tuple[Any, AbstractContextManager[FunctionEvent]]] = {}
+        """The `id` of a mark that entering a named block gave -> the mark, and the block, which is open."""
         self._begun = 0.0
 
     def __enter__(self) -> profile:
         if self.enabled:
             self._recorded, self._begun = [], time.perf_counter()
             HOOKS.step_in(self._timed)
-            _RECORDING.append(self)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if self.enabled:
-            _RECORDING.remove(self)
             HOOKS.step_out(self._timed)
+            for mark in [*reversed(self._blocks)]:
+                self._leave(mark)
             self.function_events = EventList(self._recorded)
 
     @contextmanager
@@ -214,10 +217,23 @@ class profile:
             if around is not None:
                 around.cpu_children.append(made)
 
+    def _leave(self, mark: int) -> None:
+        """End the named block; one that was entered before the profile is not known."""
+        if mark in self._blocks:
+            self._blocks.pop(mark)[1].__exit__(None, None, None)
+
     def _now(self) -> float:
         return (time.perf_counter() - self._begun) * 1e6
 
     def _timed(self, op: Any, args: tuple[Any, ...], run: Callable[..., Any]) -> Any:
+        if op.name in _ENTERING:
+            mark, block = run(*args), self.event(args[0], is_user_annotation=True)
+            self._blocks[id(mark)] = (mark, block)
+            block.__enter__()
+            return mark
+        if op.name == _LEAVING:
+            self._leave(id(args[0]))
+            return run(*args)
         around: FunctionEvent | None = getattr(self._open, "event", None)
         if around is not None and not around.is_user_annotation:
             return run(*args)
@@ -253,29 +269,35 @@ class profile:
         return "<unfinished profile>" if self.function_events is None else str(self.function_events)
 
 
-_RECORDING: Final[list[profile]] = []
-"""The profiles whose blocks are under way."""
+_ENTERING: Final = ("profiler::_record_function_enter_new", "profiler::_record_function_enter")
+_LEAVING: Final = "profiler::_record_function_exit"
+
+
+def _run(name: str, *args: Any) -> Any:
+    """The result of the operator, which those see that step in around all operators."""
+    op = table.find(name)
+    assert op is not None, name
+    return op.body(*args) if HOOKS.trace is None else HOOKS.trace(op, args, op.body)
 
 
 class record_function:
-    """`with record_function(name):`, or a decorator: an event of that name around what runs inside."""
+    """`with record_function(name):`, or a decorator: an event of that name around what runs inside, also where this is
+    traced or compiled."""
 
     torch_path = "torch.autograd.profiler.record_function"
 
     def __init__(self, name: str, args: str | None = None) -> None:
-        self.name = name
+        self.name, self.args = name, args
         self._entered: list[Any] = []
 
     def __enter__(self) -> record_function:
-        blocks = [each.event(self.name, is_user_annotation=True) for each in _RECORDING]
-        for block in blocks:
-            block.__enter__()
-        self._entered.append(blocks)
+        self._entered.append(None if HOOKS.trace is None else _run(_ENTERING[0], self.name, self.args))
         return self
 
     def __exit__(self, *exception: Any) -> None:
-        for block in reversed(self._entered.pop()):
-            block.__exit__(*exception)
+        mark = self._entered.pop()
+        if mark is not None:
+            _run(f"{_LEAVING}._RecordFunction", mark)
 
     def __call__(self, function: F) -> F:
         @functools.wraps(function)

@@ -27,6 +27,7 @@ from engine.lang.errors import ArgumentError, did_you_mean
 from engine.lang.records import dataclass
 from engine.lang.schema_parser import parse_schema
 from engine.lang.types import TensorType, TupleType
+from engine.passes.pipeline import run_pass
 from engine.torch.compiled.facade import FACADES, CallableList, Facade, unwrap, wrap
 
 
@@ -66,6 +67,15 @@ class _Printing:
 
 
 PRINTING: Final = _Printing()
+
+
+def inline_with_forks(ir: graph.Graph) -> None:
+    """Inline the calls, those in the graphs of forks too; these become copies, which are the node's alone."""
+    run_pass("inline", ir)
+    for node in ir.find_all_nodes("prim::fork"):
+        body = clone.copy_graph(node.attr("Subgraph"))
+        inline_with_forks(body)
+        node.set_attr("Subgraph", body)
 
 
 _GRAPHS: Final[WeakValueDictionary[int, Graph]] = WeakValueDictionary()

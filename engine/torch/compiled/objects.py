@@ -33,7 +33,7 @@ from engine.serialize.archive import PathOrFile, save_archive
 from engine.serialize.code.python_text import ConstantTable
 from engine.serialize.code.source_export import SourcePrinter, function_code
 from engine.torch.compiled.debug_state import GraphExecutorState
-from engine.torch.compiled.graphs import PRINTING, Graph
+from engine.torch.compiled.graphs import PRINTING, Graph, inline_with_forks
 from engine.torch.compiled.schemas import FunctionSchema
 
 
@@ -92,7 +92,11 @@ class _Compiled:
     @property
     def graph(self) -> Graph:
         """The graph as it was compiled."""
-        return self.inlined_graph if PRINTING.inlined else Graph(self._function.graph)
+        if not PRINTING.inlined:
+            return Graph(self._function.graph)
+        graph = copy_graph(self._function.graph)
+        inline_with_forks(graph)
+        return Graph(graph)
 
     @property
     def inlined_graph(self) -> Graph:
@@ -174,11 +178,18 @@ def refuse_python_calls(function: Function) -> None:
         return
     for node in graph.all_nodes():
         if node.kind == "prim::PythonOp":
+            has_gradient = node.has_attribute("inplace")
             raise ArchiveError(
                 f"Could not export Python function call '{node.attr('name')}'. Remove calls to Python functions "
                 "before export.",
-                hints=(f"'{function.name}' calls it; mark it @torch.jit.unused to raise there instead",),
+                hints=(_WITH_GRADIENT if has_gradient else _IGNORED.format(function.name),),
             )
+
+
+_IGNORED: Final = "'{}' calls it; mark it @torch.jit.unused to raise there instead"
+_WITH_GRADIENT: Final = (
+    "trace a version without the torch.autograd.Function, whose operators have gradients of their own"
+)
 
 
 class ConstMap:

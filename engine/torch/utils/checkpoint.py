@@ -11,6 +11,7 @@ from typing import Any
 from engine.aten.autograd import Function, backward, enable_grad, is_grad_enabled
 from engine.aten.kernels.random import generator
 from engine.aten.values.tensor import Tensor
+from engine.aten.values.traced import is_traced
 
 
 class _Again(Function):
@@ -38,9 +39,9 @@ class _Again(Function):
 
 
 def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | None = None, **kwargs: Any) -> Any:
-    """The function's result; intermediate values are recomputed in the backward pass."""
+    """The function's result; intermediate values are recomputed in the backward pass.  A trace has its operators."""
     needed = any(isinstance(each, Tensor) and each.requires_grad for each in args)
-    if not needed or not is_grad_enabled():
+    if not needed or not is_grad_enabled() or is_traced():
         return function(*args, **kwargs)
     return _Again.apply(function, kwargs, *args)
 

@@ -76,6 +76,24 @@ def test_graphs_are_shown_inlined_on_request() -> None:
     assert compiled.graph.findNode("aten::tanh") is None
 
 
+def test_forks_are_shown_inlined_on_request() -> None:
+    @torch.jit.script
+    def inner(x: Tensor) -> Tensor:
+        return x.tanh()
+
+    @torch.jit.script
+    def outer(x: Tensor) -> Tensor:
+        return torch.jit.fork(inner, x).wait()
+
+    assert "aten::tanh" not in str(outer.graph)
+    torch._C._jit_set_inline_everything_mode(True)
+    try:
+        assert "aten::tanh" in str(outer.graph)
+    finally:
+        torch._C._jit_set_inline_everything_mode(False)
+    assert "aten::tanh" not in str(outer.graph)
+
+
 class Net(nn.Module):
     def __init__(self) -> None:
         super().__init__()

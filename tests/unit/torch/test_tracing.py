@@ -495,3 +495,204 @@ def test_what_leaks_out_of_a_fork_is_refused() -> None:
     with pytest.raises(RuntimeError, match="did not have observable data dependence with trace inputs") as error:
         torch.jit.trace(leaking, X)
     assert "return it from the function that is forked" in str(error.value)
+
+
+# ------------------------------------------------------------------ functions with gradients of their own
+
+
+class Straight(torch.autograd.Function):
+    """Rounds; gradients pass as if it had not."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any, scale: Any, others: Any = ()) -> Any:
+        return (x * scale).round() + sum(others)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Any) -> Any:
+        return gradient * 100, None, None
+
+
+class Swapped(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any, y: Any) -> Any:
+        return y, x, None
+
+    @staticmethod
+    def backward(ctx: Any, for_y: Any, for_x: Any, _: Any) -> Any:
+        return for_x, for_y
+
+
+class Shifted(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.mark_dirty(x)
+        return x.add_(1)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Any) -> Any:
+        return gradient
+
+
+def test_a_function_with_a_gradient_keeps_it_in_a_trace() -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.w = nn.Parameter(torch.ones(3))
+
+        def forward(self, x: Any) -> Any:
+            return Straight.apply(self.w * x, 2) * 2
+
+    net = Net()
+    traced = torch.jit.trace(net, X)
+    call = traced.graph.findNode("prim::PythonOp")
+    assert f'^Straight[inplace=0, module="{__name__}"](2)(' in str(traced.graph)
+    assert (call.i("inplace"), call.s("module")) == (0, __name__)
+    assert "^Straight(2)(torch.mul(w, x))" in traced.code
+    for _ in range(4):
+        net.zero_grad()
+        traced(X).sum().backward()
+        assert net.w.grad.tolist() == (200 * X.sum(0)).tolist()
+    with pytest.raises(RuntimeError, match="Could not export Python function call 'Straight'") as error:
+        traced.save_to_buffer()
+    assert "trace a version without the torch.autograd.Function" in str(error.value)
+
+
+def test_tensors_in_lists_of_arguments_are_followed() -> None:
+    traced = torch.jit.trace(lambda x: Straight.apply(x, 1, [x, x * 2]), X)
+    assert "(1, [Tensor, Tensor])(%x, %x, %" in str(traced.graph)
+    assert torch.equal(traced(X * 3), X * 12)
+
+
+def test_a_function_with_several_results() -> None:
+    traced = torch.jit.trace(lambda x, y: Swapped.apply(x.relu(), y.relu())[:2], (X, X[:1]))
+    shapes = [f"Float({n}, 3, strides=[3, 1], requires_grad=0, device=cpu)" for n in (1, 2)]
+    assert f"({shapes[0]}, {shapes[1]}, NoneType) = ^Swapped" in str(traced.graph)
+    first, second = traced(X, X * 2)
+    assert torch.equal(first, (X * 2).relu())
+    assert torch.equal(second, X.relu())
+
+
+def test_a_function_that_writes_to_its_argument_does_not_run_in_a_program() -> None:
+    traced = torch.jit.trace(lambda x: Shifted.apply(x * 1), X, check_trace=False)
+    assert traced.graph.findNode("prim::PythonOp").i("inplace") == 1
+    with pytest.raises(RuntimeError, match="inplace Shifted not supported in the JIT"):
+        traced(X)
+
+
+def test_what_a_function_may_return() -> None:
+    class Strange(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x, object()
+
+    with pytest.raises(RuntimeError, match=r"Strange: Only tensors, lists.* returned a object"):
+        torch.jit.trace(lambda x: Strange.apply(x)[0], X)
+
+
+def test_checkpoints_are_recorded_with_their_operators() -> None:
+    layer = nn.Linear(3, 3)
+    traced = torch.jit.trace(
+        lambda x: torch.utils.checkpoint.checkpoint(torch.tanh, x), X.clone().requires_grad_(), check_trace=False
+    )
+    assert [node.kind() for node in traced.graph.nodes()] == ["aten::tanh"]
+    assert near(traced(layer(X)), layer(X).tanh())
+
+
+# ------------------------------------------------------------------ writes as new tensors
+
+
+def outplace(function: Any, *inputs: Any) -> Any:
+    return torch.jit.trace(function, inputs, _force_outplace=True)
+
+
+def kinds(traced: Any) -> list[str]:
+    return [node.kind() for node in traced.graph.nodes() if node.kind() != "prim::Constant"]
+
+
+def test_writes_are_recorded_as_new_tensors_on_request() -> None:
+    def written(x: Any) -> Any:
+        y = x + 1
+        y.relu_().clamp_(0, 3).mul_(x)
+        z = torch.zeros_like(x)
+        z.copy_(y)
+        z[0].sum()
+        return z.detach_(), y.zero_(), (x * 1).fill_(3)
+
+    traced = outplace(written, X)
+    assert kinds(traced)[:6] == [f"aten::{name}" for name in ("add", "relu", "clamp", "mul", "zeros_like", "expand_as")]
+    assert not any(kind.endswith("_") for kind in kinds(traced))
+    for result, wanted in zip(traced(X * 2), written(X * 2), strict=True):
+        assert torch.equal(result, wanted)
+
+
+def test_copies_into_another_dtype_or_into_views_stay_writes() -> None:
+    def converted(x: Any) -> Any:
+        z = torch.zeros(2, 3, dtype=torch.int64)
+        z.copy_(x)
+        return z
+
+    def into_view(x: Any) -> Any:
+        y = x * 1
+        y[0, 1] = 4
+        return y
+
+    for function in (converted, into_view):
+        traced = outplace(function, X)
+        assert "aten::copy_" in kinds(traced)
+        assert torch.equal(traced(X * 3), function(X * 3))
+
+
+def test_views_that_miss_a_write_are_told() -> None:
+    def through_a_view(x: Any) -> Any:
+        x.view(-1).add_(-x.view(-1))
+        return x
+
+    with pytest.warns(torch.jit.TracerWarning, match="in-place operator add_ .* cause the trace to be incorrect"):
+        torch.jit.trace(through_a_view, X.clone(), _force_outplace=True, check_trace=False)
+    with pytest.warns(torch.jit.TracerWarning, match="Output nr 1. of the traced function does not match"):
+        torch.jit.trace(through_a_view, X.clone(), check_inputs=[X.clone()], _force_outplace=True)
+
+
+def test_a_tensor_detached_in_place_is_a_new_value() -> None:
+    def detached(x: Any) -> Any:
+        y = x * 2
+        y.detach_()
+        return y
+
+    traced = torch.jit.trace(detached, X)
+    assert kinds(traced) == ["aten::mul", "aten::detach"]
+    assert not traced(X.clone().requires_grad_()).requires_grad
+
+
+# ------------------------------------------------------------------ results and attributes
+
+
+@pytest.mark.parametrize("result", [lambda x: [[x], [x]], lambda x: [(x, x)]])
+def test_lists_hold_tensors_alone(result: Any) -> None:
+    with pytest.raises(RuntimeError, match="Only tensors, lists, tuples of tensors"):
+        torch.jit.trace(result, X, strict=False)
+
+
+def test_tensors_are_keys_of_a_returned_dict() -> None:
+    traced = torch.jit.trace(lambda a, b: {a: b, b: a}, (X, X * 2), strict=False)
+    a, b = X * 3, X * 4
+    assert [(key is a, value is b) for key, value in traced(a, b).items()] == [(True, True), (False, False)]
+
+
+def test_a_submodule_that_is_none_is_there_for_exported_methods_alone() -> None:
+    class Without(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.part = nn.Linear(1, 1)
+            self.part = None
+
+        def forward(self, x: Any) -> Any:
+            return x * 2
+
+    class Exporting(Without):
+        @torch.jit.export
+        def other(self, x):  # type: ignore[no-untyped-def]
+            return x + 1 if self.part is None else self.part(x)
+
+    assert not hasattr(torch.jit.trace(Without(), X), "part")
+    assert torch.jit.trace(Exporting(), X).other(X).tolist() == (X + 1).tolist()

@@ -37,6 +37,7 @@ from engine.lang.types import (
     Type,
 )
 from engine.passes.pipeline import run_pass, run_pipeline
+from engine.torch.compiled.graphs import inline_with_forks
 from engine.torch.jit.scripting.python_program import PYTHON
 from engine.torch.jit.scripting.script_module import ScriptModule, wrap
 
@@ -181,7 +182,7 @@ class _Freezer:
             raise ArgumentError("attempted to freeze a module that return itself")
         method = _MethodCopy(function, copy_graph(function.graph), owner)
         while True:
-            _inline(method.graph)
+            inline_with_forks(method.graph)
             method.find_owners()
             if not (self._interfaces and self._resolve_interfaces(method)):
                 return method
@@ -380,15 +381,6 @@ def _define(method: _MethodCopy, owner: ClassType) -> None:
     first = replace(schema.arguments[0], type=owner)
     function.define(replace(schema, arguments=(first, *schema.arguments[1:])), method.graph)
     owner.methods[function.name] = PYTHON.unit.add_function(function)
-
-
-def _inline(graph: Graph) -> None:
-    """Inline the calls, those in the graphs of forks too; these become copies, which are the node's alone."""
-    run_pass("inline", graph)
-    for node in graph.find_all_nodes("prim::fork"):
-        body = copy_graph(node.attr("Subgraph"))
-        _inline(body)
-        node.set_attr("Subgraph", body)
 
 
 def _with_forks(graph: Graph) -> Iterator[Graph]:

@@ -17,13 +17,12 @@ from engine.frontend.python.modifiers import ORIGINAL
 from engine.frontend.tracing.calls import fresh
 from engine.frontend.tracing.position import TracerWarning as TracerWarning
 from engine.frontend.tracing.position import warn
-from engine.frontend.tracing.state import Scope, TracingState, current
+from engine.frontend.tracing.state import Scope, TraceOptions, TracingState, current
 from engine.frontend.tracing.tracer import recording
 from engine.frontend.tracing.values import add_input, add_output, input_type
 from engine.ir.graph import Graph
-from engine.ir.unit import CompilationUnit, Function
+from engine.ir.unit import CompilationUnit
 from engine.lang.errors import ArgumentError, ArgumentTypeError
-from engine.passes.pipeline import run_pass
 from engine.torch.compiled.graphs import Graph as GraphOf
 from engine.torch.compiled.objects import ScriptFunction, ScriptMethod
 from engine.torch.jit.scripting.emit_hooks import emitted_function, emitted_module
@@ -55,8 +54,8 @@ def trace(
 ) -> Any:
     """Compile the function or module as it runs on the example inputs: a tensor, or a tuple of arguments.
 
-    Operators are recorded as they are called, in place or not (with `_force_outplace`, the pass `remove_inplace_ops`
-    runs on the recorded graph); the other arguments with an underscore are accepted and change nothing.
+    Operators are recorded as they are called, in place or not; with `_force_outplace`, writes give new tensors in the
+    trace.  The other arguments with an underscore are accepted and change nothing.
 
     With `check_trace` the program is traced again and the results are compared, on `check_inputs` if given.  Without
     `strict` the program may return lists and dicts.  Raises CompileError, TracingCheckError.
@@ -77,28 +76,20 @@ def trace(
                 f"{{'{func.__name__}': inputs}})"
             )
         func = owner
+    options = TraceOptions(strict, _force_outplace)
     examples = [_Example.of(example_inputs, example_kwarg_inputs)]
     checks = examples if check_inputs is None else [_Example.of(each, None) for each in check_inputs]
     if isinstance(func, Module):
         wanted = {"forward": checks} if check_trace else {}
-        module = _trace_methods(func, {"forward": examples}, wanted, check_tolerance, strict)
-        return emitted_module(_out_of_place(module) if _force_outplace else module)
+        module = _trace_methods(func, {"forward": examples}, wanted, check_tolerance, options)
+        return emitted_module(module)
     if not callable(func):
         raise ArgumentError(f"cannot trace a {type(func).__name__}", hints=("functions and modules can be traced",))
-    traced = _trace_function(func, examples[0], strict, PYTHON.unit)
+    traced = _trace_function(func, examples[0], options, PYTHON.unit)
     for example in checks if check_trace else ():
-        again = partial(_trace_function, func, example.copy(), strict, CompilationUnit())
+        again = partial(_trace_function, func, example.copy(), options, CompilationUnit())
         check(traced, again, func, example.run_copy, check_tolerance)
-    return emitted_function(_out_of_place(traced) if _force_outplace else traced)
-
-
-def _out_of_place(traced: Any) -> Any:
-    """The traced program, whose methods work on copies where they wrote to tensors."""
-    methods = traced._ivalue.type.methods.values() if isinstance(traced, ScriptModule) else [traced._function]
-    for method in methods:
-        assert isinstance(method, Function), f"{method!r} has no body"
-        run_pass("remove_inplace_ops", method.graph)
-    return traced
+    return emitted_function(traced)
 
 
 def trace_module(
@@ -121,7 +112,7 @@ def trace_module(
     checks = examples
     if check_inputs is not None:
         checks = {name: [example(each[name]) for each in check_inputs] for name in inputs}
-    return _trace_methods(mod, examples, checks if check_trace else {}, check_tolerance, strict)
+    return _trace_methods(mod, examples, checks if check_trace else {}, check_tolerance, TraceOptions(strict))
 
 
 def is_tracing() -> bool:
@@ -155,7 +146,7 @@ def get_trace_graph(
     """
     example = _Example.of(args, None)
     example.kwargs.update(kwargs or {})
-    state = TracingState(Scope(Graph()), strict)
+    state = TracingState(Scope(Graph()), TraceOptions(strict, _force_outplace))
     _add_inputs(state, f, example)
     named = {**dict(f.named_parameters()), **dict(f.named_buffers())} if isinstance(f, Module) else {}
     inputs = (*example.args, *(tensor.clone() for tensor in named.values()))
@@ -165,8 +156,6 @@ def get_trace_graph(
         result = example.run(f)
     add_output(state, result)
     finish(state)
-    if _force_outplace:
-        run_pass("remove_inplace_ops", state.graph)
     return (GraphOf(state.graph), result, inputs) if return_inputs else (GraphOf(state.graph), result)
 
 
@@ -248,8 +237,10 @@ def _argument_names(callee: Any) -> list[str]:
 # ------------------------------------------------------------------ functions
 
 
-def _trace_function(func: Callable[..., Any], example: _Example, strict: bool, unit: CompilationUnit) -> ScriptFunction:
-    state = TracingState(Scope(Graph()), strict)
+def _trace_function(
+    func: Callable[..., Any], example: _Example, options: TraceOptions, unit: CompilationUnit
+) -> ScriptFunction:
+    state = TracingState(Scope(Graph()), options)
     _add_inputs(state, func, example)
     with recording(state):
         result = example.run(func)
@@ -260,7 +251,7 @@ def _trace_function(func: Callable[..., Any], example: _Example, strict: bool, u
 
 def trace_as(qualname: str, func: Callable[..., Any], inputs: Any, strict: bool = True) -> ScriptFunction:
     """The function as it runs on the inputs, under that name.  Raises CompileError."""
-    traced = _trace_function(func, _Example.of(inputs, None), strict, CompilationUnit())
+    traced = _trace_function(func, _Example.of(inputs, None), TraceOptions(strict), CompilationUnit())
     return ScriptFunction(defined(PYTHON.unit, PYTHON.unit.mangle(qualname), traced._function.graph))
 
 
@@ -277,40 +268,40 @@ def _trace_methods(
     examples: Mapping[str, Sequence[_Example]],
     checks: Mapping[str, Sequence[_Example]],
     tolerance: float,
-    strict: bool,
+    options: TraceOptions,
 ) -> ScriptModule:
-    traced = _traced_module(module, examples, strict, PYTHON.unit)
+    traced = _traced_module(module, examples, options, PYTHON.unit)
     for name, each_check in checks.items():
         for example in each_check:
-            again = partial(_traced_again, module, name, example, strict)
+            again = partial(_traced_again, module, name, example, options)
             check(getattr(traced, name), again, getattr(module, name), example.run_copy, tolerance)
     return traced
 
 
-def _traced_again(module: Module, name: str, example: _Example, strict: bool) -> ScriptMethod:
+def _traced_again(module: Module, name: str, example: _Example, options: TraceOptions) -> ScriptMethod:
     """Trace the method once more, in a separate unit."""
-    traced = _traced_module(module, {name: [example.copy()]}, strict, CompilationUnit())
+    traced = _traced_module(module, {name: [example.copy()]}, options, CompilationUnit())
     method: ScriptMethod = getattr(traced, name)
     return method
 
 
 def _traced_module(
-    module: Module, examples: Mapping[str, Sequence[_Example]], strict: bool, unit: CompilationUnit
+    module: Module, examples: Mapping[str, Sequence[_Example]], options: TraceOptions, unit: CompilationUnit
 ) -> ScriptModule:
     registry = Registry(unit)
     made = registry.add(module, None, "")
     for name, (example, *_) in examples.items():
-        _trace_method(registry, module, name, example, strict)
+        _trace_method(registry, module, name, example, options)
     registry.compile_exports()
     wrapped: ScriptModule = wrap(made)
     return wrapped
 
 
-def _trace_method(registry: Registry, module: Module, name: str, example: _Example, strict: bool) -> None:
+def _trace_method(registry: Registry, module: Module, name: str, example: _Example, options: TraceOptions) -> None:
     root = registry.modules[id(module)][1]
     scope = Scope(Graph(), root, method=name)
     scope.graph.add_input("self", root.type)
-    state = TracingState(scope, strict, attributes=registry.attributes, modules=registry.modules)
+    state = TracingState(scope, options, attributes=registry.attributes, modules=registry.modules)
     callee = module if name == "forward" else getattr(module, name)
     example = example.apart_from(registry.attributes)  # a parameter that is an argument, too, is another tensor there
     _add_inputs(state, callee, example)

@@ -54,8 +54,7 @@ class Registry:
         self._set(made, traced, "_is_full_backward_hook", None, OptionalType(BOOL))
         for child_name, child in module._modules.items():
             if child is None:
-                self._set(made, traced, child_name, None, NONE)
-                continue
+                continue  # only exported methods may ask for it
             inner = self.add(child, traced, child_name)
             self._set(made, traced, child_name, inner, inner.type)
             self._remember(child, traced, child_name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -138,3 +139,60 @@ def test_without_a_schedule_all_steps_are_kept() -> None:
     assert len(found.events()) == 3
     with pytest.raises(RuntimeError, match="nothing is recorded yet"):
         profile().key_averages()
+
+
+def named(x):  # type: ignore[no-untyped-def]
+    with torch.profiler.record_function("outer"), torch.autograd.profiler.record_function("inner", "args"):
+        y = x + 1
+    return y * 2
+
+
+@pytest.mark.parametrize("compiled", [torch.jit.script, lambda f: torch.jit.trace(f, X)])
+def test_blocks_of_programs_and_traces_are_events(compiled: Any, tmp_path: Path) -> None:
+    program = compiled(named)
+    program.save(tmp_path / "p.pt")
+    for run in (program, torch.jit.load(tmp_path / "p.pt")):
+        with profiler.profile() as found:
+            assert run(X).tolist() == [4.0] * 3
+        outer, inner, add, mul = found.function_events
+        assert [each.name for each in (outer, inner, add, mul)] == ["outer", "inner", "aten::add", "aten::mul"]
+        assert outer.is_user_annotation
+        assert (outer.cpu_children, inner.cpu_children, mul.cpu_parent) == ([inner], [add], None)
+        assert [run(X).tolist() for _ in range(3)] == [[4.0] * 3] * 3
+
+
+def test_a_trace_has_the_blocks_that_modules_enter() -> None:
+    class Inside(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            with profiler.record_function("part"):
+                return x * 3
+
+    class Around(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inside = Inside()
+
+        def forward(self, x: Any) -> Any:
+            with profiler.record_function("whole"):
+                return self.inside(x)
+
+    traced = torch.jit.trace(Around(), X)
+    assert str(traced.graph).count("torch.classes.profiler._RecordFunction = profiler::_record_function_enter_new") == 1
+    with profiler.profile() as found:
+        traced(X)
+    assert [(each.name, len(each.cpu_children)) for each in found.function_events] == [
+        ("whole", 1), ("part", 1), ("aten::mul", 0),
+    ]  # fmt: skip
+
+
+def test_a_block_that_an_error_leaves_ends_with_the_profile() -> None:
+    def failing(x: Any) -> Any:
+        mark = torch.ops.profiler._record_function_enter_new("left", None)
+        y = x.view(7)
+        torch.ops.profiler._record_function_exit(mark)
+        return y
+
+    with profiler.profile() as found, pytest.raises(RuntimeError):
+        failing(X)
+    left, *_ = found.function_events
+    assert (left.name, left.end > left.start) == ("left", True)
