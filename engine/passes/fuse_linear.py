@@ -5,8 +5,8 @@
                                                           %r : Tensor = aten::linear(%x, %2, %b)
 
 So is `matmul(x, t)`, alone or with `add_(.., b)` as its only use.  The second factor has to be given by `aten::t`: then
-it has at most two dimensions, as `linear` wants.  Other products, other factors than 1, and biases that are numbers
-stay.
+it has at most two dimensions, as `linear` wants.  Where nothing else reads the transposed weight, `linear` gets the
+weight itself.  Other products, other factors than 1, and biases that are numbers stay.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from engine.ir.constants import insert_constant
 from engine.ir.graph import Graph, Node, Value
 from engine.ir.match import constant_int
 from engine.ir.rewrites import allowed
+from engine.lang.source import SourceRange
 from engine.lang.types import TENSOR, OptionalType, TensorType
 
 
@@ -27,7 +28,23 @@ def fuse_linear(graph: Graph) -> bool:
     for rule in (_fuse_biased, _fuse_plain):
         for node in graph.find_all_nodes("aten::matmul"):
             changed |= rule(node, db)
+    for node in graph.find_all_nodes("aten::linear"):
+        changed |= _untranspose(node)
     return changed
+
+
+def _untranspose(node: Node) -> bool:
+    """Give the layer its weight instead of the transpose of its transpose."""
+    twice = node.inputs[1].node
+    if twice.kind != "aten::t" or twice.inputs[0].node.kind != "aten::t":
+        return False
+    once = twice.inputs[0].node
+    if any(len(made.output.uses) > 1 for made in (once, twice)) or not allowed(node, "the same of the weight itself"):
+        return False
+    node.replace_input(1, once.inputs[0])
+    twice.destroy()
+    once.destroy()
+    return True
 
 
 def _fuse_addmm(node: Node, db: AliasDb) -> bool:
@@ -49,7 +66,7 @@ def _fuse_biased(node: Node, db: AliasDb) -> bool:
     bias = total.inputs[1]
     if not isinstance(bias.type, TensorType) or any(map(db.has_writers, (x, weight, bias))):
         return False
-    if not _replace(total, (x, weight, bias), db):
+    if not _replace(total, (x, weight, bias), db, node.range):
         return False
     node.destroy()
     return True
@@ -64,11 +81,11 @@ def _is_transposed(value: Value) -> bool:
     return value.node.kind == "aten::t"
 
 
-def _replace(node: Node, inputs: tuple[Value, ...], db: AliasDb) -> bool:
+def _replace(node: Node, inputs: tuple[Value, ...], db: AliasDb, range: SourceRange | None = None) -> bool:
     if not allowed(node, "aten::linear of the same"):
         return False
     graph, (x, weight) = node.graph, inputs[:2]
-    with graph.inserting_at(_place(node, inputs, db), node.range):
+    with graph.inserting_at(_place(node, inputs, db), range or node.range):
         transposed = graph.append("aten::t", [weight]).output
         bias = inputs[2] if len(inputs) > 2 else insert_constant(graph, None, OptionalType(TENSOR))
         linear = graph.append("aten::linear", [x, transposed, bias], [node.output.type]).output

@@ -80,7 +80,7 @@ class _Staying:
     def _stays(self, node: Node) -> bool:
         found = self._known.get(node)
         if found is None:
-            found = has_side_effects(node) or _is_write(node)
+            found = _has_effects(node) or _is_write(node)
             found = found or any(map(self._stays, (inner for block in node.blocks for inner in block.nodes())))
             self._known[node] = found
         return found
@@ -158,7 +158,7 @@ class _Liveness:
         """True if the node, or one in its blocks, has effects or writes to memory the graph does not own."""
         found = self._runs.get(node)
         if found is None:
-            found = self.db.writes_to_wildcard(node) or has_side_effects(node)
+            found = self.db.writes_to_wildcard(node) or _has_effects(node)
             found = found or any(self._must_run(inner) for block in node.blocks for inner in block.nodes())
             self._runs[node] = found
         return found
@@ -198,9 +198,24 @@ class _Liveness:
 
 def _must_run(node: Node) -> bool:
     """True if the node, or one in its blocks, has effects or writes to anything (without alias analysis)."""
-    if has_side_effects(node) or _is_write(node):
+    if _has_effects(node) or _is_write(node):
         return True
     return any(_must_run(inner) for block in node.blocks for inner in block.nodes())
+
+
+def _has_effects(node: Node) -> bool:
+    return has_side_effects(node) and not (node.kind == "prim::SetAttr" and _is_unseen(node.inputs[0], set()))
+
+
+def _is_unseen(object: Value, asked: set[Value]) -> bool:
+    """True for an object made here of which nothing is read: its attributes are set, and those of objects like it."""
+    if object.node.kind != "prim::CreateObject":
+        return False
+    asked.add(object)
+    return all(
+        user.kind == "prim::SetAttr" and (user.inputs[0] in asked or _is_unseen(user.inputs[0], asked))
+        for user, _ in object.uses
+    )
 
 
 def _is_write(node: Node) -> bool:
