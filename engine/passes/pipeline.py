@@ -84,6 +84,7 @@ fold_frozen_conv_mul_or_div           | freeze                     | conv(x, w, 
 fold_frozen_linear_bn                 | freeze                     | batch_norm(linear(x, w, b)) → linear(x, v, c)
 fresh_activations                     | plans                      | conv(x).relu_() → conv(x).relu()
 functional_to_inplace_activation      | request                    | relu(x + y) → (x + y).relu_()
+fuse_add_relu                         | request                    | relu(x + y) → _add_relu(x, y)
 fuse_linear                           | request                    | addmm(b, x, w.t()) → linear(x, w, b)
 hoist_common_nodes                    | request                    | if c: f(x); g() else: f(x) → f(x); if c: g()
 inline                                | plans freeze named         | f(x) → the body of f
@@ -114,6 +115,7 @@ remove_list_mutation                  | request                    | l = [a]; l.
 remove_list_mutation_and_use_variadic | request                    | l = [a]; l.append(b); cat(l) → VarConcat(a, b)
 remove_mutation                       | request                    | t = -x; t.add_(1) → -x + 1; lists likewise
 remove_tensor_mutation                | request                    | t = -x; t.add_(1) → t = -x + 1
+run_decompositions                    | request                    | var(x) → mean(x), …, sum(x) / n
 scalar_operands                       | plans                      | x + tensor(1.5) → x + 1.5
 size_arithmetic                       | plans                      | int(tensor(n) * 2) → n * 2
 specialize_autogradzero               | plans named                | GradOf(AutogradZero()) → AutogradZero()

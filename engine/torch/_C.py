@@ -16,7 +16,7 @@ _PASSES: Final = (
     "constant_pooling constant_propagation constant_propagation_immutable_types create_autodiff_subgraphs "
     "create_functional_graphs cse custom_pattern_based_rewrite_graph dce decompose_ops erase_number_types "
     "erase_shape_information fold_frozen_conv_add_or_sub fold_frozen_conv_bn fold_frozen_conv_mul_or_div "
-    "fold_frozen_linear_bn functional_to_inplace_activation fuse_linear inline inline_fork_wait "
+    "fold_frozen_linear_bn functional_to_inplace_activation fuse_add_relu fuse_linear inline inline_fork_wait "
     "inline_functional_graphs inplace_to_functional_activation loop_unrolling lower_all_tuples peephole "
     "peephole_list_idioms propagate_device propagate_dtype propagate_shapes_on_graph "
     "propagate_shapes_on_graph_and_build_compute refine_integer_values refine_tuple_types "
@@ -49,6 +49,7 @@ HOMES: Final[dict[str, str]] = {
     "_jit_shape_compute_graph_for_node": "engine.torch.jit.passes:shape_compute_graph_for_node",
     "_jit_register_shape_compute_graph_for_node": "engine.torch.jit.passes:register_shape_compute_graph_for_node",
     "_ShapeComputeGraphMapping": "engine.torch.jit.symbolic_shapes.propagation:ShapeComputeGraphMapping",
+    "_jit_register_decomposition_for_schema": "engine.torch.jit.passes:register_decomposition_for_schema",
     "_freeze_module": "engine.torch.jit.passes:freeze_handle",
     **{f"_jit_set_{name}": f"{_FLAGS}:set_{name}" for name in _SETTINGS.split()},
     **{f"_jit_get_{name}": f"{_FLAGS}:get_{name}" for name in _ASKED.split()},
@@ -151,15 +152,12 @@ REFUSED: Final[dict[str, str]] = {
         "_jit_set_te_cuda_pointwise_block_count _jit_get_te_cuda_pointwise_block_size "
         "_jit_set_te_cuda_pointwise_block_size _jit_texpr_fallback_allowed _jit_texpr_set_fallback_allowed"
     ).split(), _FUSERS),
-    "_jit_pass_fuse_add_relu": "operators are fused when plans are made; look at graph_for(...)",
     "_jit_pass_transform_conv1d_to_conv2d": "convolutions of any dimension run as they are",
     "_jit_pass_lower_graph": "freeze the module (torch.jit.freeze): its weights become constants",
     "_jit_pass_optimize_frozen_graph": "torch.jit.freeze, torch.jit.optimize_for_inference optimize whole modules",
     "_jit_pass_optimize_for_inference": "torch.jit.optimize_for_inference optimizes whole modules",
     "_jit_pass_fuse": "operators are fused when plans are made; look at graph_for(...)",
     "_jit_pass_fuse_tensorexprs": "operators are fused when plans are made; look at graph_for(...)",
-    "_jit_register_decomposition_for_schema": "decompositions are the engine's own: "
-    "torch.jit.passes.run_decompositions",
     "_jit_run_cpp_tests": "there is no C++ to test",
     "import_ir_module": "torch.jit.load(path) reads archives",
     "import_ir_module_from_buffer": "torch.jit.load(io.BytesIO(data)) reads archives",

@@ -19,6 +19,7 @@ from engine.ir.aliasing.alias_db import AliasDb
 from engine.ir.clone import inline_graph
 from engine.ir.graph import Graph, Node, Value
 from engine.ir.parser import parse_ir
+from engine.ir.rewrites import allowed
 from engine.ir.rewriting.subgraph_match import Match, check_pattern, match_at
 from engine.lang.errors import IRError
 
@@ -52,7 +53,7 @@ class SubgraphRewriter:
             if match is None or not all(accepts(match, _by_name(match)) for accepts in filters):
                 continue
             place = next((place for place in _places(wanted, match) if _is_safe(db, match, place)), None)
-            if place is not None:
+            if place is not None and allowed(node, lambda: str(new)):
                 _replace(wanted, new, match, place)
                 changed, db = True, AliasDb(graph)
         return changed

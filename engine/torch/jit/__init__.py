@@ -264,6 +264,7 @@ _awaitable, _awaitable_wait, _awaitable_nowait = awaitable, awaitable_wait, awai
 _ScriptProfile, _get_trace_graph = ScriptProfile, get_trace_graph
 
 _isinstance, _drop, _set_fusion_strategy = isinstance, unused, set_fusion_strategy
+_register_decomposition = passes.register_decomposition
 RecursiveScriptModule, TracedModule, TopLevelTracedModule = ScriptModule, ScriptModule, ScriptModule
 
 del annotations  # the name is PyTorch's for a module, and not the feature's that is imported above

@@ -15,8 +15,9 @@ from engine.aten.values.tensor import Tensor
 from engine.ir.clone import copy_graph
 from engine.ir.constants import tensor_type_of
 from engine.ir.graph import Graph
-from engine.ir.rewriting import subgraph_rewriter
+from engine.ir.rewriting import decompositions, subgraph_rewriter
 from engine.lang.errors import ArgumentError, did_you_mean
+from engine.lang.schema import FunctionSchema
 from engine.passes import pipeline
 from engine.torch.compiled.facade import unwrap, wrap
 from engine.torch.jit.scripting import freezing
@@ -107,6 +108,26 @@ def apply_input_props_using_example(graph: Any, example_input: Sequence[Any]) ->
 def custom_pattern_based_rewrite_graph(pattern: str, replacement: str, graph: Any) -> bool:
     """Replace every match of the pattern graph by the replacement graph."""
     return subgraph_rewriter.custom_pattern_based_rewrite_graph(pattern, replacement, unwrap(graph))
+
+
+def register_decomposition(op: Any, graph: Any) -> None:
+    """Let `run_decompositions` put the graph in the place of the operator, `torch.ops.aten.square.default`.
+
+    Raises AssertionError for what is no single overload, ArgumentError for a graph that takes or gives other values.
+    """
+    schema = getattr(op, "_schema", None)
+    if isinstance(schema, FunctionSchema):
+        decompositions.register(schema, copy_graph(unwrap(graph)))
+    elif hasattr(op, "overloads"):
+        names = ", ".join(op.overloads())
+        raise AssertionError(f"Must pass specific op overload, not overload packet, found {op}; it has {names}")
+    else:
+        raise AssertionError(f"Expected OpOverload, got {type(op)}; torch.ops.aten.square.default is one")
+
+
+def register_decomposition_for_schema(schema: Any, graph: Any) -> None:
+    """`register_decomposition` by the operator's schema."""
+    decompositions.register(unwrap(schema), copy_graph(unwrap(graph)))
 
 
 def freeze_module(

@@ -44,3 +44,43 @@ def written(x: List[int]):
         assert [value.toIValue() for value in lengths] == known
     assert unit.told([1], [1, 2, 3, 4]) == (1, 4)
     assert unit.written([1, 2, 3, 4]) == 5
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex64])
+def test_decompositions_of_variances_give_the_same(dtype: torch.dtype) -> None:
+    def variances(x):  # type: ignore[no-untyped-def]
+        return torch.var(x), x.var(unbiased=False), x.var(1, correction=2, keepdim=True), x.var([0, 2], correction=0)
+
+    x, function = torch.randn(3, 4, 2, dtype=dtype), torch.jit.script(variances)
+    torch._C._jit_pass_run_decompositions(function.graph)
+    assert function.graph.findNode("aten::var") is None
+    for found, expected in zip(function(x), variances(x), strict=True):
+        torch.testing.assert_close(found, expected)
+
+
+def test_programs_register_decompositions() -> None:
+    def squared(x):  # type: ignore[no-untyped-def]
+        return torch.pow(x, 2)
+
+    def replaced(x):  # type: ignore[no-untyped-def]
+        return torch.erfc(x)
+
+    function, replacement = torch.jit.script(replaced), torch.jit.script(squared)
+    torch.jit._register_decomposition(torch.ops.aten.erfc.default, replacement.graph)
+    torch._C._jit_pass_run_decompositions(function.graph)
+    assert function(torch.tensor([3.0])).tolist() == [9.0]
+    with pytest.raises(AssertionError, match="Must pass specific op overload, not overload packet"):
+        torch.jit._register_decomposition(torch.ops.aten.erfc, replacement.graph)
+    with pytest.raises(RuntimeError, match="takes 1 values and gives 1, where 'aten::mm"):
+        torch.jit._register_decomposition(torch.ops.aten.mm.default, replacement.graph)
+
+
+def test_additions_and_activations_run_as_one() -> None:
+    def positive(a, b):  # type: ignore[no-untyped-def]
+        return torch.relu(a + b).add_(b).relu_()
+
+    function = torch.jit.script(positive)
+    torch._C._jit_pass_fuse_add_relu(function.graph)
+    assert [node.kind() for node in function.graph.nodes()][1:] == ["aten::_add_relu", "aten::_add_relu_"]
+    a, b = torch.randn(5), torch.randn(5)
+    torch.testing.assert_close(function(a, b), positive(a, b))
