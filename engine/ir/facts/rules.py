@@ -150,6 +150,8 @@ def _device(node: Node, known: Known) -> device | None:
             return _CPU
     if "other" in known and node.kind in _FOLLOWS:
         return known.tensor("other").device
+    if node.kind in _STAYS:
+        return known.tensor("self").device
     if node.kind in _MOVES:
         return _MOVES[node.kind]
     return _common_device(_all_tensors(known))
@@ -157,6 +159,8 @@ def _device(node: Node, known: Known) -> device | None:
 
 _FOLLOWS: Final = frozenset({"aten::to", "aten::type_as"})
 """Operators that bring a tensor to where the other one is."""
+_STAYS: Final = frozenset({"aten::view_as", "aten::expand_as", "aten::reshape_as"})
+"""Operators that take the other tensor's sizes alone, wherever it is."""
 _MOVES: Final[dict[str, device | None]] = {"aten::cpu": _CPU, "aten::cuda": None}
 """Operators that bring a tensor to a device; None: the current one, which only the run tells."""
 

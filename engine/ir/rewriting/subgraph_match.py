@@ -8,17 +8,22 @@ In: a pattern, itself a graph of one block, and a node to end at.  Out: which va
                 return (%d)
 
 The pattern's inputs stand for any values; nodes match by kind, attributes and inputs in their order, all in one block.
+`match::module[name="Conv2d"](%self)` stands for reading an attribute that is a module of a class of that name.
 What the pattern computes and does not return may be used nowhere else; that goes for constants as well.
 """
 
 from __future__ import annotations
 
 from dataclasses import field
+from typing import Final
 
 from engine.ir.graph import Graph, Node, Value
 from engine.ir.printer import attribute_text
 from engine.lang.errors import IRError
 from engine.lang.records import dataclass
+from engine.lang.types import ClassType
+
+MODULE: Final = "match::module"
 
 
 @dataclass(eq=False, slots=True)
@@ -67,11 +72,11 @@ def _match_node(match: Match, pattern: Graph, wanted: Node, found: Node) -> bool
     known = match.nodes.get(wanted)
     if known is not None:
         return known is found
-    if wanted.kind != found.kind or found.blocks or found.block is not match.anchor.block:
+    if found.blocks or found.block is not match.anchor.block:
         return False
     if len(wanted.inputs) != len(found.inputs) or len(wanted.outputs) != len(found.outputs):
         return False
-    if not _same_attributes(wanted, found):
+    if not (_is_module(wanted, found) if wanted.kind == MODULE else _is_same(wanted, found)):
         return False
     match.nodes[wanted] = found
     if not all(_match_value(match, pattern, a, b) for a, b in zip(wanted.outputs, found.outputs, strict=True)):
@@ -91,8 +96,20 @@ def _match_value(match: Match, pattern: Graph, wanted: Value, found: Value) -> b
     return wanted.offset == found.offset and _match_node(match, pattern, wanted.node, found.node)
 
 
-def _same_attributes(wanted: Node, found: Node) -> bool:
-    if wanted.attributes.keys() != found.attributes.keys():
+def is_module_access(node: Node) -> bool:
+    """True for a node that reads an attribute that is a module of a known class."""
+    type = node.output.type if node.kind == "prim::GetAttr" else None
+    return isinstance(type, ClassType) and type.is_module
+
+
+def _is_module(wanted: Node, found: Node) -> bool:
+    """True if the node reads a module whose class, by its last name, is the one that the pattern asks for."""
+    type = found.output.type if is_module_access(found) else None
+    return isinstance(type, ClassType) and type.qualname.rpartition(".")[2] == wanted.attr("name")
+
+
+def _is_same(wanted: Node, found: Node) -> bool:
+    if wanted.kind != found.kind or wanted.attributes.keys() != found.attributes.keys():
         return False
     return all(
         mine.kind == found.attributes[name].kind and attribute_text(mine) == attribute_text(found.attributes[name])

@@ -105,9 +105,14 @@ def apply_input_props_using_example(graph: Any, example_input: Sequence[Any]) ->
             value.set_type(replace(tensor_type_of(example), strides=None, requires_grad=None))
 
 
-def custom_pattern_based_rewrite_graph(pattern: str, replacement: str, graph: Any) -> bool:
-    """Replace every match of the pattern graph by the replacement graph."""
-    return subgraph_rewriter.custom_pattern_based_rewrite_graph(pattern, replacement, unwrap(graph))
+def custom_pattern_based_rewrite_graph(
+    pattern: str, replacement: str, graph: Any, value_name_pairs: Iterable[tuple[str, str]] = ()
+) -> bool:
+    """Replace every match of the pattern graph by the replacement graph.
+
+    Of each pair the first value, of the replacement, gets the source range of the second, of the pattern.
+    """
+    return subgraph_rewriter.custom_pattern_based_rewrite_graph(pattern, replacement, unwrap(graph), value_name_pairs)
 
 
 def register_decomposition(op: Any, graph: Any) -> None:

@@ -84,3 +84,23 @@ def test_additions_and_activations_run_as_one() -> None:
     assert [node.kind() for node in function.graph.nodes()][1:] == ["aten::_add_relu", "aten::_add_relu_"]
     a, b = torch.randn(5), torch.randn(5)
     torch.testing.assert_close(function(a, b), positive(a, b))
+
+
+def test_patterns_name_modules_by_their_classes() -> None:
+    class Net(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = torch.nn.ReLU(), torch.nn.Tanh()
+
+        def forward(self, x):  # type: ignore[no-untyped-def]
+            return self.second(self.first(x))
+
+    graph = torch.jit.script(Net()).graph
+    pattern = """graph(%self, %x):
+  %m = match::module[name="{}"](%self)
+  %y = prim::CallMethod[name="forward"](%m, %x)
+  return (%y)"""
+    replacement = "graph(%self, %x):\n  %y = aten::sigmoid(%x)\n  return (%y)"
+    assert not torch._C._jit_pass_custom_pattern_based_rewrite_graph(pattern.format("Sigmoid"), replacement, graph)
+    assert torch._C._jit_pass_custom_pattern_based_rewrite_graph(pattern.format("Tanh"), replacement, graph)
+    assert [node.kind() for node in graph.nodes()] == ["prim::GetAttr", "prim::CallMethod", "aten::sigmoid"]

@@ -146,3 +146,16 @@ def test_matches_are_data() -> None:
 def test_refusals(pattern: str, replacement: str, message: str) -> None:
     with pytest.raises(IRError, match=message):
         SubgraphRewriter().register_rewrite_pattern(pattern, replacement)
+
+
+def test_what_is_new_stands_where_what_it_replaces_stood() -> None:
+    graph = graph_of("  %1 : Tensor = aten::mul(%x, %y)\n  %r : Tensor = aten::relu(%1)")
+    product, activation = graph.nodes()
+    ranges = product.range, activation.range
+    assert custom_pattern_based_rewrite_graph(MUL_RELU, FUSED, graph, [("d", "c")])
+    (fused,) = graph.nodes()
+    assert fused.range == ranges[0] != ranges[1]
+    with pytest.raises(IRError, match="the replacement makes no value %c"):
+        custom_pattern_based_rewrite_graph(MUL_RELU, FUSED, graph, [("c", "c")])
+    with pytest.raises(IRError, match="the pattern makes no value %e"):
+        custom_pattern_based_rewrite_graph(MUL_RELU, FUSED, graph, [("d", "e")])
