@@ -54,10 +54,13 @@ _Rule = Callable[["_Walk", Node], None]
 
 
 class _Walk:
-    """The analysis on its way; `loops_run`: see Note [Loops that do not run]."""
+    """The analysis on its way; `loops_run`: see Note [Loops that do not run].
 
-    def __init__(self, facts: AliasFacts, loops_run: bool) -> None:
-        self.facts, self.loops_run = facts, loops_run
+    `is_part` holds in subgraphs, whose results nodes outside of them take apart.
+    """
+
+    def __init__(self, facts: AliasFacts, loops_run: bool, is_part: bool = False) -> None:
+        self.facts, self.loops_run, self.is_part = facts, loops_run, is_part
 
     def block(self, block: Block) -> None:
         for node in block.nodes():
@@ -100,7 +103,7 @@ def _construct(walk: _Walk, node: Node) -> None:
     if not is_mutable_type(container.type):
         return
     uses = container.uses
-    local = len(uses) == 1 and _keeps_elements(uses[0])
+    local = len(uses) == 1 and (_keeps_elements(uses[0]) or (_is_result(uses[0]) and not walk.is_part))
     facts.fresh(container, holds_unknown=not local)
     for value in node.inputs:
         if local:
@@ -138,7 +141,7 @@ def _subgraph(walk: _Walk, node: Node) -> None:
     graph, facts = node.attr("Subgraph"), walk.facts
     for inner, given in zip(graph.inputs, node.inputs, strict=True):
         facts.point(inner, given)
-    walk.block(graph.block)
+    _Walk(facts, walk.loops_run, is_part=True).block(graph.block)
     for output, given in zip(node.outputs, graph.outputs, strict=False):
         facts.point(output, given)
     for inner in graph.all_nodes():
@@ -283,12 +286,14 @@ _READ_ONLY_LIST_USERS: Final = ("aten::cat", "aten::stack", "aten::vstack", "ate
 
 def _keeps_elements(use: Use) -> bool:
     """True if this only use of a container leaves its elements where they are."""
-    user = use.user
-    container = user.inputs[use.offset].type
-    if user.kind == "prim::Return":
-        is_result = user.block is not None and user.block.owner is None
-        return is_result and isinstance(container, (ListType, TupleType))
-    return isinstance(container, ListType) and user.kind in _READ_ONLY_LIST_USERS
+    return use.user.kind in _READ_ONLY_LIST_USERS and isinstance(use.user.inputs[use.offset].type, ListType)
+
+
+def _is_result(use: Use) -> bool:
+    """True if this use of a tuple or list is to be the graph's result, so that nothing in the graph reads it."""
+    block, type = use.user.block, use.user.inputs[use.offset].type
+    is_return = use.user.kind == "prim::Return" and block is not None and block.owner is None
+    return is_return and isinstance(type, (TupleType, ListType))
 
 
 _FRESH: Final = (

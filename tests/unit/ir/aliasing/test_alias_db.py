@@ -310,3 +310,20 @@ def test_what_is_quick_to_tell_agrees_with_the_analysis(case: dict[str, object])
     db = AliasDb(graph)
     silent = (node for node in graph.all_nodes() if not node.blocks and not has_side_effects(node))
     assert may_write_silently(graph) or not any(map(db.is_mutable, silent))
+
+
+def test_elements_of_a_returned_list_are_as_they_were() -> None:
+    text = "graph(%x : Tensor):\n  %a : Tensor = aten::neg(%x)\n  %l : Tensor[] = prim::ListConstruct(%a)\n"
+    assert pairs(f"{text}  return (%l)\n", contained=True) == {"a~l"}
+    assert "x~a" in pairs(f"{text}  %t : (Tensor[], Tensor) = prim::TupleConstruct(%l, %x)\n  return (%t)\n", True)
+
+
+def test_what_takes_a_returned_list_of_a_subgraph_apart_reaches_its_elements() -> None:
+    graph = parse_ir(
+        "graph(%x : Tensor, %k : int):\n  %r : Tensor[] = prim::FusionGroup_0(%x)\n"
+        "  %e : Tensor = aten::__getitem__(%r, %k)\n  %w : Tensor = aten::relu_(%e)\n  return (%w)\n"
+        "with prim::FusionGroup_0 = graph(%i : Tensor):\n  %n : Tensor = aten::exp(%i)\n"
+        "  %l : Tensor[] = prim::ListConstruct(%n)\n  return (%l)\n"
+    )
+    inner = next(graph.nodes()).attr("Subgraph")
+    assert AliasDb(graph).has_writers(inner.find_node("aten::exp").output)
