@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from engine.ir.parser import parse_ir
 from engine.lang.errors import ArgumentError, IRError
 from engine.serialize.upgrade.upgraders import upgrader_graphs
-from engine.torch.compiled.facade import wrap
 
 
 class Entry(NamedTuple):
@@ -46,12 +45,13 @@ def entries() -> dict[str, list[Entry]]:
 
 def populate(content: Mapping[str, str]) -> None:
     """Add upgraders: name -> text of the graph.  Raises ArgumentError for an invalid graph."""
+    graphs: dict[str, str] = {}
     for name, text in content.items():
         try:
-            parse_ir(text)
+            graphs[name] = str(parse_ir(text))
         except IRError as error:
             raise ArgumentError(f"the upgrader '{name}' is no graph: {error}") from None
-    _ADDED.update(content)
+    _ADDED.update(graphs)
 
 
 def remove(content: Mapping[str, str]) -> None:
@@ -60,10 +60,9 @@ def remove(content: Mapping[str, str]) -> None:
         _ADDED.pop(name, None)
 
 
-def dump() -> dict[str, Any]:
-    """Name -> graph of every upgrader."""
-    added = {name: parse_ir(text) for name, text in _ADDED.items()}
-    return {name: wrap(graph) for name, graph in {**upgrader_graphs(), **added}.items()}
+def dump() -> dict[str, str]:
+    """Name -> text of the graph of every upgrader."""
+    return {**{name: str(graph) for name, graph in upgrader_graphs().items()}, **_ADDED}
 
 
 def size() -> int:

@@ -184,6 +184,7 @@ def test_awaitables_counters_profiles_and_upgraders() -> None:
     count = upgraders.size()
     upgraders.populate({"new_0_3": TEXT})
     assert upgraders.size() == count + 1
-    assert str(upgraders.dump()["new_0_3"]) == str(torch.jit.parse_ir(TEXT))
+    assert upgraders.dump()["new_0_3"] == torch.jit.parse_ir(TEXT).str(False)
+    assert upgraders.dump() == upgraders.dump()
     upgraders.remove({"new_0_3": ""})
     assert upgraders.size() == count
