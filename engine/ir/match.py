@@ -7,7 +7,19 @@ from __future__ import annotations
 
 from engine.ir.constants import constant_value
 from engine.ir.graph import Node, Value
-from engine.lang.types import ANY, INT, NONE, OptionalType, Type, UnionType, VarType, members_of
+from engine.ir.unit import Function
+from engine.lang.types import (
+    ANY,
+    INT,
+    NONE,
+    ClassType,
+    FunctionType,
+    OptionalType,
+    Type,
+    UnionType,
+    VarType,
+    members_of,
+)
 
 
 def constant_int(value: Value) -> int | None:
@@ -38,3 +50,15 @@ def cannot_be_none(value: Value) -> bool:
 def is_int_arithmetic(node: Node) -> bool:
     """True if the node takes two ints."""
     return len(node.inputs) == 2 and all(value.type == INT for value in node.inputs)
+
+
+def callee_of(node: Node) -> Function | None:
+    """The function that the node calls; None for other nodes, and where only the run tells."""
+    if node.kind == "prim::CallFunction":
+        type = node.inputs[0].type
+        found = type.function if isinstance(type, FunctionType) else None
+    elif node.kind == "prim::CallMethod" and isinstance(node.inputs[0].type, ClassType):
+        found = node.inputs[0].type.methods.get(node.attr("name"))
+    else:
+        return None
+    return found if isinstance(found, Function) else None

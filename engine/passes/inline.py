@@ -16,9 +16,9 @@ from typing import Final
 from engine.ir.clone import copy_graph, inline_graph
 from engine.ir.facts.program_text import called_module
 from engine.ir.graph import Graph, InlinedFrom, Node
+from engine.ir.match import callee_of
 from engine.ir.rewrites import allowed
 from engine.ir.unit import Function
-from engine.lang.types import ClassType, FunctionType
 from engine.passes.pipeline import find_pass, run_pipeline
 
 _SIMPLIFY: Final = ("constant_propagation_immutable_types", "constant_pooling")
@@ -66,18 +66,6 @@ def _body(callee: Function, bodies: _Bodies, callers: tuple[Function, ...]) -> G
             run_pipeline(_SIMPLIFY, body)
         bodies[callee] = body
     return bodies[callee]
-
-
-def callee_of(node: Node) -> Function | None:
-    """The function that the node calls; None for other nodes, and where only the run tells."""
-    if node.kind == "prim::CallFunction":
-        type = node.inputs[0].type
-        found = type.function if isinstance(type, FunctionType) else None
-    elif node.kind == "prim::CallMethod" and isinstance(node.inputs[0].type, ClassType):
-        found = node.inputs[0].type.methods.get(node.attr("name"))
-    else:
-        return None
-    return found if isinstance(found, Function) else None
 
 
 def _inline_call(node: Node, callee: Function, body: Graph) -> None:

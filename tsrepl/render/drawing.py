@@ -16,9 +16,9 @@ from typing import Final
 from engine.ir.constants import constant_value
 from engine.ir.facts.program_text import value_name
 from engine.ir.graph import Block, Graph, InlinedFrom, Node, Value
+from engine.ir.match import callee_of
 from engine.ir.printer import constant_text
 from engine.lang.records import dataclass
-from engine.passes.inline import callee_of
 
 _SILENT: Final = ("prim::Constant", "prim::GetAttr")
 FEW: Final = 60

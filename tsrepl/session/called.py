@@ -15,10 +15,10 @@ from engine.executor.interpreter.planning import plan_call
 from engine.executor.plans.executor import executor_of
 from engine.frontend.compilation.entries import ENTRY
 from engine.fuser.backend import tiering
+from engine.ir.match import callee_of
 from engine.ir.unit import Function
 from engine.lang.records import dataclass
 from engine.lang.types import ClassType
-from engine.passes.inline import callee_of
 from engine.serialize.code.source_export import is_method
 from tsrepl.session.failures import UsageError
 from tsrepl.session.modules import short_name

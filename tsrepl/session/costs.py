@@ -16,9 +16,9 @@ from engine.executor.plans.plan import ExecutionPlan
 from engine.executor.plans.source_lines import SourceLine, line_of_node
 from engine.frontend.compilation.entries import ENTRY
 from engine.ir.graph import Node
+from engine.ir.match import callee_of
 from engine.ir.unit import Function
 from engine.lang.counts import counted
-from engine.passes.inline import callee_of
 from tsrepl.session import learning
 from tsrepl.session.called import called, compiled_at_once, group_name
 from tsrepl.session.inspection import flags_of

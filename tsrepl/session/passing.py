@@ -17,10 +17,10 @@ from engine.executor.plans.history import PassRun, PlanHistory
 from engine.fuser.backend.tiering import without_kernels
 from engine.ir.clone import copy_graph
 from engine.ir.graph import Graph
+from engine.ir.match import callee_of
 from engine.ir.unit import Function
 from engine.lang.counts import counted, duration
 from engine.lang.errors import did_you_mean
-from engine.passes.inline import callee_of
 from engine.passes.pipeline import ALIASES, OPTIMIZE, PIPELINES
 from engine.passes.pipeline import names as pass_names
 from tsrepl.session.called import Called, called, compiled_at_once

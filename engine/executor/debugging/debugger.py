@@ -38,12 +38,12 @@ from engine.executor.debugging.runs import Run, Runs
 from engine.executor.debugging.stops import Breakpoint, Holds, Where
 from engine.executor.interpreter.interpreter import Frame
 from engine.ir.graph import Graph, Node
+from engine.ir.match import callee_of
 from engine.ir.unit import Function
 from engine.lang.errors import ArgumentError, ExecutionError, did_you_mean
 from engine.lang.records import dataclass
 from engine.lang.source import SourceRange
 from engine.lang.types import BOOL, NUMBER, NUMBERS, STR
-from engine.passes.inline import callee_of
 
 StopKind = Literal["start", "step", "breakpoint", "watch", "error", "end", "interrupted"]
 Asked = Literal["everywhere", "at lines", "at returns"]

@@ -14,8 +14,8 @@ from engine.executor.interpreter.interpreter import InterpreterState
 from engine.executor.plans.executor import RECENT
 from engine.executor.plans.plan import generated_frames
 from engine.ir.graph import Graph
+from engine.ir.match import callee_of
 from engine.lang.errors import CallFrame
-from engine.passes.inline import callee_of
 
 
 def interrupted_calls(error: KeyboardInterrupt) -> list[CallFrame]:

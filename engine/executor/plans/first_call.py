@@ -13,9 +13,9 @@ from typing import Final
 from engine.fuser.backend import tiering
 from engine.ir.constants import constant_value
 from engine.ir.graph import Graph, Value
+from engine.ir.match import callee_of
 from engine.ir.unit import Function
 from engine.lang.types import INT, ListType
-from engine.passes.inline import callee_of
 
 LONG: Final = 200
 """Nodes from which on a plan takes tens of milliseconds."""

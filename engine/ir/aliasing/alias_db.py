@@ -25,13 +25,13 @@ class AliasDb:
     """Alias relations between the values of one graph; `str(db)` lists them.
 
     With `loops_run` every loop is taken to run at least once, as the reference does it (see Note [Loops that do not
-    run]).
+    run]).  With `into_calls` a call does what its callee does; without, it may do anything to what it is given.
     """
 
-    def __init__(self, graph: Graph, *, loops_run: bool = False) -> None:
+    def __init__(self, graph: Graph, *, loops_run: bool = False, into_calls: bool = False) -> None:
         self.graph = graph
         self._loops_run = loops_run
-        self._facts = analyze(graph, loops_run=loops_run)
+        self._facts = analyze(graph, loops_run=loops_run, into_calls=into_calls)
         self._forget_masks()
 
     # -- asking about values

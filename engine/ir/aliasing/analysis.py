@@ -6,25 +6,28 @@ values may alias and nodes may write.  One function for each kind of node that h
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from engine.aten.dispatch.op import Op
 from engine.ir.aliasing.facts import AliasFacts
 from engine.ir.aliasing.mutability import is_mutable_type
+from engine.ir.clone import copy_graph
 from engine.ir.constants import constant_value
 from engine.ir.graph import Block, Graph, Node, Use, Value
+from engine.ir.match import callee_of
 from engine.ir.ops import has_side_effects, op_of, schema_of
+from engine.ir.unit import Function
 from engine.lang.schema import AliasInfo
 from engine.lang.types import ListType, TupleType
 
 
-def analyze(graph: Graph, *, loops_run: bool = False) -> AliasFacts:
-    """The facts about all of the graph."""
+def analyze(graph: Graph, *, loops_run: bool = False, into_calls: bool = False) -> AliasFacts:
+    """The facts about all of the graph; with `into_calls` a call does what its callee does."""
     facts = AliasFacts()
     for value in graph.inputs:
         facts.set_wildcard(value)
-    _Walk(facts, loops_run).block(graph.block)
+    _Walk(facts, loops_run, callers=() if into_calls else None).block(graph.block)
     facts.connect_wildcards()
     return facts
 
@@ -56,11 +59,14 @@ _Rule = Callable[["_Walk", Node], None]
 class _Walk:
     """The analysis on its way; `loops_run`: see Note [Loops that do not run].
 
-    `is_part` holds in subgraphs, whose results nodes outside of them take apart.
+    `is_part` holds in subgraphs, whose results nodes outside of them take apart.  `callers` are the functions whose
+    bodies are being walked; None where calls may do anything.
     """
 
-    def __init__(self, facts: AliasFacts, loops_run: bool, is_part: bool = False) -> None:
-        self.facts, self.loops_run, self.is_part = facts, loops_run, is_part
+    def __init__(
+        self, facts: AliasFacts, loops_run: bool, is_part: bool = False, callers: tuple[Function, ...] | None = None
+    ) -> None:
+        self.facts, self.loops_run, self.is_part, self.callers = facts, loops_run, is_part, callers
 
     def block(self, block: Block) -> None:
         for node in block.nodes():
@@ -138,15 +144,31 @@ def _block_of(walk: _Walk, node: Node) -> None:
 
 def _subgraph(walk: _Walk, node: Node) -> None:
     """The node does what its subgraph does, at once."""
-    graph, facts = node.attr("Subgraph"), walk.facts
-    for inner, given in zip(graph.inputs, node.inputs, strict=True):
+    _as_its_graph(walk, node, node.attr("Subgraph"), node.inputs, walk.callers)
+
+
+def _call(walk: _Walk, node: Node) -> None:
+    """The body of the callee, a copy for each call, or anything where bodies are not looked at."""
+    callee = callee_of(node) if walk.callers is not None else None
+    if walk.callers is None or callee is None or callee in walk.callers:
+        _operator(walk, node)
+        return
+    inputs = node.inputs[1:] if node.kind == "prim::CallFunction" else node.inputs
+    _as_its_graph(walk, node, copy_graph(callee.graph), inputs, (*walk.callers, callee))
+
+
+def _as_its_graph(
+    walk: _Walk, node: Node, graph: Graph, inputs: Sequence[Value], callers: tuple[Function, ...] | None
+) -> None:
+    facts = walk.facts
+    for inner, given in zip(graph.inputs, inputs, strict=True):
         facts.point(inner, given)
-    _Walk(facts, walk.loops_run, is_part=True).block(graph.block)
+    _Walk(facts, walk.loops_run, True, callers).block(graph.block)
     for output, given in zip(node.outputs, graph.outputs, strict=False):
         facts.point(output, given)
-    for inner in graph.all_nodes():
-        if inner in facts.writes:
-            facts.write_as(node, inner)
+    for writer in graph.all_nodes():
+        if writer in facts.writes:
+            facts.write_as(node, writer)
 
 
 def _if(walk: _Walk, node: Node) -> None:
@@ -317,6 +339,8 @@ _RULES: Final[dict[str, _Rule]] = {
     "prim::Loop": _loop,
     "prim::GradOf": _block_of,
     "prim::SetAttr": _set_attr,
+    "prim::CallFunction": _call,
+    "prim::CallMethod": _call,
     "prim::fork": _fork,
     "prim::awaitable": _fork,
     "aten::wait": _wait,
@@ -330,5 +354,5 @@ _RULES: Final[dict[str, _Rule]] = {
 }
 """Operators go by the marks of their schema; whatever else there is may do anything to what it is given."""
 
-_WRITING: Final = (_set_attr, _wait, _add_in_place)
+_WRITING: Final = (_set_attr, _call, _wait, _add_in_place)
 """The rules that may find writes; those of control flow leave that to the nodes in their blocks."""

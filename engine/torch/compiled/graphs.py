@@ -218,7 +218,11 @@ class Graph(_NodeSearch):
         verify(self._ir)
 
     def alias_db(self, isFrozen: bool = False, descend_function_calls: bool = False) -> AliasDbFacade:
-        return AliasDbFacade(AliasDb(self._ir))
+        """The alias relations of the values; with `descend_function_calls` also through the functions that it calls.
+
+        `isFrozen` changes nothing: attributes of modules are anything of their types.
+        """
+        return AliasDbFacade(AliasDb(self._ir, into_calls=descend_function_calls))
 
     def dump_alias_db(self) -> None:
         print(AliasDb(self._ir))

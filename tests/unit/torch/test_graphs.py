@@ -188,3 +188,24 @@ def test_awaitables_counters_profiles_and_upgraders() -> None:
     assert upgraders.dump() == upgraders.dump()
     upgraders.remove({"new_0_3": ""})
     assert upgraders.size() == count
+
+
+def test_alias_analysis_looks_into_calls_on_request() -> None:
+    unit = torch.jit.CompilationUnit("""
+def fresh(x, y):
+    x.add_(1)
+    return x + y
+def same(x):
+    return [x]
+def caller(a, b):
+    c, d, e = a + 1, b + 1, a + 2
+    out = fresh(c, d)
+    same(e)[0].mul_(2)
+    return out
+""")
+    graph = unit.caller.graph
+    calls = graph.findAllNodes("prim::CallFunction")
+    (_, c, d), (_, e) = (list(node.inputs()) for node in calls)
+    known, unknown = graph.alias_db(False, True), graph.alias_db()
+    assert [known.has_writers(value) for value in (c, d, e)] == [True, False, True]
+    assert [unknown.has_writers(value) for value in (c, d, e)] == [True, True, True]
