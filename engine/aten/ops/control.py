@@ -16,6 +16,7 @@ from engine.aten.values.hooks import HOOKS
 from engine.aten.values.ivalue import EnumValue, Object
 from engine.aten.values.tensor import Tensor, tensor
 from engine.lang import custom_classes
+from engine.lang.counters import add_stat_value, time_point
 from engine.lang.errors import Error, NotSupportedError, OperatorError
 
 _ASSERTION = "AssertionError: "
@@ -96,6 +97,8 @@ op(f"profiler::_record_function_exit._RecordFunction({_BLOCK.qualname} record) -
 op("profiler::_record_function_enter(str name, str? args=None) -> Tensor",
    python=enter_block_by_tensor, side_effects=True)  # fmt: skip
 op("profiler::_record_function_exit(Tensor handle) -> ()", python=exit_block, side_effects=True)
+op("prim::AddStatValue(str key, int val) -> ()", python=add_stat_value, side_effects=True)
+op("prim::TimePoint() -> int", python=time_point, side_effects=True)
 op("aten::warn(str message, int stacklevel=2) -> ()", python=warn, side_effects=True)
 op("aten::save(t item, str filename) -> ()", python=lambda item, filename: no_file(filename), side_effects=True)
 op("aten::from_file(str filename, bool? shared=None, int? size=0, *, ScalarType? dtype=None, Layout? layout=None, "

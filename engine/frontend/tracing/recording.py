@@ -68,7 +68,7 @@ def _as_numbers(sizes: Any) -> Any:
     return [number_of(size) for size in sizes] if isinstance(sizes, list) else number_of(sizes)
 
 
-_EFFECTS: Final = ("profiler::_record_function_enter_new", "profiler::_record_function_exit")
+_EFFECTS: Final = ("prim::AddStatValue", "profiler::_record_function_enter_new", "profiler::_record_function_exit")
 """Operators that give no tensors and are recorded for what they do."""
 _UNRECORDED: Final = ("aten::requires_grad_", "aten::retain_grad")
 

@@ -1,88 +1,49 @@
 """`torch.jit.logging`: named counters, and the options and stream of the log of passes.
 
-In: `add_stat_value(name, number)`.  Out: the counters of the logger that was set, `get_counter_val(name)`.
+In: `add_stat_value(name, number)`.  Out: the counters of the logger that was set, `get_counter_val(name)`.  In programs
+the two functions are operators, which count at every run; traces record `add_stat_value` alone.
 """
 
 from __future__ import annotations
 
-import threading
-import time
-from collections import defaultdict
-from enum import Enum
+from typing import Any, Final
 
+from engine.aten.dispatch import table
+from engine.aten.dispatch.op import Op
+from engine.aten.values.hooks import HOOKS
 from engine.ir.pass_log import get_logging_option as get_logging_option
 from engine.ir.pass_log import set_limits as set_limits
 from engine.ir.pass_log import set_logging_option as set_logging_option
 from engine.ir.pass_log import set_logging_stream as set_logging_stream
+from engine.lang.counters import AggregationType as AggregationType
+from engine.lang.counters import LockingLogger as LockingLogger
+from engine.lang.counters import LoggerBase as LoggerBase
+from engine.lang.counters import NoopLogger as NoopLogger
+from engine.lang.counters import set_logger as set_logger
 
 
-class AggregationType(Enum):
-    """The aggregate of its numbers that a counter shows."""
-
-    SUM = 0
-    AVG = 1
+def _operator(name: str) -> Op:
+    (found,) = table.overloads(name)
+    return found
 
 
-class LoggerBase:
-    """The base of loggers, which collect numbers by name."""
-
-    def add_stat_value(self, stat_name: str, val: int) -> None:
-        raise NotImplementedError
-
-    def get_counter_val(self, name: str) -> int:
-        """The counter's value; 0 before the first number."""
-        raise NotImplementedError
-
-
-class NoopLogger(LoggerBase):
-    """A logger that ignores everything."""
-
-    def add_stat_value(self, stat_name: str, val: int) -> None:
-        """Ignore the number."""
-
-    def get_counter_val(self, name: str) -> int:
-        return 0
-
-
-class LockingLogger(LoggerBase):
-    """A logger that sums or averages the numbers, from any thread."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._sums: dict[str, int] = defaultdict(int)
-        self._counts: dict[str, int] = defaultdict(int)
-        self._kinds: dict[str, AggregationType] = {}
-
-    def add_stat_value(self, stat_name: str, val: int) -> None:
-        with self._lock:
-            self._sums[stat_name] += int(val)
-            self._counts[stat_name] += 1
-
-    def set_aggregation_type(self, stat_name: str, type: AggregationType) -> None:
-        self._kinds[stat_name] = type
-
-    def get_counter_val(self, name: str) -> int:
-        with self._lock:
-            if self._kinds.get(name, AggregationType.SUM) is AggregationType.SUM or not self._counts[name]:
-                return self._sums[name]
-            return self._sums[name] // self._counts[name]
-
-
-_current: LoggerBase = NoopLogger()
-
-
-def set_logger(logger: LoggerBase) -> LoggerBase:
-    """Make this the current logger; the previous one."""
-    global _current
-    before, _current = _current, logger
-    return before
+_ADD: Final = _operator("prim::AddStatValue")
+_TIME: Final = _operator("prim::TimePoint")
 
 
 def add_stat_value(stat_name: str, val: int) -> None:
     """Add a number to the counter of that name."""
-    _current.add_stat_value(stat_name, val)
+    if HOOKS.trace is None:
+        _ADD.impl(stat_name, val)
+    else:  # operators without tensors are not traced of themselves
+        HOOKS.trace(_ADD, (stat_name, val), _ADD.body)
 
 
 def time_point() -> int:
     """A time in nanoseconds, for differences."""
-    return time.perf_counter_ns()
+    return int(_TIME.impl())
+
+
+for _function, _op in ((add_stat_value, _ADD), (time_point, _TIME)):
+    _known: Any = _function
+    _known.torch_path = f"torch.ops.{_op.name.replace('::', '.')}"

@@ -214,3 +214,30 @@ def test_pickles_of_archives_name_functions() -> None:
     names = importlib.import_module("engine.torch").jit._pickle
     assert names.build_intlist([1, 2]) == [1, 2]
     assert names.restore_type_tag({"a": 1}, "Dict[str, int]") == {"a": 1}
+
+
+def test_programs_and_traces_count_when_they_run() -> None:
+    counters = torch.jit._logging
+
+    def counting(x: Tensor) -> Tensor:
+        start = torch.jit._logging.time_point()
+        for _ in range(3):
+            torch.jit._logging.add_stat_value("rounds", 2)
+            x = x + 1
+        torch.jit._logging.add_stat_value("time", torch.jit._logging.time_point() - start)
+        return x
+
+    x = torch.ones(2)
+    scripted, traced = torch.jit.script(counting), torch.jit.trace(counting, x, check_trace=False)
+    buffer = io.BytesIO()
+    torch.jit.save(scripted, buffer)
+    loaded = torch.jit.load(io.BytesIO(buffer.getvalue()))
+    logger = counters.LockingLogger()
+    before = counters.set_logger(logger)
+    try:
+        for program, count in ((scripted, 6), (loaded, 12), (traced, 18), (counting, 24)):
+            assert program(x).tolist() == [4, 4]
+            assert logger.get_counter_val("rounds") == count
+    finally:
+        counters.set_logger(before)
+    assert logger.get_counter_val("time") > 0
