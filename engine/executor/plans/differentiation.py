@@ -384,13 +384,13 @@ class PlanDifferentiation(FollowsMode):
     _count: int = 0
     _lock: Any = field(default_factory=threading.Lock)
 
-    def start(self) -> None:
-        """Install the function that the compile mode asks for."""
-        mode = tiering.mode()
+    def install_for(self, mode: tiering.Mode) -> None:
+        """Install the function that this compile mode asks for."""
         if mode == "off" or not SETTINGS.is_enabled:
             self.otherwise()
         elif self.grouped is not None:
-            self._install_grouped()
+            with tiering.compiling():  # while nobody changes the groups
+                self._install_grouped()
         else:
             source, run = self.write(self.graph, {})
             at_once = mode == "eager" or SETTINGS.keeps_all or PROFILING.is_enabled
@@ -410,14 +410,14 @@ class PlanDifferentiation(FollowsMode):
         tiering.in_background(self.form)
 
     def form(self) -> None:
-        """Form the groups, and let the plan run with them."""
+        """Form the groups, if there are none yet, and let the plan run what the compile mode asks for."""
         with tiering.compiling():
             if self.grouped is None and tiering.mode() != "off":
                 self.grouped = copy_graph(self.graph)
                 if self.accelerator is not None:
                     apply_facts(self.grouped, ("device",))
                 self._group()
-                self._install_grouped()
+            self.start()
 
     def _group(self) -> None:
         assert self.grouped is not None

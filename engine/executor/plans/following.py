@@ -30,7 +30,14 @@ class FollowsMode:
     enter_by: Callable[[Run], None]
 
     def start(self) -> None:
-        """Install the function that the compile mode asks for."""
+        """Install the function that the compile mode asks for, also where that changes meanwhile."""
+        installed = None
+        while installed != (mode := tiering.mode()):
+            self.install_for(mode)
+            installed = mode
+
+    def install_for(self, mode: tiering.Mode) -> None:
+        """Install the function that this compile mode asks for."""
         raise NotImplementedError
 
     def follow_mode(self) -> None:

@@ -268,14 +268,14 @@ class PlanFusion(FollowsMode):
     def __post_init__(self) -> None:
         FOLLOWERS.add(self)
 
-    def start(self) -> None:
-        """Install the function that the compile mode asks for."""
-        mode = tiering.mode()
+    def install_for(self, mode: tiering.Mode) -> None:
+        """Install the function that this compile mode asks for."""
         if mode == "off":
             self.offer(None)
             self.otherwise()
         elif self.fused is not None:
-            self._install_fused()
+            with tiering.compiling():  # while nobody changes the groups
+                self._install_fused()
         else:
             source, run = self.write(self.graph, {})
             counted = self._first if mode == "eager" else tiering.until_worth(run, self._form_later)
@@ -302,7 +302,7 @@ class PlanFusion(FollowsMode):
         return chosen if self.accelerator is None else on(self.accelerator, chosen)
 
     def form(self) -> None:
-        """Form the groups, and let the plan run with them."""
+        """Form the groups, if there are none yet, and let the plan run what the compile mode asks for."""
         with tiering.compiling():
             if self.fused is None and tiering.mode() != "off":
                 self.fused = copy_graph(self.graph)
@@ -311,7 +311,7 @@ class PlanFusion(FollowsMode):
                 self.history.note("decompose", self.fused, changed, time.perf_counter() - start)
                 self.history.run(BEFORE_FUSION, self.fused)
                 self._group()
-                self._install_fused()
+            self.start()
 
     def _group(self) -> None:
         """Form groups of what is in none yet."""

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import engine.torch as torch
+from engine.executor.plans.fusion import PlanFusion
 from engine.fuser.backend import machine, tiering
 
 PROGRAMS: Final = {
@@ -156,3 +157,21 @@ def test_modes_that_change_while_others_call() -> None:
 
     _in_threads(work)
     assert wrong == []
+
+
+def test_modes_that_change_between_reading_and_installing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call that finds the mode eager, and installs that after the mode is off, still ends."""
+    function, args = _called("def f(x, y):\n    return torch.tanh(x * y) + 0.125, x\n"), _args(3)
+    tiering.set_mode("off")
+    wanted = _outcome(function, args)
+    tiering.set_mode("eager")
+    before = PlanFusion.install_for
+
+    def late(fusion: PlanFusion, mode: tiering.Mode) -> None:
+        monkeypatch.setattr(PlanFusion, "install_for", before)
+        tiering.set_mode("off")
+        before(fusion, mode)
+
+    monkeypatch.setattr(PlanFusion, "install_for", late)
+    assert _near(_outcome(function, args), wanted)
+    assert tiering.mode() == "off"

@@ -13,7 +13,7 @@ from engine.passes.pipeline import PASSES, PIPELINES
 STAGES = {
     "compile": ["engine.frontend.lowering.lower"],
     "plans": ["engine.executor.plans.pipelines", "engine.executor.plans.making"],
-    "freeze": ["engine.torch.jit.scripting.freezing"],
+    "freeze": ["engine.torch.jit.scripting.freezing", "engine.torch.compiled.graphs"],
 }
 
 
