@@ -432,3 +432,26 @@ def test_writes_inside_containers_reach_no_other_attribute() -> None:
 def test_parameters_stay_in_training_mode() -> None:
     frozen = torch._C._freeze_module(torch.jit.script(Affine())._c)
     assert frozen.hasattr("bias") and frozen.linear.hasattr("weight") and not frozen.hasattr("factor")
+
+
+class Asking(nn.Module):
+    """Does something else for an input without a batch."""
+
+    def __init__(self, least: int) -> None:
+        super().__init__()
+        self.conv, self.least = nn.Conv2d(3, 4, 1), least
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.conv(x)
+        return y + 1 if y.dim() >= self.least and x.size(0) > 0 else y - 1
+
+
+def test_dimensions_of_convolutions_are_asked_for_unless_they_are_checked() -> None:
+    asking = torch.jit.script(Asking(4)).eval()
+    frozen = torch.jit.freeze(asking)
+    for x in (torch.rand(3, 5, 5), torch.rand(2, 3, 5, 5)):
+        assert torch.allclose(frozen(x), asking(x))
+    for layers in ((nn.Conv2d(3, 4, 1), nn.BatchNorm2d(4)), (nn.Conv1d(3, 4, 1), nn.BatchNorm1d(4))):
+        folded = torch.jit.freeze(torch.jit.script(nn.Sequential(*layers)).eval()).graph
+        assert not folded.findAllNodes("aten::dim")
+        assert not folded.findAllNodes("aten::batch_norm")
