@@ -98,6 +98,8 @@ HOMES: Final[dict[str, str]] = {
     "_ivalue_debug_python_object": f"{_INTERNAL}:ivalue_debug_python_object",
     **dict.fromkeys(("PyTorchFileReader", "PyTorchFileWriter"), "engine.torch.serialization.records"),
     "_infer_size": f"{_INTERNAL}:_infer_size",
+    **dict.fromkeys(("DispatchKey", "DispatchKeySet"), "engine.torch.dispatch_keys"),
+    "DisableTorchFunctionSubclass": "engine.torch.compiler_marks",
     "_jit_fuser_get_fused_kernel_code": "engine.torch.jit.internal:fuser_get_fused_kernel_code",
     "_new_symbolic_shape_symbol": "engine.torch.compiled.types:new_symbol",
     "_UpgraderEntry": "engine.torch.jit.upgraders:Entry",
@@ -165,6 +167,7 @@ REFUSED: Final[dict[str, str]] = {
     "_calculate_package_version_based_on_upgraders": "archives are written in one version",
     "_get_version_calculator_flag": "archives are written in one version",
     "_get_model_extra_files_from_buffer": "torch.jit.load(path, _extra_files={...}) reads them",
+    "_ExcludeDispatchKeyGuard": "torch.autocast(..., enabled=False) leaves autocast out",
     "_jit_debug_module_iterators": "there are no iterators of modules in C++",
 }  # fmt: skip
 """Name -> why it does not work here, and what does."""

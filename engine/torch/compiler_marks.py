@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any, TypeVar
 
 from engine.aten.values.tensor import Tensor
@@ -28,12 +29,18 @@ def compatibility(is_backward_compatible: bool = False) -> Callable[[T], T]:
     return lambda each: each
 
 
+def parse_args(*kinds: str) -> Callable[[T], T]:
+    """A decorator that leaves rules of an exporter as they are."""
+    return lambda each: each
+
+
 def _no(*_: Any, **__: Any) -> bool:
     """False: nothing is compiled, exported or taken over behind a program's back."""
     return False
 
 
-is_compiling = is_dynamo_compiling = is_exporting = is_in_onnx_export = is_fake = _no
+is_compiling = is_dynamo_compiling = is_compile_supported = is_exporting = is_in_onnx_export = is_fake = _no
+DisableTorchFunctionSubclass = nullcontext
 has_torch_function = has_torch_function_unary = has_torch_function_variadic = _no
 
 
@@ -47,7 +54,7 @@ def is_tensor_like(value: Any) -> bool:
 
 
 def _nothing(*_: Any, **__: Any) -> None:
-    """No effect: there is no compiler whose state could be reset or told of steps."""
+    """No effect: there is no compiler whose state could be reset or told of steps, and no exporter with rules."""
 
 
-reset = get_proxy_mode = cudagraph_mark_step_begin = set_stance = _nothing
+reset = get_proxy_mode = cudagraph_mark_step_begin = set_stance = register_custom_op_symbolic = _nothing

@@ -48,7 +48,7 @@ HOMES: Final[dict[str, str]] = {
         "autocast is_autocast_enabled is_autocast_cpu_enabled get_autocast_dtype GradScaler".split(), "engine.torch.amp"
     ),
     "default_generator": "engine.torch.random",
-    **dict.fromkeys("broadcast_shapes unravel_index".split(), "engine.torch.namespace.python_functions"),
+    **dict.fromkeys("_assert broadcast_shapes unravel_index".split(), "engine.torch.namespace.python_functions"),
     **dict.fromkeys("from_dlpack to_dlpack frombuffer".split(), "engine.aten.values.interchange"),
 }  # fmt: skip
 """Name -> module that defines it."""

@@ -284,6 +284,9 @@ MODULES: Final[dict[str, Row]] = {
         },
         dict.fromkeys("optimize explain export mark_dynamic".split(), _DYNAMO),
     ),
+    "_dynamo.utils": Row(
+        "torch._dynamo.utils: questions about devices.", _at("engine.torch.compiler_marks", "is_compile_supported")
+    ),
     "fx": Row(
         "torch.fx: programs as graphs of Python.",
         _at("engine.torch.compiler_marks", "wrap"),
@@ -292,9 +295,13 @@ MODULES: Final[dict[str, Row]] = {
         ),
     ),
     "fx.proxy": Row("torch.fx.proxy", {}, dict.fromkeys("Proxy TraceError".split(), _FX)),
-    "fx.node": Row("torch.fx.node", {}, dict.fromkeys("Node Argument".split(), _FX)),
+    "fx.node": Row("torch.fx.node", {}, dict.fromkeys("Node Argument Target".split(), _FX)),
     "fx.graph": Row("torch.fx.graph", {}, dict.fromkeys("Graph CodeGen".split(), _FX)),
-    "fx.graph_module": Row("torch.fx.graph_module", {}, dict.fromkeys(["GraphModule"], _FX)),
+    "fx.graph_module": Row(
+        "torch.fx.graph_module",
+        {},
+        dict.fromkeys("GraphModule _CodeOnlyModule _USER_PRESERVED_ATTRIBUTES_KEY _copy_attr".split(), _FX),
+    ),
     "fx.experimental": Row("torch.fx.experimental: what records programs."),
     "fx.experimental.proxy_tensor": Row(
         "torch.fx.experimental.proxy_tensor", _at("engine.torch.compiler_marks", "get_proxy_mode"), {"make_fx": _FX}
@@ -304,18 +311,20 @@ MODULES: Final[dict[str, Row]] = {
     "onnx": Row(
         "torch.onnx: export to ONNX.",
         {
-            **_at("engine.torch.compiler_marks", "is_in_onnx_export"),
+            **_at("engine.torch.compiler_marks", "is_in_onnx_export register_custom_op_symbolic"),
             **_as("engine.torch.version", producer_version="__version__"),
         },
         dict.fromkeys(
-            "export dynamo_export OperatorExportTypes TrainingMode register_custom_op_symbolic _optimize_trace "
-            "ExportOptions".split(),
+            "export dynamo_export OperatorExportTypes TrainingMode _optimize_trace ExportOptions".split(),
             _ONNX,
         ),
     ),
     "onnx.symbolic_helper": Row(
-        "torch.onnx.symbolic_helper", {}, dict.fromkeys("parse_args _get_tensor_sizes".split(), _ONNX)
+        "torch.onnx.symbolic_helper",
+        _at("engine.torch.compiler_marks", "parse_args"),
+        dict.fromkeys(["_get_tensor_sizes"], _ONNX),
     ),
+    "onnx.symbolic_opset11": Row("torch.onnx.symbolic_opset11: operators as ONNX's, which nobody asks for."),
     "distributed": Row(
         "torch.distributed: several processes, of which there are none.",
         _at(
@@ -367,7 +376,7 @@ MODULES: Final[dict[str, Row]] = {
     ),
     "hub": Row(
         "torch.hub: models from the net.",
-        _at("engine.torch.compiler_marks", "_get_torch_home"),
+        {**_at("engine.torch.compiler_marks", "_get_torch_home"), **_at("urllib.parse", "urlparse")},
         dict.fromkeys(
             "load load_state_dict_from_url download_url_to_file get_dir set_dir list help HASH_REGEX "
             "_is_legacy_zip_format _legacy_zip_load".split(),
@@ -377,9 +386,7 @@ MODULES: Final[dict[str, Row]] = {
     "utils.model_zoo": Row(
         "torch.utils.model_zoo: models from the net.",
         {},
-        {
-            "load_url": _OFFLINE,
-        },
+        dict.fromkeys("load_url tqdm".split(), _OFFLINE),
     ),
     "utils._pytree": Row(
         "torch.utils._pytree: nested containers.",
@@ -431,13 +438,17 @@ MODULES: Final[dict[str, Row]] = {
         dict.fromkeys("FakeTensor FakeTensorMode".split(), _EXPORT),
     ),
     "library": Row(
-        "torch.library: operators of one's own.",
-        {},
+        "torch.library: rules for operators.",
+        _as("engine.torch.dispatch_keys", register_fake="register_fake", impl_abstract="register_fake"),
         dict.fromkeys(
-            "Library custom_op define impl register_fake register_autograd register_kernel triton_op "
-            "wrap_triton".split(),
+            "Library custom_op define impl register_autograd register_kernel triton_op wrap_triton".split(),
             "operators are rows of the engine's tables; torch.autograd.Function gives a function a gradient of its own",
         ),
+    ),
+    "_custom_ops": Row(
+        "torch._custom_ops: results without elements.",
+        {},
+        dict.fromkeys(["get_ctx"], "no operator runs without the elements of its tensors"),
     ),
     "quantization": Row(
         "torch.quantization: quantized models.",

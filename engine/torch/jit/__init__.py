@@ -260,6 +260,7 @@ def overload(function: F) -> F:
 overload_method: Final = overload
 _overload, _overload_method, _fork, _wait = overload, overload_method, fork, wait
 _unwrap_optional, _Await, _IgnoreContextManager = unwrap_optional, Await, IgnoreContextManager
+_script_if_tracing = script_if_tracing
 _awaitable, _awaitable_wait, _awaitable_nowait = awaitable, awaitable_wait, awaitable_nowait
 _ScriptProfile, _get_trace_graph = ScriptProfile, get_trace_graph
 

@@ -113,6 +113,11 @@ def are_deterministic_algorithms_enabled() -> bool:
     return _DETERMINISTIC.wanted
 
 
+def _assert(condition: Any, message: str) -> None:
+    """Raises AssertionError with the message unless the condition holds."""
+    assert condition, message
+
+
 def compile(model: Any = None, **_: Any) -> Any:
     """The model itself, which runs eagerly: `torch.jit.script` compiles."""
     return (lambda each: each) if model is None else model

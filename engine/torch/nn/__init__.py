@@ -26,4 +26,5 @@ __all__ = [
     "functional", "init", "modules", "utils",
 ]  # fmt: skip
 _LAYERS = {name: modules.HOMES[name] for name in modules.__all__}
-refuse_unknown_names(__name__, {**_LAYERS, "DataParallel": "engine.torch.nn.modules.parallel"})
+_REFUSED = {"SyncBatchNorm": "there is one process, in which BatchNorm1d, BatchNorm2d and BatchNorm3d do the same"}
+refuse_unknown_names(__name__, {**_LAYERS, "DataParallel": "engine.torch.nn.modules.parallel"}, _REFUSED)

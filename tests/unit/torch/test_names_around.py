@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import engine.torch as torch
-from engine.lang.errors import ArchiveError, ArgumentError
+from engine.lang.errors import ArchiveError, ArgumentError, NotSupportedError
 from engine.torch import Tensor, nn
 
 TWO = torch.full((1,), 2.0)
@@ -241,3 +241,35 @@ def test_programs_and_traces_count_when_they_run() -> None:
     finally:
         counters.set_logger(before)
     assert logger.get_counter_val("time") > 0
+
+
+def test_names_that_packages_mention_when_they_are_imported() -> None:
+    dispatched = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCPU)
+    both = dispatched | torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCUDA)
+    assert both.has(torch._C.DispatchKey.AutocastCUDA)
+    assert both & dispatched == dispatched
+
+    def rule(x: Tensor) -> Tensor:
+        return x
+
+    symbolic = importlib.import_module("engine.torch").onnx.symbolic_helper
+    assert torch.library.register_fake("a::b")(rule) is torch.library.register_fake("a::b", rule) is rule
+    assert symbolic.parse_args("v")(rule) is rule
+    with torch._C.DisableTorchFunctionSubclass():
+        assert rule(torch.ones(1)).item() == 1
+    with pytest.raises(NotSupportedError, match="there is one process"):
+        nn.SyncBatchNorm(3)
+    with pytest.raises(NotSupportedError, match="enabled=False"):
+        torch._C._ExcludeDispatchKeyGuard(both)
+
+
+def test_conditions_are_asserted() -> None:
+    def checked(x: Tensor, size: int) -> Tensor:
+        torch._assert(x.size(0) == size, f"expected {size}")
+        return x
+
+    x = torch.ones(2)
+    for program in (checked, torch.jit.script(checked)):
+        assert program(x, 2) is not None
+        with pytest.raises((AssertionError, torch.jit.Error), match="expected 3"):
+            program(x, 3)
