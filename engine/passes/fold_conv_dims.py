@@ -19,7 +19,7 @@ from engine.ir.rewrites import allowed
 from engine.ir.rewriting.number_facts import surely_raises
 
 _DIMENSIONS: Final = {"aten::conv1d": 3, "aten::conv2d": 4, "aten::conv3d": 5}
-_QUESTIONS: Final = ("aten::eq", "aten::ne", "aten::lt", "aten::le", "aten::gt", "aten::ge", "aten::__not__")
+_QUESTIONS: Final = ("aten::eq", "aten::ne", "aten::__not__")
 
 
 def fold_conv_dims(graph: Graph) -> bool:

@@ -22,7 +22,7 @@ class _Refused(type):
         raise NotSupportedError(f"{cls.__name__}: {cls.words}", hints=(WHERE,))
 
     def __getattr__(cls, name: str) -> NoReturn:
-        if name.startswith("__"):
+        if name.startswith("_"):  # a mark that classes may have
             raise AttributeError(name)
         raise NotSupportedError(f"{cls.__name__}.{name}: {cls.words}", hints=(WHERE,))
 

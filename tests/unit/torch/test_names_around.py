@@ -259,6 +259,7 @@ def test_names_that_packages_mention_when_they_are_imported() -> None:
         assert rule(torch.ones(1)).item() == 1
     with pytest.raises(NotSupportedError, match="there is one process"):
         nn.SyncBatchNorm(3)
+    assert not hasattr(nn.SyncBatchNorm, "_mark")
     with pytest.raises(NotSupportedError, match="enabled=False"):
         torch._C._ExcludeDispatchKeyGuard(both)
 
