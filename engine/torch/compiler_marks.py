@@ -1,7 +1,7 @@
-"""Marks that programs leave for compilers of PyTorch, and questions whether one is at work.
+"""Marks and rules that programs leave for compilers and exporters of PyTorch, and questions whether one is at work.
 
-In: functions, settings.  Out: the functions as they are, since `torch.compile` gives back what it is given; the answer
-to every question is no.
+In: functions, settings.  Out: the functions as they are, since `torch.compile` gives back what it is given, nothing is
+exported, and no operator runs without the elements of its tensors; the answer to every question is no.
 """
 
 from __future__ import annotations
@@ -32,6 +32,11 @@ def compatibility(is_backward_compatible: bool = False) -> Callable[[T], T]:
 def parse_args(*kinds: str) -> Callable[[T], T]:
     """A decorator that leaves rules of an exporter as they are."""
     return lambda each: each
+
+
+def register_fake(op: Any, func: Any = None, /, **_: Any) -> Any:
+    """A rule for an operator's results without elements as it is, or a decorator for one."""
+    return _unchanged(func)
 
 
 def _no(*_: Any, **__: Any) -> bool:

@@ -1,21 +1,16 @@
-"""Names of PyTorch's dispatcher that packages mention when they are imported.
+"""Keys of PyTorch's dispatcher, which packages put into sets when they are imported.
 
-In: rules for operators without elements, sets of keys.  Out: the rules as they are, since no operator runs without the
-elements of its tensors; the sets, by which nothing is dispatched here.
+In: keys.  Out: sets of them, by which nothing is dispatched here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from enum import Enum
-from typing import Any, Final, TypeVar
-
-Rule = TypeVar("Rule", bound=Callable[..., Any])
+from typing import Any, Final
 
 _KINDS: Final = ("", "Autograd", "Autocast")
 _DEVICES: Final = ("CPU", "CUDA", "XPU", "MPS", "HPU", "PrivateUse1")
-
-
 _KEYS: Final = ("Undefined", "Meta", *(kind + device for kind in _KINDS for device in _DEVICES))
 DispatchKey: Any = Enum("DispatchKey", list(_KEYS))  # type: ignore[misc]
 """The names that PyTorch's dispatcher has for devices and for what steps in between operators on them."""
@@ -41,8 +36,3 @@ class DispatchKeySet:
 
     def has(self, key: Any) -> bool:
         return key in self._keys
-
-
-def register_fake(op: Any, func: Rule | None = None, /, *, lib: Any = None, **_: Any) -> Any:
-    """A rule for an operator's results without elements, which nobody asks for, or a decorator for one."""
-    return func if func is not None else lambda rule: rule

@@ -439,7 +439,7 @@ MODULES: Final[dict[str, Row]] = {
     ),
     "library": Row(
         "torch.library: rules for operators.",
-        _as("engine.torch.dispatch_keys", register_fake="register_fake", impl_abstract="register_fake"),
+        _as("engine.torch.compiler_marks", register_fake="register_fake", impl_abstract="register_fake"),
         dict.fromkeys(
             "Library custom_op define impl register_autograd register_kernel triton_op wrap_triton".split(),
             "operators are rows of the engine's tables; torch.autograd.Function gives a function a gradient of its own",
