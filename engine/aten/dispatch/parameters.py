@@ -16,7 +16,7 @@ from engine.aten.dispatch.op import Op
 from engine.aten.values.ivalue import Object
 from engine.aten.values.parameter import Parameter as MarkedParameter
 from engine.aten.values.tensor import Tensor
-from engine.aten.values.traced import int_of, is_traced, number_of
+from engine.aten.values.traced import float_of, int_of, is_traced, number_of
 from engine.lang import scalars
 from engine.lang.records import dataclass
 from engine.lang.schema import Argument
@@ -188,7 +188,7 @@ def _lenient(argument: Argument, strict: Converter) -> Converter:
     if isinstance(type, ListType):
         return strict
     if type == FLOAT:
-        return _or_else(strict, lambda v: float(v) if isinstance(v, (int, np.number)) or _is_number(v) else REFUSED)
+        return _or_else(strict, lambda v: float_of(v) if isinstance(v, (int, np.number)) or _is_number(v) else REFUSED)
     if type == INT:
         return _or_else(strict, _size if argument.declared.startswith("SymInt") else _any_int)
     if type == NUMBER:

@@ -344,6 +344,14 @@ for _name, _more in (("maximum", ">"), ("minimum", "<")):
        gradient={"self": f"where(self == other, grad / 2, where(self {_more} other, grad, 0))",
                  "other": f"where(self == other, grad / 2, where(self {_more} other, 0, grad))"})  # fmt: skip
 
+
+def _augmented(short: str, of_scalar: str, of_tensor: str) -> None:
+    """The operator that `self |= other` is: another one of the same kind, by its overloads for numbers and tensors."""
+    for kind, name in (("Scalar", of_scalar), ("Tensor", of_tensor)):
+        op(f"aten::__i{short}__.{kind}(Tensor(a!) self, {kind} other) -> Tensor(a!)", variants="method",
+           python=lambda self, other, name=name: run(name, self, other))  # fmt: skip
+
+
 for _name in ("bitwise_and", "bitwise_or", "bitwise_xor"):
     _kernel = integral(_name, f"{_name}_cpu")
     op(f"aten::{_name}.Tensor(Tensor self, Tensor other) -> Tensor", kernel=_kernel, variants=ALL)
@@ -352,6 +360,7 @@ for _name in ("bitwise_and", "bitwise_or", "bitwise_xor"):
     _dunder = f"__{_name.removeprefix('bitwise_')}__"
     op(f"aten::{_dunder}.Scalar(Tensor self, Scalar other) -> Tensor", kernel=_kernel, variants="function method")
     op(f"aten::{_dunder}.Tensor(Tensor self, Tensor other) -> Tensor", kernel=_kernel, variants="function method")
+    _augmented(_dunder.strip("_"), f"{_name}_.Scalar", f"{_name}_.Tensor")
 for _name, _short, _message in (("left", "lshift", "lshift_cpu"), ("right", "rshift", "rshift_cpu")):
     _kernel = integral(f"{_name}_shift", _message.replace("_cpu", "_shift_cpu"))
     _full = f"bitwise_{_name}_shift"
@@ -360,9 +369,7 @@ for _name, _short, _message in (("left", "lshift", "lshift_cpu"), ("right", "rsh
     op(f"aten::{_full}.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", kernel=_kernel, variants="function out")
     op(f"aten::__{_short}__.Scalar(Tensor self, Scalar other) -> Tensor", kernel=_kernel, variants=_OUT)
     op(f"aten::__{_short}__.Tensor(Tensor self, Tensor other) -> Tensor", kernel=_kernel, variants=_OUT)
-    for _kind, _other, _overload in (("Tensor", "Tensor", "Tensor"), ("Scalar", "Scalar", "Tensor_Scalar")):
-        op(f"aten::__i{_short}__.{_kind}(Tensor(a!) self, {_other} other) -> Tensor(a!)", variants="method",
-           python=lambda self, other, name=f"{_full}_.{_overload}": run(name, self, other))  # fmt: skip
+    _augmented(_short, f"{_full}_.Tensor_Scalar", f"{_full}_.Tensor")
 for _name in ("logical_and", "logical_or", "logical_xor"):
     op(f"aten::{_name}(Tensor self, Tensor other) -> Tensor", scalar=f"{_name}(self, other)", dtype="bool",
        variants=ALL)  # fmt: skip
@@ -547,6 +554,15 @@ describe("div.Tensor_mode div.Scalar_mode", expression="self / other if rounding
 describe("where.self where.ScalarOther where.ScalarSelf where.Scalar", expression="where(condition, self, other)",
          in_range=("self", "other"))  # fmt: skip
 describe("masked_fill.Scalar masked_fill.Tensor", expression="where(mask, value, self)", in_range=("value",))
+
+
+def _in_place_by_python(short: str, of_scalar: str, of_tensor: str) -> None:
+    """The operator that `self |= other` is: another one of the same kind, by its overloads for numbers and tensors."""
+    for kind, name in (("Scalar", of_scalar), ("Tensor", of_tensor)):
+        op(f"aten::__i{short}__.{kind}(Tensor(a!) self, {kind} other) -> Tensor(a!)", variants="method",
+           python=lambda self, other, name=name: run(name, self, other))  # fmt: skip
+
+
 for _name in ("bitwise_and", "bitwise_or", "bitwise_xor"):
     _dunder = f"__{_name.removeprefix('bitwise_')}__"
     _overloads = f"{_name}.Tensor {_name}.Scalar {_name}.Scalar_Tensor {_dunder}.Tensor {_dunder}.Scalar"
