@@ -96,7 +96,7 @@ def is_identity(type: Type, value: Any) -> bool:
 def is_size(value: Any) -> bool:
     """True if it can stand for a number in a list of sizes; those are tensors while a program is traced."""
     if isinstance(value, Tensor):
-        return is_traced() or (value.array.size == 1 and value.dtype.category == "int")
+        return value.array.size == 1 and (is_traced() or value.dtype.category == "int")
     return type(value) is int
 
 
