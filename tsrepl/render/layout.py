@@ -285,7 +285,7 @@ def _trace(reply: TraceReply) -> Iterator[Block]:
         lines += (PlacedLine(f"{indent}→ {text}", role="good") for text in _short_ones_together(row.writes))
     if reply.left_out and reply.head == len(reply.rows):
         lines.append(PlacedLine(f"… {reply.left_out:,} more, not kept", role="muted"))
-    yield PlacedLines(tuple(lines))
+    yield from [PlacedLines(tuple(lines))] if lines else []
     yield line(Span("result ", "muted"), reply.result)
 
 

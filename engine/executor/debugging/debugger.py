@@ -97,7 +97,7 @@ class Debugger:
         *, follows_plans: bool = False,
     ) -> None:  # fmt: skip
         self.recording = Recording(function, inputs, bound, follows_plans=follows_plans)
-        self.modules = ModulePaths(inputs)
+        self.modules = ModulePaths(function.graph, inputs)
         self.evaluator = Evaluator(resolver_for)
         self.breakpoints: list[Breakpoint] = []
         self.selected = 0
@@ -135,7 +135,8 @@ class Debugger:
     @property
     def frames(self) -> list[FrameView]:
         """The calls under way, outermost first."""
-        return [self._view(frame) for frame in self.recording.frames]
+        frames = self.recording.frames
+        return [self._view(frame, path) for frame, path in zip(frames, self.modules.along(frames), strict=True)]
 
     @property
     def frame(self) -> FrameView:
@@ -143,11 +144,12 @@ class Debugger:
         frames = self.recording.frames
         if not frames:
             raise ArgumentError("the run is over", hints=("'back' goes back into it, 'restart' begins anew",))
-        return self._view(frames[-1 - self.selected])
+        at = len(frames) - 1 - self.selected
+        return self._view(frames[at], self.modules.along(frames)[at])
 
-    def _view(self, frame: Frame) -> FrameView:
+    def _view(self, frame: Frame, module: str | None) -> FrameView:
         function = stops.names_of(frame.code)[-1]
-        return FrameView(function, self.modules.of(frame), place_in(frame), frame.pc, frame.instruction, frame)
+        return FrameView(function, module, place_in(frame), frame.pc, frame.instruction, frame)
 
     def select(self, outwards: int) -> FrameView:
         """Select the frame so many calls farther out (in, if negative).  Raises ArgumentError where there is none."""
@@ -344,7 +346,7 @@ class Debugger:
         Raises ArgumentError, ParseError.
         """
         if {*text.split()} <= stops.BAD_VALUES:
-            return self._add(Breakpoint(0, f"watch {text}", stops.at_results, stops.has_bad_result(text), after=True))
+            return self._add(Breakpoint(0, f"watch {text}", stops.at_results, stops.BadResult((*text.split(),)), after=True))
         names = self._known_names(text)
         watched = Watch(text, self.evaluator)
         if self.recording.frames:
@@ -385,8 +387,9 @@ class Debugger:
             return stops.at_failing_guard, None
         if place.startswith("%"):
             return stops.at_node(place[1:]), None
-        if place.removeprefix(".") in self.modules.known():
-            return stops.at_module(place.removeprefix("."), self.modules)
+        paths = self.modules.meant(place.removeprefix("."))
+        if paths:
+            return stops.at_beginning, lambda _: self.modules.along(self.recording.frames)[-1] in paths
         if any(place in stops.names_of(code) for code in self._codes()):
             return stops.at_call(place), None
         if table.overloads(place if "::" in place else f"aten::{place}"):
