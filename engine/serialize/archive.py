@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from pathlib import PurePath
 from typing import Any, BinaryIO, Final
 
 from engine.aten.values.ivalue import Object
@@ -31,7 +29,7 @@ from engine.serialize.code.kept_graphs import KeptGraphs
 from engine.serialize.code.source_import import SourceImporter
 from engine.serialize.container.progress import step, told
 from engine.serialize.container.qualified_names import CODE_FOLDER, ROOT, record_of
-from engine.serialize.container.read import WRITTEN_BY_SAVE, Container, checked_name
+from engine.serialize.container.read import WRITTEN_BY_SAVE, Container, checked_name, folder_for
 from engine.serialize.container.write import ContainerWriter, replace_file, write_all
 from engine.serialize.identify.load_errors import explain_load_errors
 from engine.serialize.legacy.model_json import MODEL, load_legacy
@@ -49,8 +47,6 @@ _VERSIONS: Final = (".data/version", "version")
 _BYTE_ORDERS: Final = {b"little": False, b"big": True}
 _EXTRA: Final = "extra/"
 LONGEST_NAME: Final = 1 << 15
-_NO_NAME: Final = re.compile(r"[\\\ud800-\udfff]")
-"""Characters that a file's name may contain and that of an archive's folder may not."""
 
 
 # -- loading
@@ -287,7 +283,7 @@ def save_archive(
     for a method that does not compile.
     """
     module = _holder(target) if isinstance(target, Function) else target
-    writer = ContainerWriter(_folder_name(path))
+    writer = ContainerWriter(folder_for(path))
     try:
         _add_records(writer, module, extra_files or {}, run)
     except RecursionError:
@@ -296,14 +292,6 @@ def save_archive(
         write_all(path, writer.pieces())
         return
     replace_file(path, told(writer.pieces(), path, writer.size()))
-
-
-def _folder_name(path: PathOrFile) -> str:
-    """The archive's top folder: the file's name without its ending."""
-    if not isinstance(path, (str, os.PathLike)):
-        return "archive"
-    name = PurePath(os.fsdecode(path)).name
-    return _NO_NAME.sub("_", name.rpartition(".")[0] or name) or "archive"
 
 
 def _source_of(module: Object) -> Container | None:

@@ -16,6 +16,7 @@ from engine.frontend.syntax.parser import parse_program
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import Assign, ClassDef, Def, Var
 from engine.lang.errors import NotSupportedError
+from engine.lang.literals import string_literal
 from engine.lang.source import Source
 
 
@@ -23,7 +24,11 @@ def with_dataclass_methods(cls: type, tree: Tree) -> Tree:
     """The class with the methods that `dataclass` gives it.  Raises NotSupportedError for default factories."""
     view = ClassDef(tree)
     own = {Def(part).name for part in view.body if part.kind == "def"}
-    made = [part for part in parse_program(Source(_methods(cls, view), "<dataclass>")) if Def(part).name not in own]
+    made = [
+        part
+        for part in parse_program(Source(_methods(cls, view), "<dataclass>", is_generated=True))
+        if Def(part).name not in own
+    ]
     return ClassDef.make(view.range, view.name, None, [*view.body, *made], [p.tree for p in view.properties])
 
 
@@ -93,4 +98,6 @@ def _default(field: dataclasses.Field[object], view: ClassDef) -> str:
         raise NotSupportedError(
             f"Default factory initializers are not supported in TorchScript dataclasses: '{field.name}'", view.range
         )
-    return "" if field.default is dataclasses.MISSING else f" = {field.default!r}"
+    if field.default is dataclasses.MISSING:
+        return ""
+    return f" = {string_literal(field.default) if isinstance(field.default, str) else repr(field.default)}"

@@ -39,6 +39,7 @@ from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import Decl, Def, Param
 from engine.ir.unit import Function
 from engine.lang.errors import CompileError
+from engine.lang.literals import string_literal
 from engine.lang.records import dataclass
 from engine.lang.source import Source, SourceRange
 from engine.lang.types import ClassType, InterfaceType
@@ -236,10 +237,11 @@ class PythonModules:
             self._declare_text(concrete, _LENGTH.format(description.length))
         if concrete.container == "dict":
             names = [name for name, _ in description.children]
-            self._declare_text(concrete, _CONTAINS.format(f"key in {names!r}" if names else "False"))
+            listed = ", ".join(map(string_literal, names))
+            self._declare_text(concrete, _CONTAINS.format(f"key in [{listed}]" if names else "False"))
 
     def _declare_text(self, concrete: ConcreteModule, text: str) -> None:
-        trees = parse_program(Source(text, "<container>"))
+        trees = parse_program(Source(text, "<container>", is_generated=True))
         if any(Def(tree).name in concrete.type.methods for tree in trees):  # the class has its own
             return
         declare(self.python.unit, trees, TextResolver(self.python.unit), concrete.type.qualname, concrete.type)
