@@ -64,7 +64,7 @@ Found = Iterable[tuple[str, str]]
 def candidates(workspace: Workspace, before: str) -> list[Candidate]:
     """At most `MOST` candidates for the end of `before`, those of the session first."""
     line = before.rpartition("\n")[2]
-    if workspace.dialogue is not None and " " not in line and not line.startswith(COMMAND):
+    if workspace.partner is not None and " " not in line and not line.startswith(COMMAND):
         return _matching(line, debugging.names()) + ([] if "-" in line else _expression(workspace, line))
     if "\n" not in before.strip("\n") and line.lstrip().startswith(COMMAND):
         return _after_percent(workspace, line.lstrip())

@@ -22,9 +22,11 @@ from engine.lang.records import dataclass
 from tsrepl.session.failures import UsageError, error_replies
 from tsrepl.session.instruction_rows import instruction_rows, instruction_text
 from tsrepl.session.modules import without_scopes
+from tsrepl.session.places import CELLS
 from tsrepl.session.replies import (
     Binding,
     DebugReply,
+    ErrorReply,
     HelpReply,
     HelpTopic,
     ListingReply,
@@ -59,11 +61,12 @@ class Command(NamedTuple):
 @dataclass(eq=False, slots=True)
 class DebugDialogue:
     """One debugged call.  `before` has the variables of the last stop as text, `displayed` what each stop shows
-    besides, `again` the line that an empty one repeats, `listed` the line at which `list` goes on."""
+    besides, `again` the line that an empty one repeats, `listed` the line at which `list` goes on, `listeners` those
+    who want to know when a line has run or the call was left."""
 
     workspace: Workspace
     debugger: Debugger
-    leave: Callable[[], None]
+    listeners: list[Callable[[], None]] = field(default_factory=list)
     before: dict[str, str] = field(default_factory=dict)
     displayed: list[str] = field(default_factory=list)
     again: str = ""
@@ -78,6 +81,28 @@ class DebugDialogue:
             raise
         except BaseException as error:
             yield from error_replies(error)
+        self.tell()
+
+    @property
+    def is_over(self) -> bool:
+        """True if the call is no longer debugged."""
+        return self.workspace.dialogue is not self
+
+    def leave(self) -> None:
+        """End the dialogue; what the call has done so far stays done."""
+        if not self.is_over:
+            self.workspace.dialogue = None
+            self.tell()
+
+    def tell(self) -> None:
+        """Let the listeners know that something may have changed."""
+        for each in self.listeners:
+            each()
+
+    def variables(self) -> tuple[Binding, ...]:
+        """All variables of the selected call."""
+        view = self.debugger.frame
+        return tuple(_binding(view, name) for name in view.variables)
 
     def _run(self, text: str) -> Answer:
         text = text or self.again
@@ -112,12 +137,11 @@ class DebugDialogue:
             stop = self._to_callee()
         if self.debugger.finished:
             self.before = {}
-            result = summary(self.debugger.recording.result, 200)
-            yield DebugReply("the call has returned", result=result, dialogue=self)
+            yield self.standing()
             yield TextReply("back goes back into it, restart begins anew, quit leaves")
             return
-        yield from [self._error(stop)] if stop.kind == "error" else []
-        yield self.place(_REASONS[stop.kind](stop))
+        error = _error(stop) if stop.kind == "error" else None
+        yield replace(self.place(_REASONS[stop.kind](stop)), error=error)
         for text in self.displayed:
             yield from _displayed(self, text)
 
@@ -128,27 +152,29 @@ class DebugDialogue:
             stop = self.debugger.step()
         return Stop("start") if stop.kind == "step" else stop
 
-    def _error(self, stop: Stop) -> Reply:
-        (reply, *_) = error_replies(stop.error) if stop.error is not None else [TextReply(stop.text, "warning")]
-        return reply
-
     def place(self, reason: str = "") -> DebugReply:
-        """The selected call: source around its line, the node, the instruction, and variables that have changed."""
+        """The selected call, and variables that have changed."""
         view = self.debugger.frame
-        range = view.place
         variables = {name: summary(view.value(variable)) for name, variable in view.variables.items()}
         changed = {name: text for name, text in variables.items() if self.before.get(name) != text}
         self.before = variables
+        return replace(self.standing(), reason=reason, variables=tuple(_binding(view, name) for name in changed))
+
+    def standing(self) -> DebugReply:
+        """The selected call: source around its line, the node, the instruction; of a run that is over, its result."""
+        if self.debugger.finished:
+            result = summary(self.debugger.recording.result, 200)
+            return DebugReply("the call has returned", result=result, dialogue=self)
+        view = self.debugger.frame
+        range = view.place
         node = view.instruction.node
         return DebugReply(
             title=_where(view),
-            reason=reason,
             source=() if range is None else self.source(view, range.line - _AROUND, range.line + _AROUND),
             node=_first_line(node) if node is not None else "",
             instruction=f"{view.pc}: {instruction_text(view.frame.code, view.instruction)}",
             position=self.debugger.recording.position,
             thread=self.debugger.recording.thread.number if len(self.debugger.recording.threads) > 1 else 0,
-            variables=tuple(_binding(view, name) for name in changed),
             dialogue=self,
         )
 
@@ -170,6 +196,10 @@ class DebugDialogue:
         code = self.debugger.frame.frame.code
         wanted = breakpoint.pcs(code) if breakpoint.is_enabled and not breakpoint.after else ()
         return {range.line for at, range in stops.lines_of(code) if at in wanted}
+
+
+def _error(stop: Stop) -> ErrorReply | TextReply:
+    return TextReply(stop.text, "warning") if stop.error is None else error_replies(stop.error)[0]
 
 
 def _calls_something(debugger: Debugger) -> bool:
@@ -205,7 +235,7 @@ def _hit(stop: Stop) -> str:
 
 def _where(view: FrameView) -> str:
     range = view.place
-    file = range.filename.rpartition("/")[2].strip("<>") if range is not None else ""
+    file = "" if range is None else CELLS.of(range.filename) or range.filename.rpartition("/")[2].strip("<>")
     if view.function == ENTRY:
         return file or "the entry"
     module = f" of {view.module}" if view.module else ""
@@ -229,12 +259,15 @@ def _binding(view: FrameView, name: str) -> Binding:
 def debug(workspace: Workspace, argument: str) -> Answer:
     """`%debug f(x)`; without an expression, the last entry that failed, again, up to its error.
 
-    While a call is debugged, `%debug` with a command of the debugger carries that to it, as notebooks need.
+    While a call is debugged, `%debug` with a command of the debugger, or with `!` and TorchScript, carries that to it,
+    as notebooks need.
     """
-    if workspace.dialogue is not None and argument.partition(" ")[0] in _BY_NAME:
+    if workspace.dialogue is not None and (argument[:1] == "!" or argument.partition(" ")[0] in _BY_NAME):
         return workspace.dialogue.run(argument)
     plan, _, rest = argument.partition(" ")
     argument = rest.strip() if plan == _PLAN else argument
+    if argument.partition(" ")[0] in _BY_NAME and not workspace.is_target(argument):
+        raise UsageError("no call is debugged", hints=("write %debug f(x) first",))
     if argument:
         function, inputs = workspace.compile_expression(argument)
     elif workspace.failed is not None:
@@ -242,12 +275,12 @@ def debug(workspace: Workspace, argument: str) -> Answer:
     else:
         raise UsageError("nothing has failed yet", hints=("write %debug f(x)",))
 
-    def leave() -> None:
-        workspace.dialogue = None
-
-    function.inlines = False  # the entry around the call has no plan
+    if function.name == ENTRY:
+        function.inlines = False  # the entry around the call has no plan
     debugger = Debugger(function, inputs, workspace.resolver, follows_plans=plan == _PLAN)
-    dialogue = DebugDialogue(workspace, debugger, leave)
+    dialogue = DebugDialogue(workspace, debugger)
+    if isinstance(workspace.dialogue, DebugDialogue):
+        workspace.dialogue.leave()
     workspace.dialogue = dialogue
     return dialogue.stopped(debugger.stop if argument else debugger.go())
 
@@ -295,7 +328,6 @@ def _restart(dialogue: DebugDialogue, argument: str) -> Answer:
 
 
 def _quit(dialogue: DebugDialogue, argument: str) -> Answer:
-    """Leave; what the call has done so far stays done."""
     dialogue.leave()
     yield TextReply("left the debugger", "done")
 
@@ -338,8 +370,7 @@ def _list(dialogue: DebugDialogue, argument: str) -> Answer:
 
 
 def _locals(dialogue: DebugDialogue, argument: str) -> Answer:
-    view = dialogue.debugger.frame
-    yield WhoReply(tuple(_binding(view, name) for name in view.variables))
+    yield WhoReply(dialogue.variables())
 
 
 def _arguments(dialogue: DebugDialogue, argument: str) -> Answer:

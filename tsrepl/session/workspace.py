@@ -107,6 +107,11 @@ class Workspace:
     _expressions: dict[str, tuple[Tree, dict[str, SessionVariable]]] | None = None
     """While a command runs: its expressions that made modules, with these."""
 
+    @property
+    def partner(self) -> Dialogue | None:
+        """The dialogue that answers entries; none in a notebook, whose cells are cells whatever view is open."""
+        return self.dialogue if self.notebook is None else None
+
     # -- running text
 
     def next_name(self) -> str:
