@@ -34,6 +34,7 @@ from engine.serialize.container.write import ContainerWriter, replace_file, writ
 from engine.serialize.identify.load_errors import explain_load_errors
 from engine.serialize.legacy.model_json import MODEL, load_legacy
 from engine.serialize.mobile.file import is_bytecode_only, is_flatbuffer, open_program
+from engine.serialize.pickling import traced_inputs
 from engine.serialize.pickling.read import PickleGlobal
 from engine.serialize.pickling.tensors import TensorReader, storage_bytes, wanted_device
 from engine.serialize.pickling.unpickle import NOT_RUN, Runner, unpickle
@@ -61,6 +62,7 @@ def load_archive(
     *,
     lazy: bool = True,
     mapped: bool = True,
+    with_shapes: bool = False,
 ) -> Object:
     """The module in an archive.
 
@@ -69,14 +71,16 @@ def load_archive(
     (needed for modules with `__setstate__`).  Classes and signatures are read now; with `lazy`, each method is compiled
     when it is first needed, which raises what is wrong with it, else now.  With `mapped`, the tensors of a large file
     are read when they are first touched, and compared with their checksums before a program of the archive first runs,
-    or when it is saved; without, all is read and compared now.  Raises ArchiveError for everything that is wrong with
-    the file.
+    or when it is saved; without, all is read and compared now.  `with_shapes` gives the graphs of traced methods the
+    sizes that they were traced with.  Raises ArchiveError for everything that is wrong with the file.
     """
     with explain_load_errors(path):
         container = open_program(path, mapped)
     try:
         with explain_load_errors(path):
             module = _load(container, map_location, run, lazy)
+            if with_shapes and traced_inputs.RECORD in container:
+                traced_inputs.restore_shapes(module, container.read(traced_inputs.RECORD))
         if extra_files is not None:
             _fill(extra_files, container)
         return module
@@ -321,6 +325,9 @@ def _add_records(
         writer.add(f"{record_of(prefix)}.debug_pkl", debug.record(printer.body.marks), deflate=True)
     table = code.constants
     _add_pickle(writer, "constants", tuple(table.values), TupleType(tuple(table.types)), code, run, addresses)
+    examples = traced_inputs.examples_of(module)
+    if examples:
+        _add_pickle(writer, traced_inputs.NAME, examples, traced_inputs.TYPE, code, run, None)
     version = max(code.version, OLDEST_WRITTEN)
     writer.add(_VERSIONS[0] if version >= DATA_FOLDER_SINCE else _VERSIONS[1], f"{version}\n".encode())
     writer.add("byteorder", b"little")
@@ -357,14 +364,18 @@ def _add_pickle(
     type: Type,
     code: CodeExporter,
     run: Runner | None,
-    addresses: dict[str, int],
+    addresses: dict[str, int] | None,
 ) -> list[ClassType]:
-    """Add a pickle, after the storages it refers to, whose addresses it notes; the classes of the objects in it."""
+    """Add a pickle, after the storages it refers to, whose addresses it notes; the classes of the objects in it.
+
+    Without `addresses`, the storages are records without bytes.
+    """
     pickler = Pickler(code.name_of, code.annotation, run)
     data = pickler.dump(value, type)
     for index, storage in enumerate(pickler.storages):
-        writer.add(f"{name}/{index}", storage_bytes(storage))
-        addresses[f"{name}/{index}"] = address(storage.owner)
+        writer.add(f"{name}/{index}", storage_bytes(storage) if addresses is not None else b"")
+        if addresses is not None:
+            addresses[f"{name}/{index}"] = address(storage.owner)
     writer.add(f"{name}.pkl", data)
     return pickler.classes
 
