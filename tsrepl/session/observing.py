@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from engine.aten.values import xp
 from engine.aten.values.submodules import joined
 from engine.aten.values.tensor import Tensor
 from engine.executor.bytecode.code import Code
@@ -252,7 +253,7 @@ class _Codes:
 
 def _has_nan(frame: Frame, instruction: Instruction) -> bool:
     values = [frame.registers[register] for register in instruction.outputs]
-    arrays = [each.array for each in values if isinstance(each, Tensor) and each.array.dtype.kind in "fc"]
+    arrays = [each.array for each in values if isinstance(each, Tensor) and each.array.dtype in xp.INEXACT]
     return any(bool(np.isnan(np.asarray(array)).any()) for array in arrays)
 
 

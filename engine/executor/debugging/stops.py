@@ -19,6 +19,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from engine.aten.values import xp
 from engine.aten.values.tensor import Tensor
 from engine.executor.bytecode.code import Code
 from engine.executor.bytecode.instructions import CALL, LOAD, OPERATE, TAIL_CALL, Instruction
@@ -175,7 +176,7 @@ def _array(value: Any) -> Any:
     """The numbers of a tensor or float on the CPU; None where there are none to ask."""
     if isinstance(value, float):
         return np.float64(value)
-    if not isinstance(value, Tensor) or type(value.array) is not np.ndarray or value.array.dtype.kind not in "fc":
+    if not isinstance(value, Tensor) or type(value.array) is not np.ndarray or value.array.dtype not in xp.INEXACT:
         return None
     return value.array
 

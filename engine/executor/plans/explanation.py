@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from engine.aten.values import xp
 from engine.aten.values.tensor import Tensor
 from engine.executor.codegen.fusion_groups import is_fusion_group
 from engine.executor.plans.differentiation import DifferentiableGroup, Specialised, Variant
@@ -281,7 +282,7 @@ def _random(value: Any) -> Any:
     if not isinstance(value, Tensor):
         return value
     shown = value.array
-    made = np.asarray(np.random.default_rng(0).random(shown.shape) + (shown.dtype.kind not in "fV"))
+    made = np.asarray(np.random.default_rng(0).random(shown.shape) + (shown.dtype not in xp.FLOATING))
     return Tensor(_laid_out(made.astype(shown.dtype), shown.strides))
 
 
