@@ -346,7 +346,9 @@ class Debugger:
         Raises ArgumentError, ParseError.
         """
         if {*text.split()} <= stops.BAD_VALUES:
-            return self._add(Breakpoint(0, f"watch {text}", stops.at_results, stops.BadResult((*text.split(),)), after=True))
+            return self._add(
+                Breakpoint(0, f"watch {text}", stops.at_results, stops.BadResult((*text.split(),)), after=True)
+            )
         names = self._known_names(text)
         watched = Watch(text, self.evaluator)
         if self.recording.frames:
