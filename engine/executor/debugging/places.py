@@ -210,7 +210,9 @@ class ModulePaths:
         Of a module with several paths, it is that by which the caller, which works for the one `around`, reaches it.
         """
         owner = frame.registers[0] if frame.code.graph.inputs else None
-        paths = self._paths.get(id(owner)) if isinstance(owner, Object) and frame.code.name in owner.type.methods else None
+        paths = (
+            self._paths.get(id(owner)) if isinstance(owner, Object) and frame.code.name in owner.type.methods else None
+        )
         if paths is None:
             return None
         node = caller.instruction.node if caller is not None else None
