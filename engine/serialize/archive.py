@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from pathlib import PurePath
 from typing import Any, BinaryIO, Final
 
 from engine.aten.values.ivalue import Object
@@ -31,11 +29,12 @@ from engine.serialize.code.kept_graphs import KeptGraphs
 from engine.serialize.code.source_import import SourceImporter
 from engine.serialize.container.progress import step, told
 from engine.serialize.container.qualified_names import CODE_FOLDER, ROOT, record_of
-from engine.serialize.container.read import WRITTEN_BY_SAVE, Container, checked_name
+from engine.serialize.container.read import WRITTEN_BY_SAVE, Container, checked_name, folder_for
 from engine.serialize.container.write import ContainerWriter, replace_file, write_all
 from engine.serialize.identify.load_errors import explain_load_errors
 from engine.serialize.legacy.model_json import MODEL, load_legacy
 from engine.serialize.mobile.file import is_bytecode_only, is_flatbuffer, open_program
+from engine.serialize.pickling import traced_inputs
 from engine.serialize.pickling.read import PickleGlobal
 from engine.serialize.pickling.tensors import TensorReader, storage_bytes, wanted_device
 from engine.serialize.pickling.unpickle import NOT_RUN, Runner, unpickle
@@ -49,8 +48,6 @@ _VERSIONS: Final = (".data/version", "version")
 _BYTE_ORDERS: Final = {b"little": False, b"big": True}
 _EXTRA: Final = "extra/"
 LONGEST_NAME: Final = 1 << 15
-_NO_NAME: Final = re.compile(r"[\\\ud800-\udfff]")
-"""Characters that a file's name may contain and that of an archive's folder may not."""
 
 
 # -- loading
@@ -65,6 +62,7 @@ def load_archive(
     *,
     lazy: bool = True,
     mapped: bool = True,
+    with_shapes: bool = False,
 ) -> Object:
     """The module in an archive.
 
@@ -73,14 +71,16 @@ def load_archive(
     (needed for modules with `__setstate__`).  Classes and signatures are read now; with `lazy`, each method is compiled
     when it is first needed, which raises what is wrong with it, else now.  With `mapped`, the tensors of a large file
     are read when they are first touched, and compared with their checksums before a program of the archive first runs,
-    or when it is saved; without, all is read and compared now.  Raises ArchiveError for everything that is wrong with
-    the file.
+    or when it is saved; without, all is read and compared now.  `with_shapes` gives the graphs of traced methods the
+    sizes that they were traced with.  Raises ArchiveError for everything that is wrong with the file.
     """
     with explain_load_errors(path):
         container = open_program(path, mapped)
     try:
         with explain_load_errors(path):
             module = _load(container, map_location, run, lazy)
+            if with_shapes and traced_inputs.RECORD in container:
+                traced_inputs.restore_shapes(module, container.read(traced_inputs.RECORD))
         if extra_files is not None:
             _fill(extra_files, container)
         return module
@@ -287,7 +287,7 @@ def save_archive(
     for a method that does not compile.
     """
     module = _holder(target) if isinstance(target, Function) else target
-    writer = ContainerWriter(_folder_name(path))
+    writer = ContainerWriter(folder_for(path))
     try:
         _add_records(writer, module, extra_files or {}, run)
     except RecursionError:
@@ -296,14 +296,6 @@ def save_archive(
         write_all(path, writer.pieces())
         return
     replace_file(path, told(writer.pieces(), path, writer.size()))
-
-
-def _folder_name(path: PathOrFile) -> str:
-    """The archive's top folder: the file's name without its ending."""
-    if not isinstance(path, (str, os.PathLike)):
-        return "archive"
-    name = PurePath(os.fsdecode(path)).name
-    return _NO_NAME.sub("_", name.rpartition(".")[0] or name) or "archive"
 
 
 def _source_of(module: Object) -> Container | None:
@@ -333,6 +325,9 @@ def _add_records(
         writer.add(f"{record_of(prefix)}.debug_pkl", debug.record(printer.body.marks), deflate=True)
     table = code.constants
     _add_pickle(writer, "constants", tuple(table.values), TupleType(tuple(table.types)), code, run, addresses)
+    examples = traced_inputs.examples_of(module)
+    if examples:
+        _add_pickle(writer, traced_inputs.NAME, examples, traced_inputs.TYPE, code, run, None)
     version = max(code.version, OLDEST_WRITTEN)
     writer.add(_VERSIONS[0] if version >= DATA_FOLDER_SINCE else _VERSIONS[1], f"{version}\n".encode())
     writer.add("byteorder", b"little")
@@ -369,14 +364,18 @@ def _add_pickle(
     type: Type,
     code: CodeExporter,
     run: Runner | None,
-    addresses: dict[str, int],
+    addresses: dict[str, int] | None,
 ) -> list[ClassType]:
-    """Add a pickle, after the storages it refers to, whose addresses it notes; the classes of the objects in it."""
+    """Add a pickle, after the storages it refers to, whose addresses it notes; the classes of the objects in it.
+
+    Without `addresses`, the storages are records without bytes.
+    """
     pickler = Pickler(code.name_of, code.annotation, run)
     data = pickler.dump(value, type)
     for index, storage in enumerate(pickler.storages):
-        writer.add(f"{name}/{index}", storage_bytes(storage))
-        addresses[f"{name}/{index}"] = address(storage.owner)
+        writer.add(f"{name}/{index}", storage_bytes(storage) if addresses is not None else b"")
+        if addresses is not None:
+            addresses[f"{name}/{index}"] = address(storage.owner)
     writer.add(f"{name}.pkl", data)
     return pickler.classes
 

@@ -234,13 +234,7 @@ def _group(group: GroupRow, language: str) -> Iterator[Block]:
 
 
 def _heading(kernel: KernelRow) -> tuple[Span, ...]:
-    rates = [
-        f"{amount / kernel.seconds / 1e9:.3g} {unit}"
-        for amount, unit in ((kernel.bytes, "GB/s"), (kernel.operations, "Gop/s"))
-        if amount
-    ]
-    facts = ", ".join((f"{duration(kernel.seconds)} a call", *rates, f"compiled in {duration(kernel.compiled)}"))
-    return Span(kernel.name, "title"), Span(f"  {facts}  for {'; '.join(kernel.conditions)}", "muted")
+    return Span(kernel.name, "title"), Span(f"  {kernel.cost}  for {'; '.join(kernel.conditions)}", "muted")
 
 
 def _unfused(plan: PlanRow) -> Iterator[Block]:
@@ -318,6 +312,8 @@ def _short_ones_together(pairs: tuple[tuple[str, str], ...]) -> Iterator[str]:
 
 
 def _debug(reply: DebugReply) -> Iterator[Block]:
+    if reply.error is not None:
+        yield from blocks_of(reply.error)
     if reply.reason:
         yield line(Span(reply.reason, "warning"))
     thread = f"  thread {reply.thread}" if reply.thread else ""

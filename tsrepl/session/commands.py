@@ -206,7 +206,8 @@ COMMANDS: Final[tuple[Command, ...]] = (
             "expression", "debugging.debug",
             "Without an expression, the last entry that failed runs again, up to its error. At the debugger's prompt, "
             "help lists its commands. With --plan the graphs of plans run, guards and all; break guard, then run, "
-            "stops at a check that fails.",
+            "stops at a check that fails. In a notebook, the call waits while cells run: %debug n and the like go on "
+            "with it, %debug p x shows a value there, %debug q leaves it.",
             ("%debug f(x, x)", "%debug", "%debug --plan f(x, x)")),
     Command("trace", _WATCH, "%trace [option ...] f(x)",
             "run, and show every instruction with the values it read and wrote", "expression", "observing.trace",
@@ -301,8 +302,8 @@ def run_text(
     An interrupt ends them all, and so does a word that leaves.  Errors are replies.  Positions in them name `filename`,
     or the number of the entry.  Only what `is_typed` may have lines for the system's shell.
     """
-    if workspace.dialogue is not None and not text.strip():
-        yield from workspace.dialogue.run("")
+    if workspace.partner is not None and not text.strip():
+        yield from workspace.partner.run("")
     name = filename or workspace.entry_name
     every, done = split_entries(text), 0
     for _, group in groupby(enumerate(every), _group):
@@ -332,10 +333,10 @@ def _run_group(
     workspace: Workspace, entries: Sequence[Entry], filename: str, is_typed: bool = False
 ) -> Iterable[Reply]:
     first = entries[0]
-    if workspace.dialogue is not None and not first.is_command:
-        return chain.from_iterable(workspace.dialogue.run(entry.text) for entry in entries if workspace.dialogue)
+    if workspace.partner is not None and not first.is_command:
+        return chain.from_iterable(workspace.partner.run(entry.text) for entry in entries if workspace.partner)
     if first.text.strip() in LEAVE:
-        return [LeaveReply()] if workspace.dialogue is None else workspace.dialogue.quit()
+        return [LeaveReply()] if workspace.partner is None else workspace.partner.quit()
     if first.is_definition:
         return workspace.run_definitions(entries, filename)
     if first.system:

@@ -64,7 +64,7 @@ Found = Iterable[tuple[str, str]]
 def candidates(workspace: Workspace, before: str) -> list[Candidate]:
     """At most `MOST` candidates for the end of `before`, those of the session first."""
     line = before.rpartition("\n")[2]
-    dialogue = workspace.dialogue
+    dialogue = workspace.partner
     if isinstance(dialogue, debugging.DebugDialogue) and not line.startswith(COMMAND):
         word, found, is_expression = debugging.completions(dialogue, line)
         rows = _matching(word, found)

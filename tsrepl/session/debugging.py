@@ -25,9 +25,11 @@ from engine.lang.types import Type
 from tsrepl.session.failures import UsageError, error_replies
 from tsrepl.session.instruction_rows import instruction_rows, instruction_text
 from tsrepl.session.modules import without_scopes
+from tsrepl.session.places import CELLS
 from tsrepl.session.replies import (
     Binding,
     DebugReply,
+    ErrorReply,
     HelpReply,
     HelpTopic,
     ListingReply,
@@ -67,11 +69,12 @@ class Command(NamedTuple):
 @dataclass(eq=False, slots=True)
 class DebugDialogue:
     """One debugged call.  `before` has the variables of the last stop as text, `displayed` what each stop shows
-    besides, `again` the line that an empty one repeats, `listed` the line at which `list` goes on."""
+    besides, `again` the line that an empty one repeats, `listed` the line at which `list` goes on, `listeners` those
+    who want to know when a line has run or the call was left."""
 
     workspace: Workspace
     debugger: Debugger
-    leave: Callable[[], None]
+    listeners: list[Callable[[], None]] = field(default_factory=list)
     before: dict[str, str] = field(default_factory=dict)
     displayed: list[str] = field(default_factory=list)
     again: str = ""
@@ -88,6 +91,28 @@ class DebugDialogue:
             raise
         except BaseException as error:
             yield from error_replies(error)
+        self.tell()
+
+    @property
+    def is_over(self) -> bool:
+        """True if the call is no longer debugged."""
+        return self.workspace.dialogue is not self
+
+    def leave(self) -> None:
+        """End the dialogue; what the call has done so far stays done."""
+        if not self.is_over:
+            self.workspace.dialogue = None
+            self.tell()
+
+    def tell(self) -> None:
+        """Let the listeners know that something may have changed."""
+        for each in self.listeners:
+            each()
+
+    def variables(self) -> tuple[Binding, ...]:
+        """All variables of the selected call."""
+        view = self.debugger.frame
+        return tuple(_binding(view, name) for name in view.variables)
 
     def _run(self, text: str) -> Answer:
         text = text or self.again
@@ -106,7 +131,7 @@ class DebugDialogue:
 
     def _command(self, name: str, argument: str) -> Command | None:
         """The command of that name; None for what is TorchScript.  Raises UsageError for what no command does here."""
-        is_variable = name in self.variables()
+        is_variable = name in self.values()
         if _ASSIGNS.match(argument) or (is_variable and _GOES_ON.match(argument)):
             return None
         is_free = not (is_variable or name in self.workspace.functions()) or bool(_WORD.match(argument))
@@ -116,16 +141,21 @@ class DebugDialogue:
 
     def _told_of(self, name: str) -> Answer:
         """A word, once, on a variable that has the name of the command that has just run."""
-        if name in self.variables() and name not in self.told and self.workspace.dialogue is self:
+        if name in self.values() and name not in self.told and not self.is_over:
             self.told.add(name)
             yield TextReply(f"{name} is also a variable here: !{name} shows it")
 
-    def variables(self) -> dict[str, tuple[Any, Type]]:
-        """The variables of the selected call, with their types; none where the run is over."""
+    def values(self) -> dict[str, tuple[Any, Type]]:
+        """The values of the selected call's variables, with their types; none where the run is over."""
         if self.debugger.finished:
             return {}
         view = self.debugger.frame
         return {name: (view.value(variable), variable.type) for name, variable in view.variables.items()}
+
+    def remember(self, value: Any, type: Type) -> None:
+        """Keep a value that is shown as `_`; in a notebook that is the last value of a cell."""
+        if self.workspace.partner is self:
+            self.workspace.bind(LAST, copied(value), type)
 
     def quit(self) -> Iterator[Reply]:
         """Leave; what the call has done so far stays done."""
@@ -138,7 +168,7 @@ class DebugDialogue:
             yield from _print(self, text)
         except ArgumentError as error:
             assigned = _NEW_NAME.match(text)
-            if assigned is None or assigned[1] in self.variables():
+            if assigned is None or assigned[1] in self.values():
                 raise
             hint = f"keep {assigned[2]} as {assigned[1]} makes it a variable of the session"
             raise ArgumentError(error.message, error.range, hints=(*error.hints, hint)) from None
@@ -157,12 +187,11 @@ class DebugDialogue:
             stop = self._to_callee()
         if self.debugger.finished:
             self.before = {}
-            result = summary(self.debugger.recording.result, 200)
-            yield DebugReply("the call has returned", result=result, dialogue=self)
+            yield self.standing()
             yield TextReply("back goes back into it, restart begins anew, quit leaves")
             return
-        yield from [self._error(stop)] if stop.kind == "error" else []
-        yield self.place(_REASONS[stop.kind](stop), _computed(stop))
+        error = _error(stop) if stop.kind == "error" else None
+        yield replace(self.place(_REASONS[stop.kind](stop), _computed(stop)), error=error)
         for text in self.displayed:
             yield from _displayed(self, text)
 
@@ -173,33 +202,34 @@ class DebugDialogue:
             stop = self.debugger.step()
         return Stop("start") if stop.kind == "step" else stop
 
-    def _error(self, stop: Stop) -> Reply:
-        (reply, *_) = error_replies(stop.error) if stop.error is not None else [TextReply(stop.text, "warning")]
-        return reply
-
     def place(self, reason: str = "", computed: Sequence[Binding] = ()) -> DebugReply:
-        """The selected call: source around its line, the node, the instruction, and variables that have changed.
+        """The selected call, and variables that have changed.
 
         `computed` are values that the stop is about; variables among them are shown as such.
         """
         view = self.debugger.frame
-        range = view.place
         variables = {name: summary(view.value(variable)) for name, variable in view.variables.items()}
         changed = {name: text for name, text in variables.items() if self.before.get(name) != text}
         self.before = variables
+        shown = [each for each in computed if each.name not in changed]
+        shown += [_binding(view, name) for name in changed]
+        return replace(self.standing(), reason=reason, variables=tuple(shown))
+
+    def standing(self) -> DebugReply:
+        """The selected call: source around its line, the node, the instruction; of a run that is over, its result."""
+        if self.debugger.finished:
+            result = summary(self.debugger.recording.result, 200)
+            return DebugReply("the call has returned", result=result, dialogue=self)
+        view = self.debugger.frame
+        range = view.place
         node = view.instruction.node
         return DebugReply(
             title=_where(view),
-            reason=reason,
             source=() if range is None else self.source(view, range.line - _AROUND, range.line + _AROUND),
             node=_first_line(node) if node is not None else "",
             instruction=f"{view.pc}: {instruction_text(view.frame.code, view.instruction)}",
             position=self.debugger.recording.position,
             thread=self.debugger.recording.thread.number if len(self.debugger.recording.threads) > 1 else 0,
-            variables=(
-                *(each for each in computed if each.name not in changed),
-                *(_binding(view, name) for name in changed),
-            ),
             dialogue=self,
         )
 
@@ -223,6 +253,10 @@ class DebugDialogue:
         return {range.line for at, range in stops.lines_of(code) if at in wanted}
 
 
+def _error(stop: Stop) -> ErrorReply | TextReply:
+    return TextReply(stop.text, "warning") if stop.error is None else error_replies(stop.error)[0]
+
+
 def _calls_something(debugger: Debugger) -> bool:
     """True if the outermost call is an entry around calls."""
     code = debugger.recording.threads[0].state.code
@@ -238,9 +272,9 @@ _NEW_NAME: Final = re.compile(r"([A-Za-z_]\w*)\s*=(?!=)\s*(.+)", re.DOTALL)
 _LAST_WORD: Final = re.compile(r"[A-Za-z_]\w*$")
 _ASSIGNS: Final = re.compile(r"[-+*/@%&|^]?=(?!=)")
 _GOES_ON: Final = re.compile(r"(?:[-+*/@%&|^<>]|\*\*|//|<<|>>|[=!<>]=)\s|(?:is|in|and|or|if|not)\b")
-"""What makes an expression of a name before it."""
+"""An operator behind a name, which makes an expression of it."""
 _WORD: Final = re.compile(r"(?!(?:is|in|and|or|if|not)\b)\w")
-"""What no expression has behind a name."""
+"""A word, which no expression has behind a name."""
 _REASONS: Final[dict[str, Callable[[Stop], str]]] = {
     "start": lambda stop: "",
     "step": lambda stop: stop.text,
@@ -270,7 +304,7 @@ def _computed(stop: Stop) -> tuple[Binding, ...]:
 
 def _where(view: FrameView) -> str:
     range = view.place
-    file = range.filename.rpartition("/")[2].strip("<>") if range is not None else ""
+    file = "" if range is None else CELLS.of(range.filename) or range.filename.rpartition("/")[2].strip("<>")
     if view.function == ENTRY:
         return file or "the entry"
     module = f" of {view.module}" if view.module else ""
@@ -294,13 +328,16 @@ def _binding(view: FrameView, name: str) -> Binding:
 def debug(workspace: Workspace, argument: str) -> Answer:
     """`%debug f(x)`; without an expression, the last entry that failed, again, up to its error.
 
-    While a call is debugged, `%debug` with a command of the debugger carries that to it, as notebooks need.
+    While a call is debugged, `%debug` with a command of the debugger, or with `!` and TorchScript, carries that to it,
+    as notebooks need.
     """
-    if workspace.dialogue is not None and argument.partition(" ")[0] in _BY_NAME:
+    if workspace.dialogue is not None and (argument[:1] == "!" or argument.partition(" ")[0] in _BY_NAME):
         yield from workspace.dialogue.run(argument)
         return
     plan, _, rest = argument.partition(" ")
     argument = rest.strip() if plan == _PLAN else argument
+    if argument.partition(" ")[0] in _BY_NAME and not workspace.is_target(argument):
+        raise UsageError("no call is debugged", hints=("write %debug f(x) first",))
     if argument:
         function, inputs = workspace.compile_expression(argument)
     elif workspace.failed is not None:
@@ -308,14 +345,14 @@ def debug(workspace: Workspace, argument: str) -> Answer:
     else:
         raise UsageError("nothing has failed yet", hints=("write %debug f(x)",))
 
-    def leave() -> None:
-        workspace.dialogue = None
-
-    if workspace.dialogue is not None:
+    if workspace.partner is not None:
         yield TextReply("the call that was debugged before is left", "warning")
-    function.inlines = False  # the entry around the call has no plan
+    if function.name == ENTRY:
+        function.inlines = False  # the entry around the call has no plan
     debugger = Debugger(function, inputs, workspace.resolver, follows_plans=plan == _PLAN)
-    dialogue = DebugDialogue(workspace, debugger, leave)
+    dialogue = DebugDialogue(workspace, debugger)
+    if isinstance(workspace.dialogue, DebugDialogue):
+        workspace.dialogue.leave()
     workspace.dialogue = dialogue
     yield from dialogue.stopped(debugger.stop if argument else debugger.go())
 
@@ -422,8 +459,7 @@ def _whole(dialogue: DebugDialogue, argument: str) -> Answer:
 
 
 def _locals(dialogue: DebugDialogue, argument: str) -> Answer:
-    view = dialogue.debugger.frame
-    yield WhoReply(tuple(_binding(view, name) for name in view.variables))
+    yield WhoReply(dialogue.variables())
 
 
 def _arguments(dialogue: DebugDialogue, argument: str) -> Answer:
@@ -459,7 +495,7 @@ def _print(dialogue: DebugDialogue, text: str) -> Answer:
         raise UsageError("an expression is wanted", hints=("p x.sum()",))
     value, type = dialogue.debugger.evaluate(text)
     if type is not None:
-        dialogue.workspace.bind(LAST, copied(value), type)
+        dialogue.remember(value, type)
         yield dialogue.workspace.show(value, type)
 
 
@@ -516,7 +552,7 @@ def _displayed(dialogue: DebugDialogue, text: str) -> Answer:
     try:
         value, type = dialogue.debugger.evaluate(text)
     except Exception as error:
-        known = dialogue.variables()
+        known = dialogue.values()
         unset = [name for name in names_in(text) if name in dialogue.debugger.names and name not in known]
         yield TextReply(f"{unset[0]} is not set here" if unset else f"{text}: {str(error).splitlines()[0]}")
         return
@@ -704,7 +740,7 @@ _INFO: Final = {
     "threads": "threads", "frame": "where", "stack": "where", "display": "display", "source": "longlist",
     "line": "list", "variables": "locals",
 }  # fmt: skip
-"""What gdb's `info` tells, and the command that tells it here."""
+"""The subjects of gdb's `info`, and the command that tells of each here."""
 _COMMENTS: Final = "display shows a value at each stop; a breakpoint runs no commands"
 _RECORDED: Final = "every run is recorded: back, bn and bc go back, goto goes to a position"
 _NAMED: Final = "the commands have the names that help lists"
@@ -728,7 +764,7 @@ _NOT_HERE: Final = {
 def completions(dialogue: DebugDialogue, line: str) -> tuple[str, list[tuple[str, str]], bool]:
     """The word at the end of a line, what may complete it, and whether any name of an expression may, too."""
     first, blank, argument = line.lstrip().partition(" ")
-    variables = [(name, type.annotation_str) for name, (_, type) in dialogue.variables().items()]
+    variables = [(name, type.annotation_str) for name, (_, type) in dialogue.values().items()]
     if not blank:
         rows = [(name, row.summary) for row in COMMANDS for name in row.names if len(name) > 1]
         others = [(name, row.summary) for row in COMMANDS for name in row.others if len(name) > 1]

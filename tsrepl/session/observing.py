@@ -187,7 +187,7 @@ class _Recording:
         self._result = summary(state.result)
 
     def _note(self) -> str:
-        """What the rows were chosen by; where that leaves none, that it does."""
+        """The choice of the rows; where it leaves none, the fact that it does."""
         chosen = self._chosen.text
         if self._total:
             return chosen

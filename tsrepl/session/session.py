@@ -42,7 +42,7 @@ class Session:
     @property
     def prompt(self) -> str:
         """The prompt of a dialogue within the session, as the debugger's; "" for the usual one."""
-        return self.workspace.dialogue.prompt if self.workspace.dialogue is not None else ""
+        return self.workspace.partner.prompt if self.workspace.partner is not None else ""
 
     def evaluate(self, text: str) -> Any:
         """The value of an expression.  Raises EngineError."""

@@ -59,7 +59,7 @@ class SessionVariable:
 class Dialogue(Protocol):
     """A partner that answers entries instead of the workspace for a while; `prompt` stands before them.
 
-    `variables` are those of the program that it is about: expressions in commands see them.  `quit` ends it.
+    `values` are those of the program that it is about, by name: expressions in commands see them.  `quit` ends it.
     """
 
     @property
@@ -67,7 +67,7 @@ class Dialogue(Protocol):
 
     def run(self, text: str) -> Iterator[Reply]: ...
 
-    def variables(self) -> Mapping[str, tuple[Any, Type]]: ...
+    def values(self) -> Mapping[str, tuple[Any, Type]]: ...
 
     def quit(self) -> Iterator[Reply]: ...
 
@@ -111,12 +111,17 @@ class Workspace:
     _expressions: dict[str, tuple[Tree, dict[str, SessionVariable]]] | None = None
     """While a command runs: its expressions that made modules, with these."""
 
+    @property
+    def partner(self) -> Dialogue | None:
+        """The dialogue that answers entries; none in a notebook, whose cells are cells whatever view is open."""
+        return self.dialogue if self.notebook is None else None
+
     # -- running text
 
     def remember(self, text: str, filename: str) -> None:
         """Put a text into the history, under the name that errors in it have."""
         if text.strip():
-            self.history.append(text)
+            self.history.append(text.strip("\n"))
             self.labels.append(filename or f"<entry {len(self.history)}>")
 
     @property
@@ -397,9 +402,9 @@ class Workspace:
 
     def seen(self) -> Mapping[str, SessionVariable]:
         """The variables that a statement sees; in a dialogue those of its program hide others."""
-        if self.dialogue is None:
+        if self.partner is None:
             return {**self.variables, **self._made} if self._made else self.variables
-        theirs = {name: SessionVariable(value, type) for name, (value, type) in self.dialogue.variables().items()}
+        theirs = {name: SessionVariable(value, type) for name, (value, type) in self.partner.values().items()}
         return {**self.variables, **self._made, **theirs}
 
     def resolver(self, annotations: Mapping[str, Type], variables: Iterable[str]) -> PromptResolver:

@@ -70,6 +70,7 @@ FAMILIES: Final[tuple[str, ...]] = (
     "quantized_pointwise",
     "quantized_recurrent",
     "observing",
+    "prepacked",
     "vision",
     "regions",
     "audio",

@@ -294,7 +294,7 @@ def is_true(value: Any) -> bool:
 
 
 class _Unset:
-    """What stands for the value of an expression whose variables are not set."""
+    """The value of an expression whose variables are not set."""
 
     def __repr__(self) -> str:
         return "unset"

@@ -139,7 +139,7 @@ def test_after_an_error_the_entry_is_run_again_up_to_it(session: Session) -> Non
     session.execute("def g(x):\n    y = x * 2\n    return y[7]\n")
     assert isinstance(session.execute("g(x)")[0], ErrorReply)
     replies = session.execute("%debug")
-    assert isinstance(replies[0], ErrorReply)
+    assert isinstance(place(replies).error, ErrorReply)
     assert here(replies) == "return y[7]"
     assert here(session.execute("bs")) == "y = x * 2"
 
