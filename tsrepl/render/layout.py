@@ -48,6 +48,7 @@ from tsrepl.session.replies import (
     KernelsReply,
     Later,
     LaunchRow,
+    LeaveReply,
     ListingReply,
     ModuleReply,
     PassesReply,
@@ -58,6 +59,7 @@ from tsrepl.session.replies import (
     ReportReply,
     SchemaReply,
     SourceRow,
+    SystemReply,
     TapReply,
     TextReply,
     TimeReply,
@@ -174,9 +176,17 @@ def _change(reply: PassReply) -> str:
 
 
 def _code(reply: CodeReply) -> Iterator[Block]:
+    if reply.numbers:
+        columns = (Column("", "muted", right=True), Column("", language="python"))
+        yield TableBlock(columns, tuple(zip(reply.numbers, reply.text.split("\n"), strict=True)), header=False)
+        return
     yield CodeBlock(reply.text.rstrip("\n"), "python")
     for name, text in reply.constants:
         yield line(Span(f"CONSTANTS.{name}", "constant"), " = ", text)
+
+
+def _system(reply: SystemReply) -> Iterator[Block]:
+    yield line(Span(f"!{reply.command} is for the system's shell, which runs lines typed at a terminal", "warning"))
 
 
 def _edit(reply: EditReply) -> Iterator[Block]:
@@ -413,6 +423,8 @@ _LAYOUTS: dict[type[Any], Callable[[Any], Iterator[Block]]] = {
     PipelineReply: _pipeline,
     CodeReply: _code,
     EditReply: _edit,
+    SystemReply: _system,
+    LeaveReply: lambda reply: iter(()),
     TreeReply: _tree,
     InstructionsReply: _instructions,
     ListingReply: _listing,

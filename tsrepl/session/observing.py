@@ -149,7 +149,7 @@ class _Recording:
     def __init__(self, function: Function, arguments: Sequence[Any], chosen: TraceFilter) -> None:
         self._function, self._arguments, self._chosen = function, arguments, chosen
         self._paths = ModulePaths(function.graph, arguments)
-        self._wanted = self._paths.meant(chosen.module or "")
+        self._wanted = self._paths.meant(chosen.module) if chosen.module else set()
         if chosen.module and not self._wanted:
             hints = did_you_mean(chosen.module, self._paths.known()) or ("%modules lists those inside a module",)
             raise UsageError(f"no module '{chosen.module}' is in this call", hints=hints)
@@ -187,7 +187,7 @@ class _Recording:
         self._result = summary(state.result)
 
     def _note(self) -> str:
-        """The choice that the rows answer to, and where it leaves none, a sentence that says so."""
+        """The choice of the rows; where it leaves none, the fact that it does."""
         chosen = self._chosen.text
         if self._total:
             return chosen

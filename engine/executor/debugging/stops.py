@@ -64,6 +64,10 @@ class Breakpoint:
             found = self._known[code] = frozenset(self.where(code))
         return found
 
+    def forget(self) -> None:
+        """Look its instructions up again: it stands somewhere else."""
+        self._known.clear()
+
     def stops(self, frame: Frame) -> bool:
         """True if the run stops, where the frame is at, or behind, one of the instructions; counts that."""
         if not self.is_enabled or (self.holds is not None and not self.holds(frame)):

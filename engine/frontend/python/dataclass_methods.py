@@ -197,9 +197,8 @@ def _init(cls: type, range: SourceRange) -> Tree:
     if hasattr(cls, "__post_init__"):
         fields = {f.name for f in dataclasses.fields(cls)}
         lines.append(f"    self.__post_init__({', '.join(name for name in known if name not in fields)})")
-    (tree,) = parse_program(
-        Source("\n".join(["def __init__(self):", *(lines or ["    pass"]), ""]), _TEXT, is_generated=True)
-    )
+    text = "\n".join(["def __init__(self):", *(lines or ["    pass"]), ""])
+    (tree,) = parse_program(Source(text, _TEXT, is_generated=True))
     view = Def(tree)
     params = [_param(p, known[p.name], range) for p in parameters]
     decl = Decl.make(view.decl.range, [view.decl.params[0].tree, *params], None)
