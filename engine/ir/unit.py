@@ -56,6 +56,8 @@ class Function:
     cautions: tuple[Caution, ...] = ()
     kept: Any = None
     """Source text from its own archive, written to archives again where the code calls unknown operators."""
+    examples: tuple[Type, ...] = ()
+    """The types of the arguments that it was traced with, behind `self`; archives keep them."""
     _schema: FunctionSchema | None = None
     _graph: Graph | None = None
     _signature: FunctionSchema | None = None

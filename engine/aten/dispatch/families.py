@@ -72,6 +72,7 @@ FAMILIES: Final[tuple[str, ...]] = (
     "quantized_pointwise",
     "quantized_recurrent",
     "observing",
+    "prepacked",
     "vision",
     "regions",
     "audio",

@@ -9,7 +9,7 @@ each compiled when it is first needed: tree, raw graph, SSA form, early exits re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field
 from functools import partial
@@ -91,17 +91,26 @@ class Attempt:
 
 
 def define_class(
-    unit: CompilationUnit, tree: Tree, resolver: Resolver, prefix: str = "", attempt: Attempt | None = None
+    unit: CompilationUnit,
+    tree: Tree,
+    resolver: Resolver,
+    prefix: str = "",
+    attempt: Attempt | None = None,
+    resolvers: Mapping[str, Resolver] | None = None,
 ) -> Type:
     """Add the class to the unit under `prefix.name`; `__init__` is compiled now, other methods when they are needed.
 
-    Raises CompileError; the class is not in the unit then.
+    `resolvers` has the names that methods see that stand elsewhere.  Raises CompileError; the class is not in the unit
+    then.
     """
-    view = ClassDef(tree)
+    view, elsewhere = ClassDef(tree), resolvers or {}
     qualname = qualified(prefix, view.name)
 
     def declare_methods(trees: Iterable[Tree], type: ClassType) -> list[Function]:
-        return declare(unit, list(trees), resolver, qualname, type, attempt=attempt)
+        made: list[Function] = []
+        for each in trees:
+            made += declare(unit, [each], elsewhere.get(Def(each).name, resolver), qualname, type, attempt=attempt)
+        return made
 
     try:
         with DEFINING, unit.attempt():

@@ -94,7 +94,7 @@ class SourceImporter:
 
     def read_type(self, annotation: str) -> Type:
         """The type that an annotation in a pickle spells.  Raises CompileError."""
-        return TypeReader(self.resolver).read(parse_expression(Source(annotation, "<annotation>")))
+        return TypeReader(self.resolver).read(parse_expression(Source(annotation, "<annotation>", is_generated=True)))
 
     def find_signed_type(self, qualname: str) -> Type | None:
         """The type of that name, its methods' signatures read, which determine the interfaces it implements."""
@@ -229,7 +229,7 @@ def parse_code(text: str, record: str, debug: DebugRecord) -> list[Tree]:
     read = debug if callable(debug) or debug is None else lambda: debug
     original = None if read is None else lazy_finder(read, f"{record}.debug_pkl")
     try:
-        return parse_program(Source(text, record, original=original))
+        return parse_program(Source(text, record, original=original, is_generated=True))
     except CompileError as error:
         offset = None if error.range is None else error.range.start
         raise ArchiveError(f"the code cannot be read: {error}", record=record, offset=offset) from error

@@ -10,7 +10,6 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import is_dataclass
 from typing import Any, Final
 
 from engine.executor.conversion.from_python import Shared
@@ -130,6 +129,4 @@ def _compile_class(cls: type, seen: Mapping[str, Any]) -> None:
             f"Type '{cls.__name__}' cannot be compiled since it inherits from nn.Module, consider passing an instance "
             "instead"
         )
-    if is_dataclass(cls):
-        PYTHON.dataclasses.add(cls)
     PYTHON.type_of(cls, seen)
