@@ -1,14 +1,14 @@
 """Faults at the n-th event of a workload: `python -m tests.fuzz.injection WORKLOAD KIND [every | lines | COUNT]`.
 
-In: a workload of `injected_workloads`, a kind of fault, and the events to try: every one, the first and the last at each
-line of the engine, or so many of those.  Out: a line for each after which the process was not as it should be.
+In: a workload of `injected_workloads`, a kind of fault, and the events to try: every one, the first and the last at
+each line of the engine, or so many of those.  Out: a line for each after which the process was not as it should be.
 
 Each place is tried in a forked child.  Once the fault has happened the child does the workload again: it has to succeed
 with the same result, no lock may be left taken, no file left over, no setting of the interpreter changed.
 
-An event is what Python takes an interrupt at (3.11 and later): a function written in Python begins, or a call of another
-one returns, in a file of the engine.  Allocation is taken to fail at the same places.  Of the system calls those
-count that the engine and Python's library make by functions of `os` and `io`.
+An event is what Python takes an interrupt at (3.11 and later): a function written in Python begins, or a call of
+another one returns, in a file of the engine.  Allocation is taken to fail at the same places.  Of the system
+calls those count that the engine and Python's library make by functions of `os` and `io`.
 """
 
 from __future__ import annotations
@@ -299,7 +299,7 @@ def chosen(names: list[str], which: str) -> list[int]:
     numbers = range(1, len(names) + 1)
     if which == "every":
         return [*numbers]
-    first = {name: number for name, number in zip(reversed(names), reversed(numbers), strict=True)}
+    first = dict(zip(reversed(names), reversed(numbers), strict=True))
     found = sorted({*first.values(), *dict(zip(names, numbers, strict=True)).values()})
     count = len(found) if which == "lines" else min(int(which), len(found))
     return [found[i * len(found) // count] for i in range(count)]

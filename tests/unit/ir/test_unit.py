@@ -33,17 +33,26 @@ def test_an_attempt_that_raises_adds_nothing(make: Callable[[], CompilationUnit]
     unit = make()
     kept = add(unit, "A")
     before = names(unit)
-    with pytest.raises(error), DEFINING, unit.attempt():
-        kept += add(unit, "B")
+
+    def inner() -> None:
+        nonlocal kept
         with DEFINING, unit.attempt():
             kept += add(unit, "C")
-        raise error("no")
+            raise error("no")
+
+    def outer() -> None:
+        nonlocal kept
+        with DEFINING, unit.attempt():
+            kept += add(unit, "B")
+            inner()
+
+    with pytest.raises(error):
+        outer()
     assert names(unit) == before
     with DEFINING, unit.attempt():
         kept += add(unit, "B")
-        with pytest.raises(error), DEFINING, unit.attempt():
-            kept += add(unit, "C")
-            raise error("no")
+        with pytest.raises(error):
+            inner()
     assert names(unit) - before == {"B", "B.f"}
     assert not unit.undoing
     assert not unit.attempts
