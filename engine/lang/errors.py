@@ -153,7 +153,10 @@ class MissingOperatorError(CompileError):
 def where_missing_ones_are(names: Iterable[str]) -> str:
     """The hint for unknown operators of these qualified names."""
     own = all(name.startswith(("aten::", "prim::")) for name in names)
-    origin = "another version of PyTorch has it" if own else "it comes from an extension of PyTorch"
+    given = (
+        "it comes from an extension of PyTorch, and can be given in Python: torch.library, `tsrepl --operators OPS.py`"
+    )
+    origin = "another version of PyTorch has it" if own else given
     return f"{origin}; `tsrepl ops FILE` lists every operator that an archive lacks"
 
 
