@@ -78,7 +78,7 @@ class TorchScriptMagics:
         self.shell.events.register("post_run_cell", self.after_cell)
         self.shell.Completer.custom_matchers.append(self.completion.matches)
         set_formats(self.shell)
-        catch_errors(self.shell)
+        catch_errors(self.shell, self.session.workspace)
         CELLS.of = partial(cell_of, self.shell)
 
     def unregister(self) -> None:
@@ -98,7 +98,8 @@ class TorchScriptMagics:
         # IPython's own count may be that of the next cell already; what it keeps of the cells is not.
         history = self.shell.history_manager
         number = self.shell.execution_count if history is None else max(1, len(history.input_hist_parsed) - 1)
-        replies = self._run(_MAGIC.sub(rf"\1{COMMAND}", cell), f"<cell {number}>")
+        text = "\n" + _MAGIC.sub(rf"\1{COMMAND}", cell)  # the first line is the magic's
+        replies = self._run(text, f"<cell {number}>")
         known = {reply.name for reply in replies if isinstance(reply, DefinitionReply)}
         written = [name for entry in split_entries(cell) for name in entry.defined_names()]
         defined = [name for name in written if name in known]

@@ -182,7 +182,7 @@ def _generated(cls: type, owner: type, name: str, range: SourceRange) -> Tree:
     """The method of that name, which `dataclass` gave `owner`, as a method of `cls`."""
     if name == "__init__":
         return _init(owner, range)
-    (tree,) = parse_program(Source("\n".join([*_TEXTS[name](owner, name), ""]), _TEXT))
+    (tree,) = parse_program(Source("\n".join([*_TEXTS[name](owner, name), ""]), _TEXT, is_generated=True))
     return tree
 
 
@@ -197,7 +197,8 @@ def _init(cls: type, range: SourceRange) -> Tree:
     if hasattr(cls, "__post_init__"):
         fields = {f.name for f in dataclasses.fields(cls)}
         lines.append(f"    self.__post_init__({', '.join(name for name in known if name not in fields)})")
-    (tree,) = parse_program(Source("\n".join(["def __init__(self):", *(lines or ["    pass"]), ""]), _TEXT))
+    text = "\n".join(["def __init__(self):", *(lines or ["    pass"]), ""])
+    (tree,) = parse_program(Source(text, _TEXT, is_generated=True))
     view = Def(tree)
     params = [_param(p, known[p.name], range) for p in parameters]
     decl = Decl.make(view.decl.range, [view.decl.params[0].tree, *params], None)

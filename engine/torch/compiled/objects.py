@@ -21,6 +21,7 @@ from engine.executor.calls.call import call_function
 from engine.executor.conversion.from_python import Mismatch, from_python, unwrapped
 from engine.executor.conversion.to_python import to_python
 from engine.executor.interpreter.interpreter import run_function
+from engine.executor.interpreter.interrupts import DIRECT_CALLS
 from engine.executor.plans.executor import RECENT, executor_of
 from engine.executor.plans.explanation import PlanExplanation, explain
 from engine.executor.plans.switches import SWITCHES
@@ -166,6 +167,9 @@ class ScriptFunction(_Compiled):
         buffer = io.BytesIO()
         self.save(buffer, _extra_files)
         return buffer.getvalue()
+
+
+DIRECT_CALLS.add(ScriptFunction.__call__.__code__)
 
 
 def refuse_python_calls(function: Function) -> None:
