@@ -279,6 +279,12 @@ def _join(added: dict[str, Op]) -> None:
         _by_name, _by_qualified_name = by_name, by_qualified_name
 
 
+def withdraw(entry: Op) -> None:
+    """Take a registered operator out of the table.  Plans that were made with it keep it."""
+    del _by_qualified_name[entry.qualified_name]
+    _by_name[entry.name].remove(entry)
+
+
 def _read(name: str) -> None:
     """Import the families that have rows of this name."""
     unread = _to_read()
