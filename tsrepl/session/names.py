@@ -25,6 +25,11 @@ else:
     outsiders = deferred("tsrepl.session.outside")
 
 
+def no_longer_compiles(name: str, reason: str, range: SourceRange | None = None) -> CompileError:
+    """The error for a use of a definition that does not fit what it uses any more."""
+    return CompileError(f"{name} no longer compiles: {reason}", range, hints=(f"define {name} again",))
+
+
 class SessionResolver(TextResolver):
     """Names that the session defines; `broken` holds the reason why some cannot be used any more.
 
@@ -38,9 +43,7 @@ class SessionResolver(TextResolver):
 
     def resolve_value(self, b: Builder, name: str, range: SourceRange) -> SugaredValue | None:
         if name in self.broken:
-            raise CompileError(
-                f"{name} no longer compiles: {self.broken[name]}", range, hints=(f"define {name} again",)
-            )
+            raise no_longer_compiles(name, self.broken[name], range)
         own = name in self.unit.functions or name in self.unit.types
         found = None if own or self.outside is None else self.outside.resolve_value(b, name, range)
         return found or super().resolve_value(b, name, range)

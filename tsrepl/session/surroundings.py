@@ -16,6 +16,8 @@ from tsrepl.session.files import words_of
 from tsrepl.session.replies import CodeReply, EditReply, Reply, TextReply
 from tsrepl.session.workspace import Workspace
 
+HISTORY: Final = "history"
+"""The title of the reply with entries."""
 RECENT: Final = 20
 """Entries that `%history` shows unless it is told."""
 EDIT: Final = f"{COMMAND}edit"
@@ -60,4 +62,4 @@ def history(workspace: Workspace, argument: str) -> Iterable[Reply]:
         raise UsageError("%history wants a number of entries", hints=("write %history 20",))
     count = int(argument) if argument else RECENT
     entries = workspace.history[-count:] if count else []
-    yield CodeReply("history", "\n".join(entries))
+    yield CodeReply(HISTORY, "\n".join(entries))
