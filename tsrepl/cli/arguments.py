@@ -9,7 +9,7 @@ import argparse
 import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 from engine.lang.errors import did_you_mean
 from tsrepl.cli import files
@@ -165,7 +165,7 @@ def _parser() -> CommandParser:
     return parser
 
 
-def _add_entries(parser: CommandParser, **default: str) -> None:
+def _add_entries(parser: CommandParser, **default: Any) -> None:
     """The options for entries that are run instead of a dialogue, or before one."""
     parser.add_argument(
         "-c", dest="command", metavar="TEXT", action="append", help="run these entries and leave; may be repeated",
