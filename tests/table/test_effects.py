@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import engine.torch.jit as nn_jit
+import engine.torch.nn as nn
 from engine.aten.dispatch import table
 from engine.aten.dispatch.op import Op
 from engine.aten.values.tensor import Tensor, tensor
@@ -210,3 +212,25 @@ def test_passes_keep_hidden_writes(name: str) -> None:
         run_pass(each, function.graph)
         for mine, wanted in zip(outcome(function, tensors), expected(op, HIDDEN[name]), strict=True):
             np.testing.assert_allclose(mine, wanted, rtol=1e-5, err_msg=each)
+
+
+class Norm(nn.Module):
+    """A layer whose row writes in training alone, and one whose row writes always."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = nn.BatchNorm1d(3)
+        self.rows = nn.Embedding(4, 3, max_norm=0.5)
+
+    def forward(self, x: Tensor, i: Tensor) -> Tensor:
+        return self.norm(x) + self.rows(i)
+
+
+def test_frozen_modules_keep_what_is_written_to_and_nothing_else() -> None:
+    module = Norm().eval()
+    x, places = floats(2, 3), tensor([1, 2])
+    frozen = nn_jit.freeze(nn_jit.script(module))
+    kept = {name for name, _ in frozen.named_parameters()} | {name for name, _ in frozen.named_buffers()}
+    assert kept == {"rows.weight"}
+    for _ in range(2):
+        np.testing.assert_allclose(frozen(x, places).array, module(x, places).array, rtol=1e-5)

@@ -41,6 +41,8 @@ from engine.torch.compiled.graphs import inline_with_forks
 from engine.torch.jit.scripting.python_program import PYTHON
 from engine.torch.jit.scripting.script_module import ScriptModule, wrap
 
+_FLAGS: Final = ("peephole", "constant_propagation_immutable_types", "peephole")
+"""What decides by flags which branches are taken."""
 _CLEAN_UP: Final = (
     "constant_propagation", "dce", "cse", "fold_conv_dims", "constant_propagation", "dce", "lower_simple_tuples",
     "constant_pooling",
@@ -172,6 +174,8 @@ class _Freezer:
         found = [self._preserve(name) for name in names]
         methods = [self._inlined(*method) for method in found if method is not None]
         for method in methods:
+            self._find_assignments(method)
+        for method in methods:
             self._find_writes(method)
         for method in methods:
             self._insert_constants(method)
@@ -244,12 +248,14 @@ class _Freezer:
             self._use(owner, attribute.name)
             self._keep(owner, attribute.name)
 
-    def _find_writes(self, method: _MethodCopy) -> None:
+    def _find_assignments(self, method: _MethodCopy) -> None:
         for node, (owner, _) in method.accesses("prim::SetAttr"):
             self._keep(owner, node.attr("name"))
         for value, (owner, _) in method.owners.items():
             if any(user.kind != "prim::fork" and (user.kind not in _ACCESSES or at) for user, at in value.uses):
                 self._keep_all(owner)
+
+    def _find_writes(self, method: _MethodCopy) -> None:
         for graph in method.graphs():
             for node in graph.all_nodes():
                 self._check_node(node, method)
@@ -273,13 +279,17 @@ class _Freezer:
         for node in list(graph.all_nodes()):
             if node.kind != "prim::GetAttr" or node.inputs[0] not in owners:
                 continue
-            if node.output in owners or not is_mutable_type(node.output.type):
+            if node.output in owners:
                 continue
             owner, _ = owners[node.inputs[0]]
+            if not is_mutable_type(node.output.type):
+                self._settle(node, owner)
+                continue
             _, values = places.setdefault((id(owner), node.attr("name")), (owner, []))
             stand_in = values[0] if values else _stand_in(graph, node.output.type)
             values.append(stand_in)
             node.output.replace_all_uses_with(stand_in)
+        run_pipeline(_FLAGS, graph)
         db = AliasDb(graph)
         is_fork = original is not method.graph
         for (_, name), (owner, values) in places.items():
@@ -288,6 +298,13 @@ class _Freezer:
         memory = [values[0] for _, values in places.values() if not db.has_writers(values[0])]
         loose = any(db.writes_to_wildcard(node) or db.writes_to_alias(node, memory) for node in graph.all_nodes())
         self._keep_what_overlaps([(owner, name) for (_, name), (owner, _) in places.items()], loose)
+
+    def _settle(self, node: Node, owner: Object) -> None:
+        """Give a number or flag that will be a constant as one: some operators write to memory in training alone."""
+        if self._is_constant(owner, node.attr("name")):
+            with node.graph.inserting_at(node):
+                known = insert_constant(node.graph, owner.get(node.attr("name")), node.output.type)
+            node.output.replace_all_uses_with(known)
 
     def _keep_what_overlaps(self, places: Sequence[tuple[Object, str]], loose: bool) -> None:
         """Keep what shares memory with what is kept.
