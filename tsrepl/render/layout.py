@@ -48,6 +48,7 @@ from tsrepl.session.replies import (
     KernelsReply,
     Later,
     LaunchRow,
+    LeaveReply,
     ListingReply,
     ModuleReply,
     PassesReply,
@@ -58,6 +59,7 @@ from tsrepl.session.replies import (
     ReportReply,
     SchemaReply,
     SourceRow,
+    SystemReply,
     TapReply,
     TextReply,
     TimeReply,
@@ -174,9 +176,17 @@ def _change(reply: PassReply) -> str:
 
 
 def _code(reply: CodeReply) -> Iterator[Block]:
+    if reply.numbers:
+        columns = (Column("", "muted", right=True), Column("", language="python"))
+        yield TableBlock(columns, tuple(zip(reply.numbers, reply.text.split("\n"), strict=True)), header=False)
+        return
     yield CodeBlock(reply.text.rstrip("\n"), "python")
     for name, text in reply.constants:
         yield line(Span(f"CONSTANTS.{name}", "constant"), " = ", text)
+
+
+def _system(reply: SystemReply) -> Iterator[Block]:
+    yield line(Span(f"!{reply.command} is for the system's shell, which runs lines typed at a terminal", "warning"))
 
 
 def _edit(reply: EditReply) -> Iterator[Block]:
@@ -279,7 +289,7 @@ def _trace(reply: TraceReply) -> Iterator[Block]:
         lines += (PlacedLine(f"{indent}→ {text}", role="good") for text in _short_ones_together(row.writes))
     if reply.left_out and reply.head == len(reply.rows):
         lines.append(PlacedLine(f"… {reply.left_out:,} more, not kept", role="muted"))
-    yield PlacedLines(tuple(lines))
+    yield from [PlacedLines(tuple(lines))] if lines else []
     yield line(Span("result ", "muted"), reply.result)
 
 
@@ -413,6 +423,8 @@ _LAYOUTS: dict[type[Any], Callable[[Any], Iterator[Block]]] = {
     PipelineReply: _pipeline,
     CodeReply: _code,
     EditReply: _edit,
+    SystemReply: _system,
+    LeaveReply: lambda reply: iter(()),
     TreeReply: _tree,
     InstructionsReply: _instructions,
     ListingReply: _listing,

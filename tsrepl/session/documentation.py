@@ -25,7 +25,7 @@ from tsrepl.session.workspace import Workspace
 def doc(workspace: Workspace, argument: str) -> Iterable[Reply]:
     """`%doc name`."""
     base = argument.partition(".")[0]
-    if base in workspace.variables and workspace.type_of_path(argument) is not None:
+    if base in workspace.seen() and workspace.type_of_path(argument) is not None:
         yield from _value(workspace, argument)
         return
     function = workspace.functions().get(argument) or _method(workspace, argument)

@@ -122,11 +122,15 @@ class PipelineReply:
 
 @dataclass(frozen=True, slots=True)
 class CodeReply:
-    """Python text that the printer made of a graph, and the constants that it names `CONSTANTS.cN`."""
+    """Python text that the printer made of a graph, and the constants that it names `CONSTANTS.cN`.
+
+    `numbers` stand beside the lines, one each, "" for none.
+    """
 
     title: str
     text: str
     constants: tuple[tuple[str, str], ...] = ()
+    numbers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +138,18 @@ class EditReply:
     """A text to be edited and run; a door with an editor opens it, others show the text."""
 
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class SystemReply:
+    """A line for the system's shell; a door with a terminal runs it there, others say that they do not."""
+
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveReply:
+    """The reader leaves: a door that is a dialogue ends, and what follows is not run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -572,6 +588,8 @@ Reply = (
     | PipelineReply
     | CodeReply
     | EditReply
+    | SystemReply
+    | LeaveReply
     | TreeReply
     | InstructionsReply
     | ListingReply

@@ -36,8 +36,8 @@ class Session:
 
     def run_text(self, text: str, filename: str = "", *, stop: bool = True) -> Iterator[Reply]:
         """Run an entry, or several, yielding each reply as it comes.  Without `stop`, a failure does not end it."""
-        self.workspace.history += [text.strip("\n")] if text.strip() else []
-        return run_text(self.workspace, text, filename, stop=stop)
+        self.workspace.remember(text, filename)
+        return run_text(self.workspace, text, filename, stop=stop, is_typed=True)
 
     @property
     def prompt(self) -> str:

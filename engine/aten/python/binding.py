@@ -20,6 +20,7 @@ from engine.aten.dispatch.op import Op
 from engine.aten.formatting import printing
 from engine.aten.python import indexing
 from engine.aten.values import tensor as tensors
+from engine.aten.values import xp
 from engine.aten.values.tensor import Tensor
 from engine.lang.deferred import Unwritten
 from engine.lang.errors import OperatorTypeError
@@ -90,7 +91,7 @@ def _unary(name: str) -> _Late:
 
 
 def _invert(self: Tensor) -> Any:
-    if self.array.dtype.kind not in "bui":
+    if self.array.dtype not in xp.INTEGRAL:
         raise OperatorTypeError(
             f"~ inverts bits, so it takes tensors of integers and booleans, but this one is {self.dtype}",
             hints=("-x negates, 1 - x is the complement of a probability",),

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from engine.aten.values import xp
 from engine.aten.values.tensor import Tensor
 from engine.executor.codegen.fusion_groups import is_fusion_group
 from engine.executor.plans.differentiation import DifferentiableGroup, Specialised, Variant
@@ -294,7 +295,7 @@ def _random(value: Any, least: int) -> Any:
     if not isinstance(value, Tensor):
         return value
     shown = value.array
-    made = np.asarray(np.random.default_rng(0).random(shown.shape) + (least if shown.dtype.kind not in "fV" else 0))
+    made = np.asarray(np.random.default_rng(0).random(shown.shape) + (0 if shown.dtype in xp.FLOATING else least))
     return Tensor(_laid_out(made.astype(shown.dtype), shown.strides))
 
 
