@@ -294,7 +294,9 @@ def save_archive(
     module = _holder(target) if isinstance(target, Function) else target
     extra = {name: content.encode() if isinstance(content, str) else content for name, content in _checked(extra_files)}
     try:
-        pieces, size = _flat_pieces(module, extra, run) if form == "flatbuffer" else _pieces(module, path, extra, run, form)
+        pieces, size = (
+            _flat_pieces(module, extra, run) if form == "flatbuffer" else _pieces(module, path, extra, run, form)
+        )
     except RecursionError:
         raise ArchiveError("the module nests deeper than this Python can follow") from None
     if not isinstance(path, (str, os.PathLike)):

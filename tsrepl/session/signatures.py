@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
+from engine.serialize.code.source_export import is_method
 from tsrepl.session.documentation import library_schemas
 from tsrepl.session.inspection import operator_schemas, signature
 from tsrepl.session.replies import SignatureHint
@@ -40,6 +41,17 @@ def signature_at(workspace: Workspace, before: str) -> SignatureHint | None:
         return None
     text, start, end = fitting[0]
     return SignatureHint(text, start, end, len(schemas) - 1)
+
+
+def keywords_at(workspace: Workspace, before: str) -> list[str]:
+    """The names of the arguments of the session's own function or module that is called at the end of `before`, less
+    those that are given."""
+    call = _open_call(before[-_LOOKED_AT:])
+    function = (workspace.functions().get(call.callee) or workspace.method(call.callee)) if call is not None else None
+    if call is None or function is None:
+        return []
+    names = [each.name for each in function.schema.arguments[is_method(function) :]]
+    return [name for name in names[call.position :] if not re.search(rf"\b{name}\s*=", before)]
 
 
 def callee_at(before: str) -> str:

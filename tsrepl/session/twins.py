@@ -117,7 +117,7 @@ class Twins:
         try:
             return type_of(value if inner is None else inner)
         except AssertionError:
-            raise Unshareable(f"a {type(value).__name__} has no type in TorchScript") from None
+            raise Unshareable(f"values of {type(value).__name__} have no type in TorchScript") from None
 
     def _container_type(self, value: Any) -> Type:
         if isinstance(value, list):

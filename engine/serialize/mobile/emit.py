@@ -280,7 +280,11 @@ def _needed(node: Node) -> int:
     """
     entry = op_of(node)
     count = len(node.inputs)
-    if entry is None or entry.name in _OPCODES or any(each.is_write and each.kwarg_only for each in entry.schema.arguments):
+    if (
+        entry is None
+        or entry.name in _OPCODES
+        or any(each.is_write and each.kwarg_only for each in entry.schema.arguments)
+    ):
         return count
     arguments = entry.schema.arguments[:count]
     while len(arguments) == count and count and _is_default(arguments[count - 1], node.inputs[count - 1]):
