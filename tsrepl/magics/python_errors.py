@@ -15,12 +15,16 @@ from typing import Any, Final
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 
-from engine.lang.errors import CallFrame, EngineError, did_you_mean
+from engine.executor.calls.call import boundary_of
+from engine.executor.interpreter.interrupts import outermost_call
+from engine.executor.plans.executor import executor_of
+from engine.ir.unit import Function
+from engine.lang.errors import ArgumentError, CallFrame, EngineError, did_you_mean
 from tsrepl.magics.display import error_lines
 from tsrepl.magics.words import PREFIX, as_magics
 from tsrepl.session.commands import COMMANDS
 from tsrepl.session.failures import call_place, error_replies
-from tsrepl.session.python_errors import failed_call, python_frames, ran_engine, told_by_lines
+from tsrepl.session.python_errors import python_frames, ran_engine, told_by_lines
 from tsrepl.session.replies import ErrorReply, Reply
 from tsrepl.session.workspace import Workspace
 
@@ -45,6 +49,17 @@ def catch_errors(shell: InteractiveShell, workspace: Workspace) -> None:
         return _show(shell, kind, error, trace)
 
     shell.set_custom_exc(_SHOWN, show)  # type: ignore[no-untyped-call]
+
+
+def failed_call(trace: TracebackType | None) -> tuple[Function, list[Any]] | None:
+    """The function of a program that the user's code had called when it stopped, and its arguments."""
+    call = outermost_call(trace)
+    if call is None or call.is_plain:
+        return None if call is None else (call.function, [*call.args])
+    try:
+        return call.function, boundary_of(executor_of(call.function)).inputs(call.args, {})
+    except ArgumentError:
+        return None  # it never ran
 
 
 def leave_errors(shell: InteractiveShell) -> None:

@@ -3,7 +3,6 @@
 const PAUSE = 1000;
 const PATIENCE = 8; // pauses in which a kernel that does nothing else is to answer
 const VIEW_TYPE = "application/vnd.jupyter.widget-view+json";
-const STYLES = Symbol.for("tsrepl.styles");
 const STATE_TYPE = "application/vnd.jupyter.widget-state+json";
 
 /** Asks the kernel; a promise of its answer, refused with the kernel's reason, or when no kernel answers.  One that is
@@ -71,8 +70,6 @@ function store(manager, notebook) {
   const now = Object.entries(manager.get_state_sync({ drop_defaults: true }).state).filter(([, one]) => isOurs(one));
   const kept = [...before, ...now].filter(([id, one]) => !isOurs(one) || shown.has(id));
   for (const [, one] of kept) if (isOurs(one)) delete one.state.layout; // a widget of its own, which is not kept
-  const ours = kept.map(([, one]) => one).filter(isOurs);
-  ours.forEach((one, at) => { if (at) delete one.state._css; else one.state._css = window[STYLES]; }); // one page, one sheet
   if (before.length || kept.length)
     notebook.setMetadata("widgets", { [STATE_TYPE]: { version_major: 2, version_minor: 0, state: Object.fromEntries(kept) } });
 }
@@ -124,7 +121,6 @@ function line(pieces, onValue) {
 /** The root of a view, with a place where it says what happens, and a way to ask the kernel. */
 function root(model, el, title, label) {
   saved(model.widget_manager);
-  window[STYLES] ??= model.get("_css");
   keys();
   const status = h("span", { class: "tsw-status", role: "status", "aria-live": "polite" });
   const bar = h("div", { class: "tsw-bar" }, h("span", { class: "tsw-title" }, title));
