@@ -232,6 +232,10 @@ class UnsupportedTensorError(ArchiveError):
     """An archive holds tensors of a kind that programs cannot use; they can be inspected."""
 
 
+class MissingDeviceError(ArchiveError):
+    """The tensors of an archive lie on a device that this machine has not; they can be loaded on the CPU."""
+
+
 class MissingFileError(ArchiveError, FileNotFoundError):
     """There is no file of that name."""
 

@@ -91,10 +91,16 @@ def _dispatch(options: argparse.Namespace) -> int:
     if options.action in files.BY_NAME:
         return _file_command(options)
     if options.action == "open":
-        return _talk(f"{'%run' if options.file.endswith('.py') else '%load'} {shlex.quote(options.file)}")
+        return _talk(f"{'%run' if _is_text(options.file) else '%load'} {shlex.quote(options.file)}")
     if options.command is None or options.stay:
         return _talk(options.command or "")
     return _run_text(options.command, "-c", stop=True)
+
+
+def _is_text(path: str) -> bool:
+    from tsrepl.session.programs import is_text
+
+    return is_text(path)
 
 
 def _talk(first: str = "") -> int:

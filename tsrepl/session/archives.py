@@ -60,7 +60,7 @@ def _identity_data(found: Identity) -> dict[str, Any]:
         "title": found.title,
         "size": found.size,
         "is_program": found.is_program,
-        "has_weights": found.has_weights,
+        "has_weights": found.has_weights or "tensors" in dict(found.facts),
         "facts": dict(found.facts),
         "advice": list(found.advice),
     }
