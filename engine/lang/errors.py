@@ -150,13 +150,6 @@ class MissingOperatorError(CompileError):
     """The program calls an unknown operator."""
 
 
-def where_missing_ones_are(names: Iterable[str]) -> str:
-    """The hint for unknown operators of these qualified names."""
-    own = all(name.startswith(("aten::", "prim::")) for name in names)
-    origin = "another version of PyTorch has it" if own else "it comes from an extension of PyTorch"
-    return f"{origin}; `tsrepl ops FILE` lists every operator that an archive lacks"
-
-
 class FollowUpError(CompileError):
     """A consequence of another error: something that is needed here does not compile.  The other error is reported."""
 

@@ -170,7 +170,14 @@ def _records(seen: Survey) -> Iterator[CheckFinding]:
     """Records that nothing reads: a place to hide things."""
     known = ("code/", "data/", "constants/", "tensors/", "extra/", ".data/", "libs/", "traced_inputs/")
     whole = {"data.pkl", "constants.pkl", "version", "byteorder", "model.json", "attributes.pkl", "bytecode.pkl"}
-    whole |= {"libs.py", "libs.pkl", "traced_inputs.pkl", "mobile_debug_handles.pkl", ".format_version", ".storage_alignment"}
+    whole |= {
+        "libs.py",
+        "libs.pkl",
+        "traced_inputs.pkl",
+        "mobile_debug_handles.pkl",
+        ".format_version",
+        ".storage_alignment",
+    }
     strange = [name for name in seen.records if name not in whole and not name.startswith(known)]
     if strange:
         yield CheckFinding(SUSPICIOUS, "records that no program reads", _clipped(strange))

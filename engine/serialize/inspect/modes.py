@@ -89,7 +89,9 @@ class Modes:
 
     def _drops_with(self, rate: Value | None, flag: Value | None, depth: int) -> bool:
         """True if somewhere in the program the flag is on while the rate is not 0."""
-        owners = [self._owners[id(value)][0] for value in (rate, flag) if value is not None and id(value) in self._owners]
+        owners = [
+            self._owners[id(value)][0] for value in (rate, flag) if value is not None and id(value) in self._owners
+        ]
         calls = self._calls[id(owners[0])] if owners else []
         if not calls or depth > _DEEPEST:
             return not (rate is not None and self._is_zero(rate)) and (flag is None or self._is_true(flag))

@@ -80,7 +80,7 @@ fbgemm_is_cpu_supported() -> bool = True
 fbgemm_pack_gemm_matrix_fp16(input: Tensor) -> Tensor = input.to(dtype=torch.float16)
 fbgemm_linear_fp16_weight(input: Tensor, packed_weight: Tensor, bias: Tensor) -> Tensor = torch.linear(input, packed_weight.to(dtype=torch.float32), bias)
 fbgemm_linear_fp16_weight_fp32_activation(input: Tensor, packed_weight: Tensor, bias: Optional[Tensor]) -> Tensor = torch.linear(input, packed_weight.to(dtype=torch.float32), bias)
-"""
+"""  # noqa: E501  (a table)
 """One line each: a signature, and the expression that it stands for."""
 _FFT: Final = """
 def {name}(self: Tensor, signal_ndim: int, normalized: bool=False) -> Tensor:
@@ -126,6 +126,33 @@ def fbgemm_pack_quantized_matrix_KN(input: Tensor, K: int, N: int) -> Tensor:
 """Packed forms are never looked into: the products are of the weights themselves."""
 
 
+_SIZES: Final = (
+    ("", "Optional[int]", "Optional[float]"), ("_scale_list", "Optional[int]", "Optional[List[float]]"),
+    ("_size_list", "Optional[List[int]]", "Optional[float]"),
+    ("_size_list_scale_list", "Optional[List[int]]", "Optional[List[float]]"),
+)  # fmt: skip
+_INTERPOLATE: Final = """
+def __interpolate{suffix}(
+    input: Tensor, size: {size}=None, scale_factor: {scale}=None, mode: str="nearest", align_corners: Optional[bool]=None,
+    recompute_scale_factor: Optional[bool]=None, antialias: bool=False
+) -> Tensor:
+    return torch.nn.functional.interpolate(
+        input, size, scale_factor, mode, align_corners, recompute_scale_factor, antialias
+    )
+"""
+_UPSAMPLE: Final = """
+def __upsample{suffix}(
+    input: Tensor, size: {size}=None, scale_factor: {scale}=None, mode: str="nearest", align_corners: Optional[bool]=None
+) -> Tensor:
+    return torch.nn.functional.interpolate(input, size, scale_factor, mode, align_corners)
+"""
+
+
+def _overloads(text: str) -> str:
+    """The function for each form of its sizes."""
+    return "".join(text.format(suffix=suffix, size=size, scale=scale).rstrip() for suffix, size, scale in _SIZES)
+
+
 def _written_out(line: str) -> tuple[str, str]:
     """The operator's name, and the function that the line stands for."""
     signature, _, expression = line.partition(" = ")
@@ -134,6 +161,7 @@ def _written_out(line: str) -> tuple[str, str]:
 
 EARLIER: Final[dict[str, str]] = {
     **{f"_cast_{kind}": _CAST.format(name=f"_cast_{kind}", dtype=dtype) for kind, dtype in _CASTS.items()},
+    "__interpolate": _overloads(_INTERPOLATE), "__upsample": _overloads(_UPSAMPLE),
     **dict(map(_written_out, _RENAMED.strip().split("\n"))),
     "fft": _FFT.format(name="fft"), "ifft": _FFT.format(name="ifft"), "rfft": _RFFT, "symeig": _SYMEIG,
     "matrix_rank": _RANK, "fbgemm_pack_quantized_matrix": _PACK,
