@@ -22,13 +22,14 @@ ROOT = Path(__file__).parent.parent
 LIST = ROOT / "tests" / "table" / "registered.txt"
 PAGE = ROOT / "docs" / "operators.md"
 _NAMESPACES = (
-    "aten prim quantized _quantized sparse mkldnn onednn mkldnn_prepacked prepacked profiler _caffe2 metal_prepack fb inductor"
+    "aten prim quantized _quantized sparse mkldnn onednn mkldnn_prepacked prepacked profiler _caffe2 metal_prepack fb "
+    "inductor"
 ).split()
 _SCHEMA = re.compile(r"(\w+)::(\w+)(\.\w+)?\(.*\) ?->")
 _HEAD = """# Operators of PyTorch 1.0 to 2.13
 
-Every operator that a release of PyTorch registered for TorchScript is here, or is read as what it did then, or is refused
-by name. `tests/table/test_registered.py` holds the list (`tests/table/registered.txt`) to that;
+Every operator that a release of PyTorch registered for TorchScript is here, or is read as what it did then, or is
+refused by name. `tests/table/test_registered.py` holds the list (`tests/table/registered.txt`) to that;
 `python tools/list_operators.py` writes this page. An archive that calls a refused one is loaded; the call says why.
 """
 
@@ -57,7 +58,9 @@ def write_list(found: dict[str, tuple[str, str]]) -> None:
     for name, (first, last) in found.items():
         namespace, _, own = name.partition("::")
         lines[first, last, namespace].append(own)
-    ordered = sorted(lines.items(), key=lambda item: (*(tuple(map(int, v.split("."))) for v in item[0][:2]), item[0][2]))
+    ordered = sorted(
+        lines.items(), key=lambda item: (*(tuple(map(int, v.split("."))) for v in item[0][:2]), item[0][2])
+    )
     LIST.write_text("".join(f"{' '.join(key)} {' '.join(sorted(names))}\n" for key, names in ordered))
 
 
@@ -75,8 +78,8 @@ def page(found: dict[str, tuple[str, str]]) -> str:
     for name in sorted(set(found) - set(here) - set(lowered)):
         refused[reason_for(name)].append(name)
     changed = sorted(f"aten::{name}" for name in UPGRADES if table.overloads(f"aten::{name}"))
-    parts = [_HEAD, "| | operators |", "| --- | --- |", f"| there | {len(here):,} |", f"| read as others | {len(lowered)} |",
-             f"| refused | {sum(map(len, refused.values())):,} |", "",
+    parts = [_HEAD, "| | operators |", "| --- | --- |", f"| there | {len(here):,} |",
+             f"| read as others | {len(lowered)} |", f"| refused | {sum(map(len, refused.values())):,} |", "",
              f"There, with an older meaning in older archives: {_names(changed)}.", "", "## Read as others", "",
              "| operator | releases |", "| --- | --- |"]  # fmt: skip
     parts += [f"| `{name}` | {found[name][0]} to {found[name][1]} |" for name in sorted(lowered)]

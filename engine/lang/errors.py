@@ -202,6 +202,10 @@ class ArgumentTypeError(ArgumentError, TypeError):
     """A call of an operator or library function from Python does not fit its schema."""
 
 
+class MissingAttributeError(EngineError, AttributeError):
+    """An object has no attribute or method of the name that is asked for."""
+
+
 class MissingExtraError(EngineError, ImportError):
     """An optional package is needed; the message names the extra that brings it."""
 

@@ -25,8 +25,10 @@ _FLAGS: Final = ("train", "training", "use_input_stats")
 _PROBABILITIES: Final = ("p", "dropout", "dropout_p")
 _DRAWING: Final = ("rand", "bernoulli", "multinomial", "normal", "poisson", "uniform_", "exponential_", "random_",
                    "cauchy_", "log_normal_", "geometric_", "binomial")  # fmt: skip
-_DROPPING: Final = ("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout", "native_dropout", "rrelu",
-                    "_fused_dropout", "lstm", "gru", "rnn_tanh", "rnn_relu", "scaled_dot_product_attention")  # fmt: skip
+_DROPPING: Final = frozenset(
+    "dropout feature_dropout alpha_dropout feature_alpha_dropout native_dropout _fused_dropout rrelu lstm gru rnn_tanh "
+    "rnn_relu scaled_dot_product_attention".split()
+)
 _NORMS: Final = ("batch_norm", "instance_norm")
 
 
@@ -146,7 +148,7 @@ class Modes:
         if node.kind == "prim::If" and self._asks_for_mode(node.inputs[0]):
             branch = node.blocks[0 if self._is_true(node.inputs[0]) else 1]
             return self._is_zero(branch.outputs[list(node.outputs).index(value)], depth + 1)
-        return constant_value(value) == 0
+        return bool(constant_value(value) == 0)
 
     def _asks_for_mode(self, value: Value) -> bool:
         """True if the mode decides: constants, attributes `training`, arguments that callers pass."""
@@ -155,7 +157,7 @@ class Modes:
             return self._asks_for_mode(node.inputs[0])
         if id(value) in self._owners:
             function, _ = self._owners[id(value)]
-            return value.type == BOOL and bool(self._calls[id(function)])
+            return value.type == BOOL and id(function) in self._calls
         is_flag = node.kind == "prim::GetAttr" and node.attr("name") == "training"
         return is_flag or isinstance(constant_value(value), bool)
 

@@ -106,6 +106,8 @@ def _text(owner: _Json, key: str) -> str:
     found = owner.get(key)
     if not isinstance(found, str):
         raise _damaged(f"there is no text '{key}' where one belongs")
+    if any("\ud800" <= char <= "\udfff" for char in found):
+        raise _damaged(f"the text '{key}' holds half of a character")
     return found
 
 

@@ -308,7 +308,10 @@ def _unescaped(found: re.Match[str]) -> str:
 
 
 def _parsed_unicode(machine: PickleMachine) -> None:
-    machine.push(machine.line_bytes().decode("raw_unicode_escape"))
+    text = machine.line_bytes().decode("raw_unicode_escape")
+    if _HALVES.search(text):
+        raise PickleRefusal("a text holds half of a character")
+    machine.push(text)
 
 
 def _put_line(machine: PickleMachine) -> None:
@@ -449,6 +452,7 @@ def _persistent(machine: PickleMachine) -> None:
 
 
 _STOP: Final = ord(".")
+_HALVES: Final = re.compile("[\ud800-\udfff]")
 _INTEGER: Final = re.compile(r"-?[0-9]{1,20}L?", re.ASCII)
 _FLOAT: Final = re.compile(r"-?([0-9]{1,400}(\.[0-9]{0,400})?(e[+-]?[0-9]{1,4})?|inf|nan)", re.ASCII)
 _ESCAPED: Final = {

@@ -133,8 +133,8 @@ _SIZES: Final = (
 )  # fmt: skip
 _INTERPOLATE: Final = """
 def __interpolate{suffix}(
-    input: Tensor, size: {size}=None, scale_factor: {scale}=None, mode: str="nearest", align_corners: Optional[bool]=None,
-    recompute_scale_factor: Optional[bool]=None, antialias: bool=False
+    input: Tensor, size: {size}=None, scale_factor: {scale}=None, mode: str="nearest",
+    align_corners: Optional[bool]=None, recompute_scale_factor: Optional[bool]=None, antialias: bool=False
 ) -> Tensor:
     return torch.nn.functional.interpolate(
         input, size, scale_factor, mode, align_corners, recompute_scale_factor, antialias
@@ -142,7 +142,8 @@ def __interpolate{suffix}(
 """
 _UPSAMPLE: Final = """
 def __upsample{suffix}(
-    input: Tensor, size: {size}=None, scale_factor: {scale}=None, mode: str="nearest", align_corners: Optional[bool]=None
+    input: Tensor, size: {size}=None, scale_factor: {scale}=None, mode: str="nearest",
+    align_corners: Optional[bool]=None
 ) -> Tensor:
     return torch.nn.functional.interpolate(input, size, scale_factor, mode, align_corners)
 """
