@@ -62,9 +62,21 @@ def reason_for(name: str) -> str:
 
 def where_missing_ones_are(names: Iterable[str]) -> str:
     """The hint for unknown operators of these qualified names."""
-    reasons = [reason_for(name) for name in names]
-    own = all(reasons)
-    why = next((reason for reason in reasons if reason != NOT_YET), "") if own else ""
-    origin = "another version of PyTorch has it" if own else "it comes from an extension of PyTorch"
-    told = f"{origin}, and {why}" if why else origin
-    return f"{told}; `tsrepl ops FILE` lists every operator that an archive lacks"
+    names = list(names)
+    spaces = {name.partition("::")[0].partition("_")[0] for name in names}
+    gpu = next((back_end for space, back_end in _OF_PHONES.items() if space in spaces), "")
+    if gpu:
+        origin = (
+            f"it runs on a phone's GPU, for which the program was optimized (backend='{gpu}'): optimize it for the CPU"
+        )
+    elif spaces <= {"aten", "prim"}:
+        why = next((reason for reason in map(reason_for, names) if reason != NOT_YET), "")
+        origin = f"another version of PyTorch has it, and {why}" if why else "another version of PyTorch has it"
+    else:
+        given = "can be given in Python: torch.library, `tsrepl --operators OPS.py`"
+        origin = f"it comes from an extension of PyTorch, and {given}"
+    return f"{origin}; `tsrepl ops FILE` lists every operator that an archive lacks"
+
+
+_OF_PHONES: Final = {"vulkan": "Vulkan", "metal": "Metal"}
+"""The beginning of a namespace of operators -> the back end that has them."""

@@ -124,7 +124,8 @@ def check(path: str, *, as_data: bool = False) -> Iterator[Reply]:
         return
     found = result.survey.identity
     version = dict(found.facts).get("version", "")
-    yield FileReply(found.path, f"{found.title}, version {version}", result.numbers)
+    mode = (("mode", result.mode),) if result.mode else ()
+    yield FileReply(found.path, f"{found.title}, version {version}", (*mode, *result.numbers))
     yield ReportReply("", tuple(_findings(result)), status)
 
 
@@ -141,6 +142,7 @@ def _check_data(result: Check) -> dict[str, Any]:
     tensors = list(seen.tensors())
     return {
         **_identity_data(seen.identity),
+        "mode": result.mode,
         "suspicious": result.is_suspicious,
         "findings": [{"level": f.level, "text": f.text, "where": list(f.where)} for f in result.findings],
         "classes": [each.qualname for each in seen.classes],

@@ -113,19 +113,21 @@ class SourcePrinter:
         self._used_names.clear()
         with self._at(graph.param_node):
             self.line(f"def {name_text(name or function.name, 'a method')}(")
+            required = max((i for i, each in enumerate(schema.arguments) if not _has_written_default(each)), default=-1)
             for index, (argument, value) in enumerate(zip(schema.arguments, graph.inputs, strict=True)):
-                self._parameter(index, argument, value, typed_self)
+                self._parameter(index, argument, value, typed_self, with_default=index > required)
             returned = schema.returns[0].type
             self.need(returned)
             self.body.write(f") -> {self.annotation(returned)}:\n")
             self._graph_body(graph)
 
-    def _parameter(self, index: int, argument: Argument, value: Value, typed_self: bool) -> None:
+    def _parameter(self, index: int, argument: Argument, value: Value, typed_self: bool, *, with_default: bool) -> None:
+        """Write a parameter.  One before another that has to be given has no default: calls write both by position."""
         self.need(argument.type)
         name = self._new_name(argument.name)
         shown = f"{name}: {self.annotation(argument.type)}" if index or typed_self else name
         self.body.write(",\n    " if index else "", shown)
-        if argument.has_default and not argument.is_undefined_by_default:
+        if with_default:
             self.body.write("=", self.constant(whole_default(argument), argument.type))
         self._texts[value] = name
 
@@ -380,6 +382,10 @@ _STATEMENTS: Final[dict[str, Callable[[SourcePrinter, Node], None]]] = {
     "prim::Enter": SourcePrinter._enter, "prim::Exit": SourcePrinter._exit,
     "prim::ModuleContainerIndex": SourcePrinter._container_index, "prim::Closure": SourcePrinter._closure,
 }  # fmt: skip
+
+
+def _has_written_default(argument: Argument) -> bool:
+    return argument.has_default and not argument.is_undefined_by_default
 
 
 def _base_name(value: Value) -> str:

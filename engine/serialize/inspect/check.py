@@ -49,6 +49,11 @@ class Check:
     findings: tuple[CheckFinding, ...]
 
     @property
+    def mode(self) -> str:
+        """The mode that the program was saved in, "" for one without."""
+        return mode_of(self.survey)
+
+    @property
     def is_suspicious(self) -> bool:
         return any(finding.level == SUSPICIOUS for finding in self.findings)
 
@@ -64,8 +69,6 @@ def check_archive(path: str | os.PathLike[str]) -> Check:
 def _numbers(seen: Survey) -> Iterator[tuple[str, str]]:
     modules = list(seen.modules())
     yield "file", f"{counted(seen.identity.size, 'byte')}, {counted(len(seen.records), 'record')}"
-    if mode := mode_of(seen):
-        yield "mode", mode
     classes = {module.type.qualname for _, module in modules}
     yield "modules", f"{len(modules):,} of {counted(len(classes), 'class', 'classes')}"
     nodes = sum(_length(function.graph.all_nodes()) for function in seen.functions)

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from engine.aten.values import xp
 from engine.aten.values.ivalue import CustomObject, EnumValue, Object
 from engine.aten.values.quantizer import integers_of
 from engine.aten.values.submodules import joined
@@ -296,9 +297,9 @@ def _largest(a: Array, b: Array, different: Array) -> float:
     a, b = a[different], b[different]
     if not a.size:
         return 0.0
-    if a.dtype == b.dtype and a.dtype.kind in "iu":
+    if a.dtype == b.dtype and a.dtype in xp.INTEGERS:
         # Floats would take near numbers of 64 bits for equal.
         return float((np.maximum(a, b).astype(np.uint64) - np.minimum(a, b).astype(np.uint64)).max())
-    wide: Any = np.complex128 if "c" in (a.dtype.kind, b.dtype.kind) else np.float64
+    wide: Any = np.complex128 if not xp.COMPLEX.isdisjoint((a.dtype, b.dtype)) else np.float64
     with np.errstate(all="ignore"):
         return float(np.abs(a.astype(wide) - b.astype(wide)).max())
