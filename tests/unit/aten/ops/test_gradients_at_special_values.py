@@ -40,6 +40,11 @@ PAIRS: Final = [
     ("torch.pow(x, y)", -INF, 0.5, (0, NAN)), ("torch.pow(0.0, y)", 0, 2, (None, 0)),
     ("torch.pow(0.0, y)", 0, -1, (None, -INF)), ("torch.pow(0.0, y)", 0, 0, (None, 0)),
     ("torch.pow(0.0, y)", 0, INF, (None, 0)),
+    ("torch.max(x, y)", NAN, 1, (1, 1)), ("torch.min(x, y)", 1, NAN, (1, 1)),
+    ("torch.max(torch.cat([x, y]))", NAN, 1, (1, 0)),
+    ("torch.min(torch.cat([x, y]))", NAN, NAN, (0.5, 0.5)), ("torch.xlogy(x, -1.0)", 0, 0, (0, None)),
+    ("torch.special.xlog1py(x, -2.0)", 0, 0, (0, None)), ("torch.nextafter(x, y)", INF, INF, (0, 0)),
+    ("torch.nextafter(x, y)", 2, 3, (1, 0)), ("torch.digamma(x)", INF, 0, (0, None)),
     ("torch.addcdiv(x * 0, x, torch.full_like(x, 2**-24), value=0)", 1, 0, (0, None)),
 ]  # fmt: skip
 """Functions of two numbers, these, and the gradients of both."""
