@@ -18,6 +18,7 @@ _BUILT_IN: Final = {
     for name in (
         "quantized.LinearPackedParamsBase", "quantized.Conv2dPackedParamsBase", "quantized.Conv3dPackedParamsBase",
         "quantized.EmbeddingPackedParamsBase", "rnn.CellParamsBase", "profiler._RecordFunction",
+        "xnnpack.LinearOpContext", "xnnpack.Conv2dOpContext", "xnnpack.TransposeConv2dOpContext",
     )
 }  # fmt: skip
 

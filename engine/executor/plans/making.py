@@ -225,7 +225,7 @@ def is_gradient_free(graph: Graph, key: Key) -> bool:
     """True if no tensor in the graph can require grad."""
     if any(part is not None and part[2] for part in key[1:]):
         return False
-    if any(_may_hold_others(value.type) for value in graph.inputs):
+    if any(_may_hold_others(value.type) for value in graph.inputs if value.has_uses):
         return False
     return all(map(_keeps_gradients_away, graph.all_nodes()))
 

@@ -32,6 +32,7 @@ BEFORE_EXECUTION: Final = (
 )
 PRE_SPECIALISATION: Final = ("scalar_operands", "erase_shape_information")
 PRE_DERIVATIVE: Final = (
+    "unpack_prepacked",
     "specialize_autogradzero",
     "lower_grad_of",
     "remove_expands",

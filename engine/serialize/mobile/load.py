@@ -38,9 +38,10 @@ _WEIGHTS: Final = "engine.load_weights(path) gives its tensors"
 
 def mobile_program(container: Container) -> MobileProgram | None:
     """The bytecode in a file; None when it has none.  Raises ArchiveError where it makes no sense."""
+    classes = BareClasses(CompilationUnit(), None)
     if not is_flatbuffer(container):
-        return pickled_program(container) if holds_bytecode(container) else None
-    program = flatbuffer_program(_values(container, BareClasses(CompilationUnit(), None), None))
+        return pickled_program(container, classes) if holds_bytecode(container) else None
+    program = flatbuffer_program(_values(container, classes, None))
     return program if program.functions else None
 
 
@@ -65,7 +66,7 @@ def load_bytecode(
         version = values.root["operator_version"]
     else:
         tensors = TensorReader(container, STORAGES, swapped, map_location)
-        program = pickled_program(container, swapped=swapped, map_location=map_location)
+        program = pickled_program(container, classes, swapped=swapped, map_location=map_location)
         read = partial(unpickle, container.read(_DATA), _DATA, tensors, classes.find, run, classes.fill)
     if not program.functions:
         raise ArchiveError("the file holds tensors and no program", record=BYTECODE, hints=(_WEIGHTS,))
@@ -117,6 +118,6 @@ def _define(described: MobileFunction, classes: BareClasses, version: int, funct
 
 def _type(reader: TypeReader, owner: str, text: str) -> Type:
     try:
-        return reader.read(parse_expression(Source(text, BYTECODE)))
+        return reader.read(parse_expression(Source(text, BYTECODE, is_generated=True)))
     except CompileError as error:
         raise ArchiveError(f"the type '{text:.80}' in '{owner}' is refused: {error}", record=BYTECODE) from None

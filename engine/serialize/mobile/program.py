@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from engine.lang import scalars
 from engine.lang.errors import ArchiveError
 from engine.serialize.container.read import Container
+from engine.serialize.mobile.bare import BareClasses
 from engine.serialize.mobile.bytecode import MobileFunction, MobileInstruction, MobileProgram, Operator
 from engine.serialize.mobile.file import BYTECODE
 from engine.serialize.mobile.flatbuffer import FlatTable, refused
@@ -24,11 +25,13 @@ T = TypeVar("T")
 
 
 def pickled_program(
-    container: Container, *, swapped: bool = False, map_location: scalars.device | None = None
+    container: Container, classes: BareClasses, *, swapped: bool = False, map_location: scalars.device | None = None
 ) -> MobileProgram:
-    """The bytecode in a zip archive; its tensors as `TensorReader` reads them.  Raises ArchiveError."""
+    """The bytecode in a zip archive; its tensors as `TensorReader` reads them, objects among the constants of
+    `classes`.  Raises ArchiveError."""
     folder = "constants" if any(name.startswith("constants/") for name in container.names()) else "data"
-    value = unpickle(container.read(BYTECODE), BYTECODE, TensorReader(container, folder, swapped, map_location))
+    tensors = TensorReader(container, folder, swapped, map_location)
+    value = unpickle(container.read(BYTECODE), BYTECODE, tensors, classes.find, classes.run, classes.fill)
     if not isinstance(value, tuple) or not value or type(value[0]) is not int:
         raise _damaged("it does not begin with its version")
     return MobileProgram(value[0], tuple(map(_function, value[1:])))

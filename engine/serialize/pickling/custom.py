@@ -11,7 +11,8 @@ from collections.abc import Callable
 from dataclasses import field
 from typing import Any, Final
 
-from engine.aten.quantized.packed import CLASSES
+from engine.aten import prepacked
+from engine.aten.quantized import packed
 from engine.aten.values.ivalue import CustomObject, EnumValue, Object
 from engine.aten.values.quantizer import is_quantized, present
 from engine.aten.values.tensor import Tensor
@@ -27,6 +28,7 @@ ReadType = Callable[[str], Type]
 _LISTS: Final = {"build_intlist": INT, "build_doublelist": FLOAT, "build_boollist": BOOL, "build_tensorlist": TENSOR}
 _MODULE: Final = "torch.jit._pickle"
 _PLAIN: Final = (int, float, complex, str, type(None), scalars.device, Object, EnumValue)
+_CLASSES: Final = {**packed.CLASSES, **prepacked.CLASSES}
 MOST_PARTS: Final = 10_000
 """A tuple whose type would have more parts is taken for anything: tuples of tuples get big from little text."""
 
@@ -76,7 +78,7 @@ class StateTypes:
 
 def fill_custom(instance: CustomObject, state: Any, types: StateTypes, read_type: ReadType | None) -> None:
     """Give the object its state.  Raises PickleRefusal, OperatorError for one that its class cannot have."""
-    known = CLASSES.get(instance.type)
+    known = _CLASSES.get(instance.type)
     if known is None:
         instance.state, instance.state_type = state, types.type_of(state, read_type)
         return

@@ -26,6 +26,7 @@ from engine.frontend.python.overloads import declare_overload, refuse_body
 from engine.frontend.python.resolver import INTERFACE, PythonResolver
 from engine.frontend.python.trees import tree_from_function
 from engine.ir import unit as ir_unit
+from engine.ir.unit import DEFINING
 from engine.lang import scalars
 from engine.lang.errors import CompileError, did_you_mean
 from engine.lang.errors import Error as Error
@@ -149,6 +150,7 @@ def load(
     path: PathOrFile,
     map_location: scalars.device | str | None = None,
     _extra_files: dict[str, Any] | None = None,
+    _restore_shapes: bool = False,
     *,
     budget: Budget | None = None,
     mmap: bool = True,
@@ -159,10 +161,13 @@ def load(
     Code of the archive that runs during loading (`__setstate__`) has a budget.  With `mmap`, the tensors of a file of
     16 MB or more are read when they are first used; truncating the file in place meanwhile ends the process
     (saving over it is safe).  With `lazy`, a method is compiled, and its errors are raised, when it is first
-    needed; without, all methods are compiled at once.  Raises ArchiveError, BudgetExceeded.
+    needed; without, all methods are compiled at once.  With `_restore_shapes`, graphs of traced methods have the sizes
+    that they were traced with.  Raises ArchiveError, BudgetExceeded.
     """
     run = BudgetedRunner(budget or Budget())
-    module: ScriptModule = wrap(load_archive(path, _extra_files, map_location, run, mapped=mmap, lazy=lazy))
+    module: ScriptModule = wrap(
+        load_archive(path, _extra_files, map_location, run, mapped=mmap, lazy=lazy, with_shapes=_restore_shapes)
+    )
     return module
 
 
@@ -245,7 +250,7 @@ def interface(cls: type) -> type:
             hints=("write all its methods out",),
         )
     setattr(cls, INTERFACE, True)
-    with PYTHON.attempt():
+    with DEFINING, PYTHON.attempt():
         PYTHON.type_of(cls)
     return cls
 

@@ -21,7 +21,7 @@ from engine.frontend.tracing.state import Scope, TraceOptions, TracingState, cur
 from engine.frontend.tracing.tracer import recording
 from engine.frontend.tracing.values import add_input, add_output, input_type
 from engine.ir.graph import Graph
-from engine.ir.unit import CompilationUnit
+from engine.ir.unit import DEFINING, CompilationUnit, Function
 from engine.lang.errors import ArgumentError, ArgumentTypeError
 from engine.torch.compiled.graphs import Graph as GraphOf
 from engine.torch.compiled.objects import ScriptFunction, ScriptMethod
@@ -55,7 +55,8 @@ def trace(
     """Compile the function or module as it runs on the example inputs: a tensor, or a tuple of arguments.
 
     Operators are recorded as they are called, in place or not; with `_force_outplace`, writes give new tensors in the
-    trace.  The other arguments with an underscore are accepted and change nothing.
+    trace.  With `_store_inputs`, archives of the module keep the types of the inputs.  The other arguments with an
+    underscore are accepted and change nothing.
 
     With `check_trace` the program is traced again and the results are compared, on `check_inputs` if given.  Without
     `strict` the program may return lists and dicts.  Raises CompileError, TracingCheckError.
@@ -81,7 +82,7 @@ def trace(
     checks = examples if check_inputs is None else [_Example.of(each, None) for each in check_inputs]
     if isinstance(func, Module):
         wanted = {"forward": checks} if check_trace else {}
-        module = _trace_methods(func, {"forward": examples}, wanted, check_tolerance, options)
+        module = _trace_methods(func, {"forward": examples}, wanted, check_tolerance, options, _store_inputs)
         return emitted_module(module)
     if not callable(func):
         raise ArgumentError(f"cannot trace a {type(func).__name__}", hints=("functions and modules can be traced",))
@@ -102,8 +103,11 @@ def trace_module(
     strict: bool = True,
     *,
     example_inputs_is_kwarg: bool = False,
+    _store_inputs: bool = True,
 ) -> ScriptModule:
-    """Compile methods of the module as they run on example inputs.  Raises CompileError, TracingCheckError."""
+    """Compile methods of the module as they run on example inputs, whose types archives keep with `_store_inputs`.
+
+    Raises CompileError, TracingCheckError."""
 
     def example(value: Any) -> _Example:
         return _Example.of(None, value) if example_inputs_is_kwarg else _Example.of(value, None)
@@ -112,7 +116,8 @@ def trace_module(
     checks = examples
     if check_inputs is not None:
         checks = {name: [example(each[name]) for each in check_inputs] for name in inputs}
-    return _trace_methods(mod, examples, checks if check_trace else {}, check_tolerance, TraceOptions(strict))
+    wanted = checks if check_trace else {}
+    return _trace_methods(mod, examples, wanted, check_tolerance, TraceOptions(strict), _store_inputs)
 
 
 def is_tracing() -> bool:
@@ -246,13 +251,15 @@ def _trace_function(
         result = example.run(func)
     add_output(state, result)
     finish(state)
-    return ScriptFunction(defined(unit, unit.mangle(_name_of(func)), state.graph))
+    with DEFINING:
+        return ScriptFunction(defined(unit, unit.mangle(_name_of(func)), state.graph))
 
 
 def trace_as(qualname: str, func: Callable[..., Any], inputs: Any, strict: bool = True) -> ScriptFunction:
     """The function as it runs on the inputs, under that name.  Raises CompileError."""
     traced = _trace_function(func, _Example.of(inputs, None), TraceOptions(strict), CompilationUnit())
-    return ScriptFunction(defined(PYTHON.unit, PYTHON.unit.mangle(qualname), traced._function.graph))
+    with DEFINING:
+        return ScriptFunction(defined(PYTHON.unit, PYTHON.unit.mangle(qualname), traced._function.graph))
 
 
 def _name_of(func: Any) -> str:
@@ -269,8 +276,13 @@ def _trace_methods(
     checks: Mapping[str, Sequence[_Example]],
     tolerance: float,
     options: TraceOptions,
+    store_inputs: bool,
 ) -> ScriptModule:
     traced = _traced_module(module, examples, options, PYTHON.unit)
+    for name in examples if store_inputs else ():
+        function = traced._ivalue.type.methods[name]
+        assert isinstance(function, Function)
+        function.examples = tuple(value.type for value in function.graph.inputs[1:])
     for name, each_check in checks.items():
         for example in each_check:
             again = partial(_traced_again, module, name, example, options)
