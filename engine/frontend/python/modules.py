@@ -28,7 +28,7 @@ from engine.frontend.python.module_description import (
 )
 from engine.frontend.python.module_hooks import compile_hooks, declare_hooks
 from engine.frontend.python.overloads import overloads_of, refuse_missing_implementation, renamed, with_signature
-from engine.frontend.python.resolver import OF_ALL_MODULES, PythonResolver, PythonUnit, annotations_of, names_of
+from engine.frontend.python.resolver import PythonResolver, PythonUnit, annotations_of, names_of
 from engine.frontend.python.trees import tree_from_function
 from engine.frontend.sugared.classes import FunctionValue
 from engine.frontend.sugared.modules import ConcreteModule, ModuleValue
@@ -44,6 +44,7 @@ from engine.lang.records import dataclass
 from engine.lang.source import Source, SourceRange
 from engine.lang.types import ClassType, InterfaceType
 
+_OF_ALL_MODULES: Final = ("engine.torch.nn.modules.module", "engine.torch.nn.modules.state")
 _LENGTH: Final = "def __len__(self) -> int:\n    return {}\n"
 _CONTAINS: Final = "def __contains__(self, key: str) -> bool:\n    return {}\n"
 
@@ -353,7 +354,7 @@ class PythonModules:
 
 def _stays_in_python(member: Callable[..., Any]) -> bool:
     """True for methods that are marked so, and for those that all modules have."""
-    return modifier_of(member) in IGNORED or member.__module__ in OF_ALL_MODULES
+    return modifier_of(member) in IGNORED or member.__module__ in _OF_ALL_MODULES
 
 
 class _Child:

@@ -360,7 +360,7 @@ def annotations_of(cls: type) -> dict[str, Annotated]:
     """The annotations of the class and of its bases, as Python has them: the nearest of a name holds."""
     found: dict[str, Annotated] = {}
     for base in cls.__mro__:
-        for name, hint in inspect.get_annotations(base).items() if base.__module__ not in OF_ALL_MODULES else ():
+        for name, hint in inspect.get_annotations(base).items():
             found.setdefault(name, Annotated(base, hint))
     return found
 
@@ -368,10 +368,6 @@ def annotations_of(cls: type) -> dict[str, Annotated]:
 def in_torch(cls: type) -> bool:
     """True for a class of the engine's own."""
     return cls.__module__.partition(".")[0] == "engine"
-
-
-OF_ALL_MODULES: Final = ("engine.torch.nn.modules.module", "engine.torch.nn.modules.state")
-"""Modules of Python whose classes are bases of all modules, and whose methods and annotations are for Python."""
 
 
 def functions_of_class(cls: type) -> list[Any]:
@@ -471,6 +467,8 @@ class PythonResolver:
         if isinstance(compiled := getattr(value, "_type", None), ClassType):
             return ClassValue(compiled)
         path: str | None = getattr(value, "torch_path", None)
+        if path is not None and path.startswith(_OPERATORS_OF):
+            return BuiltinFunction(path.removeprefix(_OPERATORS_OF).replace(".", "::"))
         if path is not None:
             return TorchNamespace(path.rpartition(".")[0]).attr(b, path.rpartition(".")[2], range)
         if inspect.isfunction(value):
@@ -564,6 +562,7 @@ def _operators() -> Iterator[tuple[Any, str]]:
             yield function, operator
 
 
+_OPERATORS_OF: Final = "torch.ops."
 _OTHER_NAMES: Final = {"remainder": "mathremainder", "phase": "angle", "rect": "polar"}
 """Functions of `math` and `cmath` whose operators are called otherwise."""
 
