@@ -25,7 +25,7 @@ from engine.lang.errors import ArchiveError, ArgumentTypeError, EngineError, Mis
 from engine.lang.interpreter_settings import collecting_rarely
 from engine.lang.records import dataclass
 from engine.lang.schema import Argument, FunctionSchema
-from engine.lang.types import BOOL, ClassType, TupleType, Type
+from engine.lang.types import BOOL, ClassType, TupleType
 from engine.serialize.code.class_export import CodeExporter
 from engine.serialize.code.debug_records import DebugWriter
 from engine.serialize.code.kept_graphs import KeptGraphs
@@ -298,7 +298,9 @@ def save_archive(
     module = _holder(target) if isinstance(target, Function) else target
     extra = {name: content.encode() if isinstance(content, str) else content for name, content in _checked(extra_files)}
     try:
-        pieces, size = _flat_pieces(module, extra, run) if form == "flatbuffer" else _pieces(module, path, extra, run, form)
+        pieces, size = (
+            _flat_pieces(module, extra, run) if form == "flatbuffer" else _pieces(module, path, extra, run, form)
+        )
     except RecursionError:
         raise ArchiveError("the module nests deeper than this Python can follow") from None
     if not isinstance(path, (str, os.PathLike)):
@@ -339,6 +341,12 @@ def _checked(extra_files: Mapping[str, str | bytes] | None) -> Iterator[tuple[st
             raise ArgumentTypeError(f"the extra file {name!r:.60} is neither text nor bytes")
         _check_extra(name)
         yield name, content if isinstance(content, str) else bytes(content)
+
+
+def form_of(path: str | os.PathLike[str]) -> Form:
+    """The form that the ending of a file's name asks for: `.ptl` and `.ff` are for phones."""
+    endings: dict[str, Form] = {".ptl": "mobile", ".ff": "flatbuffer"}
+    return endings.get(PurePath(os.fsdecode(path)).suffix, "archive")
 
 
 def _folder_name(path: PathOrFile) -> str:

@@ -20,7 +20,7 @@ from engine.ir.constants import type_of
 from engine.ir.unit import Function
 from engine.lang.counts import counted
 from engine.lang.types import STR, TENSOR, DictType
-from engine.serialize.archive import load_archive, save_archive
+from engine.serialize.archive import form_of, load_archive, save_archive
 from engine.serialize.identify.identify import identify
 from engine.serialize.inspect.weights import load_weights
 from tsrepl.session.arrays import is_array_file, read_arrays, write_arrays
@@ -51,7 +51,7 @@ def save(workspace: Workspace, argument: str) -> Iterable[Reply]:
         kind = type_of(value) if known is None else known.type
         raise UsageError(f"'{name}' is a value of type {kind}; only modules, functions and tensors are saved")
     else:
-        save_archive(value, path, run=run_function)
+        save_archive(value, path, run=run_function, form=form_of(path))
     yield TextReply(f"saved {name} to {path} ({counted(os.path.getsize(path), 'byte')})", "done")
 
 

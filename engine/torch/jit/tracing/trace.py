@@ -21,7 +21,7 @@ from engine.frontend.tracing.state import Scope, TraceOptions, TracingState, cur
 from engine.frontend.tracing.tracer import recording
 from engine.frontend.tracing.values import add_input, add_output, input_type
 from engine.ir.graph import Graph
-from engine.ir.unit import CompilationUnit
+from engine.ir.unit import CompilationUnit, Function
 from engine.lang.errors import ArgumentError, ArgumentTypeError
 from engine.torch.compiled.graphs import Graph as GraphOf
 from engine.torch.compiled.objects import ScriptFunction, ScriptMethod
@@ -279,6 +279,7 @@ def _trace_methods(
     traced = _traced_module(module, examples, options, PYTHON.unit)
     for name in examples if store_inputs else ():
         function = traced._ivalue.type.methods[name]
+        assert isinstance(function, Function)
         function.examples = tuple(value.type for value in function.graph.inputs[1:])
     for name, each_check in checks.items():
         for example in each_check:
