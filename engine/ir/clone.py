@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from engine.ir.graph import Block, Graph, InlinedFrom, Node, Value
+from engine.lang.source import SourceRange
 
 ValueMap = dict[Value, Value]
 """Original value -> its copy."""
@@ -69,10 +70,14 @@ def copy_node(node: Node, graph: Graph, values: ValueMap, *, keep_numbers: bool 
     return copy
 
 
-def inline_graph(into: Graph, graph: Graph, inputs: Sequence[Value], call: InlinedFrom | None = None) -> list[Value]:
+def inline_graph(
+    into: Graph, graph: Graph, inputs: Sequence[Value], call: InlinedFrom | None = None,
+    *, place: SourceRange | None = None,
+) -> list[Value]:  # fmt: skip
     """Insert the nodes of `graph` at the insert point of `into`, with `inputs` as its inputs; returns its outputs.
 
-    `call` tells which call the nodes came from, for tracebacks.
+    `call` tells which call the nodes came from, for tracebacks; with a `place` they stand there, and not where they
+    were written, which is text that no author knows.
     """
     assert len(inputs) == len(graph.inputs), f"{len(inputs)} values for {len(graph.inputs)} inputs"
     values: ValueMap = dict(zip(graph.inputs, inputs, strict=True))
@@ -80,6 +85,8 @@ def inline_graph(into: Graph, graph: Graph, inputs: Sequence[Value], call: Inlin
         copy = into.insert_node(copy_node(node, into, values))
         if call is not None:
             _remember_call(copy, call)
+        if place is not None:
+            _put_at(copy, place)
     return [values[output] for output in graph.outputs]
 
 
@@ -88,6 +95,13 @@ def _remember_call(node: Node, call: InlinedFrom) -> None:
     for block in node.blocks:
         for inner in block.nodes():
             _remember_call(inner, call)
+
+
+def _put_at(node: Node, place: SourceRange) -> None:
+    node.range = place
+    for block in node.blocks:
+        for inner in block.nodes():
+            _put_at(inner, place)
 
 
 def _copy_value(value: Value, copy: Value, keep_number: bool) -> Value:

@@ -51,7 +51,8 @@ _PAIR = r"is\ not|not\ in"
 """As in PyTorch, without regard to the next character: `not index` begins with `not in`."""
 _PYTHON_PAIR = r"(?:is[ \t]+not|not[ \t]+in)\b"
 _WORD = r"[A-Za-z_][A-Za-z_0-9]*+"
-_PYTHON_WORD = r"[^\W\d]\w*+"
+_PYTHON_WORD = r"[A-Za-z_\x80-\U0010ffff][A-Za-z_0-9\x80-\U0010ffff]*+"
+"""Beyond ASCII `_identifier_in` tells where the word ends."""
 _PYTHON_NUMBER = (
     r"0[xX][0-9a-fA-F_]++|0[bB][01_]++|0[oO][0-7_]++"
     r"|(?:[0-9][0-9_]*+(?:\.[0-9_]*+)?|\.[0-9][0-9_]*+)(?:[eE][+-]?[0-9][0-9_]*+)?[jJ]?"
@@ -75,6 +76,8 @@ def _compile(pair: str, word: str, number: str, operators: Iterable[str], type_c
 
 
 _STRICT = _compile(_PAIR, _WORD, _NUMBER, OPERATORS, r"\ type:")
+_GENERATED = _compile(_PAIR, _PYTHON_WORD, _NUMBER, OPERATORS, r"\ type:")
+"""The names that `torch.jit.script` takes from Python are written as they are, though PyTorch cannot read them."""
 _EXTENDED = _compile(_PYTHON_PAIR, _PYTHON_WORD, _PYTHON_NUMBER, (*OPERATORS, *EXTENDED_OPERATORS), r"\ type:\s*+\(")
 _DEPTH = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 
@@ -90,7 +93,7 @@ class Lexer:
 
     def __init__(self, source: Source, *, extended: bool = False, begin: int = 0, end: int | None = None) -> None:
         self.source = source
-        self._coming = _tokens(source, _EXTENDED if extended else _STRICT, begin, end)
+        self._coming = _tokens(source, _pattern_for(source, extended), begin, end)
         self._tokens: list[Token] = []
         self._error: ParseError | None = None
         self._at = -1
@@ -187,7 +190,7 @@ def definition_starts(source: Source, extended: bool) -> list[int]:
     found: list[int] = []
     rest = len(source.text)
     try:
-        tokens = _tokens(source, _EXTENDED if extended else _STRICT, 0, rest)
+        tokens = _tokens(source, _pattern_for(source, extended), 0, rest)
         found.extend(token.range.start for token in tokens if token.kind in ("def", "class"))
     except ParseError as error:
         at = error.range.start if error.range else rest
@@ -204,6 +207,10 @@ def shown(kind: str) -> str:
     return _SHOWN.get(kind, kind)
 
 
+def _pattern_for(source: Source, extended: bool) -> re.Pattern[str]:
+    return _EXTENDED if extended else _GENERATED if source.is_generated else _STRICT
+
+
 def _tokens(source: Source, pattern: re.Pattern[str], begin: int, end: int | None) -> Iterator[Token]:
     text, match, end = source.text, pattern.match, len(source.text) if end is None else end
     first = _INDENT.match(text, begin, end)
@@ -212,7 +219,11 @@ def _tokens(source: Source, pattern: re.Pattern[str], begin: int, end: int | Non
     while (found := match(text, at, end)) is not None:
         group = found.lastgroup
         assert group is not None, "every alternative has a name"
-        begin, at = found.span(group)
+        word = found[group] if group != "word" or found[group].isascii() else _identifier_in(found[group])
+        if group == "word" and not word:
+            break
+        begin = found.start(group)
+        at = begin + len(word)
         if group == "lines":
             if at == end and (depth or _is_continued(text, tail, end)):
                 yield Token("eof", "", SourceRange(source, at, at))
@@ -226,12 +237,20 @@ def _tokens(source: Source, pattern: re.Pattern[str], begin: int, end: int | Non
             elif depth == 0 and len(indents) == 1:
                 indents = [_indent_before(text, at)]
             continue
-        word, tail = found[group], at
+        tail = at
         statement_begun = True
         if group == "operator":
             depth = max(0, depth + _DEPTH.get(word, 0))
         yield Token(_kind(group, word), word, SourceRange(source, begin, at))
     raise _no_token(source, at)
+
+
+def _identifier_in(word: str) -> str:
+    """The longest identifier that the word begins with, "" if it begins with none."""
+    if word.isidentifier():
+        return word
+    wrong = (at for at, char in enumerate(word) if not (f"_{char}" if at else char).isidentifier())
+    return word[: next(wrong, len(word))]
 
 
 def _is_continued(text: str, tail: int, end: int) -> bool:

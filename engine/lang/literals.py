@@ -19,6 +19,12 @@ _SIMPLE_ESCAPES = {
 }  # fmt: skip
 _UNSUPPORTED_ESCAPES = {"x": "hex", "u": "unicode", "U": "unicode"}
 _ESCAPE = re.compile(r"\\([0-7]{3}|.)", re.DOTALL)
+_ARCHIVED_ESCAPE = re.compile(r"\\([0-7]{3}|[.-0][)-7]{2}|.)", re.DOTALL)
+"""Also PyTorch's octal digits of a signed byte, which may be below zero: `\\0)+` is the byte 0xC3."""
+
+
+_BYTES = re.compile("[\udc80-\udcff]+")
+"""Bytes beyond ASCII, of escapes."""
 
 
 class LiteralError(ValueError):
@@ -60,11 +66,36 @@ def const_value(text: str) -> int | float | complex:
     return value
 
 
-def string_value(text: str) -> str:
-    """The value of a string token, quotes included in `text`.  Raises LiteralError for an unknown escape."""
+def string_value(text: str, *, archived: bool = False) -> str:
+    """The value of a string token, quotes included in `text`; `archived` adds the escapes of archives.
+
+    Octal escapes are bytes of UTF-8; those that are none become surrogates.  Raises LiteralError for a wrong one.
+    """
     quotes = 3 if len(text) >= 6 and text[:3] == text[0] * 3 else 1
     inside = text[quotes:-quotes]
-    return _ESCAPE.sub(_unescape, inside) if "\\" in inside else inside
+    if "\\" not in inside:
+        return inside
+    value = _ARCHIVED_ESCAPE.sub(_unescape_archived, inside) if archived else _ESCAPE.sub(_unescape, inside)
+    return _BYTES.sub(
+        lambda found: found[0].encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape"), value
+    )
+
+
+def string_literal(text: str) -> str:
+    """A string token that `string_value` and PyTorch read back; bytes of UTF-8 that are no ASCII have octal escapes.
+
+    PyTorch itself writes `\\r`, and octal digits below zero, which it does not read.
+    """
+    return f'"{_ODD.sub(_escaped, text)}"'
+
+
+_ODD = re.compile(r"""[^ !#-&(-\[\]-~]""")
+_WRITTEN = {value: f"\\{letter}" for letter, value in _SIMPLE_ESCAPES.items() if letter != "\n"}
+
+
+def _escaped(found: re.Match[str]) -> str:
+    char = found[0]
+    return _WRITTEN.get(char) or "".join(f"\\{byte:03o}" for byte in char.encode("utf-8", "surrogateescape"))
 
 
 def python_value(text: str) -> object:
@@ -92,10 +123,21 @@ def _in_range(value: int) -> int:
 
 def _unescape(match: re.Match[str]) -> str:
     escape = match[1]
-    if len(escape) == 3 and int(escape, 8) < 256:
-        return chr(int(escape, 8))
+    if len(escape) == 3:
+        byte = _signed_byte(escape) if not escape.isdigit() else int(escape, 8)
+        if -128 <= byte < 256:
+            return bytes([byte % 256]).decode("ascii", "surrogateescape")
     if escape in _SIMPLE_ESCAPES:
         return _SIMPLE_ESCAPES[escape]
     if escape in _UNSUPPORTED_ESCAPES:
         raise LiteralError(f"unsupported {_UNSUPPORTED_ESCAPES[escape]} specifier '\\{escape}' in a string")
     raise LiteralError(f"ill formed octal specifier '\\{escape}' in a string")
+
+
+def _unescape_archived(match: re.Match[str]) -> str:
+    return "\r" if match[1] == "r" else _unescape(match)
+
+
+def _signed_byte(digits: str) -> int:
+    high, middle, low = (ord(digit) - ord("0") for digit in digits)
+    return high * 64 + middle * 8 + low

@@ -122,14 +122,23 @@ class FunctionSchema:
     def index_of(self, name: str) -> int | None:
         return self._index.get(name)
 
-    def is_subtype_of_method(self, wanted: FunctionSchema) -> bool:
-        """True if a method with this schema can implement one declared with `wanted` (apart from `self`)."""
+    def gap_to_method(self, wanted: FunctionSchema) -> str | None:
+        """The first reason, in words, why a method with this schema cannot implement one declared with `wanted`, apart
+        from `self`; None if it can."""
         mine, theirs = self.arguments[1:], wanted.arguments[1:]
-        if len(mine) != len(theirs) or len(self.returns) != len(wanted.returns):
-            return False
-        takes = all(m.name == t.name and t.type.is_subtype_of(m.type) for m, t in zip(mine, theirs, strict=True))
-        gives = all(m.type.is_subtype_of(t.type) for m, t in zip(self.returns, wanted.returns, strict=True))
-        return takes and gives
+        if len(mine) != len(theirs):
+            return f"it takes {len(mine)} argument{'' if len(mine) == 1 else 's'}, and not {len(theirs)}"
+        for m, t in zip(mine, theirs, strict=True):
+            if m.name != t.name:
+                return f"its argument '{m.name}' has to be called '{t.name}'"
+            if not t.type.is_subtype_of(m.type):
+                return f"its argument '{m.name}' is of type {m.type.annotation_str}, and not {t.type.annotation_str}"
+        if len(self.returns) != len(wanted.returns):
+            return f"it returns {len(self.returns)} values, and not {len(wanted.returns)}"
+        for m, t in zip(self.returns, wanted.returns, strict=True):
+            if not m.type.is_subtype_of(t.type):
+                return f"it returns {m.type.annotation_str}, and not {t.type.annotation_str}"
+        return None
 
     def __str__(self) -> str:
         parts: list[str] = []

@@ -22,13 +22,15 @@ class Source:
     """One text to compile.
 
     `first_line` is the number, in the file, of the text's first line.  `original` maps an offset of
-    generated text (an archive's code) to the range in the author's text, if debug records have it.
+    generated text (an archive's code) to the range in the author's text, if debug records have it.  The text
+    `is_generated` if it was made of a program in Python, whose names may be of any script.
     """
 
     text: str
     filename: str = "<string>"
     first_line: int = 1
     original: Callable[[int], SourceRange | None] | None = None
+    is_generated: bool = False
     _line_starts: list[int] = field(default_factory=list)
 
     def line_starts(self) -> list[int]:

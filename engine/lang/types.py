@@ -273,8 +273,8 @@ class ClassAttribute:
 class ClassType(Type):
     """A script class or a module's type: slots, constants and methods.  Compared by identity.
 
-    `methods` maps names to functions of the compilation unit of the class.  `python_class` is the class of modules that
-    it was made of, where it was made of one, and `concrete` what is known of it from there.
+    `methods` maps names to functions of the compilation unit of the class.  `python_class` is the class that it was
+    made of, where it was made of one, and `concrete` what is known of a module from there.
     """
 
     qualname: str
@@ -288,6 +288,8 @@ class ClassType(Type):
     forward_pre_hooks: list[Callee] = field(default_factory=list)
     unresolved: dict[str, str] = field(default_factory=dict)
     """Attribute that exists in Python and cannot be compiled -> the reason."""
+    is_frozen: bool = False
+    """True if only `__init__`, and what it calls, may set attributes."""
     python_class: Any = field(default=None, repr=False)
     concrete: Any = field(default=None, repr=False)
     _places: dict[str, int] = field(default_factory=dict)
@@ -456,8 +458,9 @@ def interface_gap(sub: ClassType | InterfaceType, interface: InterfaceType) -> s
         schema = getattr(offered, "signature", None) or getattr(offered, "schema", offered)
         if schema is None:
             return f"Class '{shown}' does not have method '{name}' but '{wanted_name}' does"
-        if not schema.is_subtype_of_method(wanted):
-            return f"Class '{shown}' is not compatible with interface '{wanted_name}': it has {schema}, not {wanted}"
+        if (gap := schema.gap_to_method(wanted)) is not None:
+            described = f"it has {schema}, not {wanted}"
+            return f"Class '{shown}' is not compatible with interface '{wanted_name}': {described} ({gap})"
     return None
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import PurePath
@@ -32,7 +31,7 @@ from engine.serialize.code.kept_graphs import KeptGraphs
 from engine.serialize.code.source_import import SourceImporter
 from engine.serialize.container.progress import step, told
 from engine.serialize.container.qualified_names import CODE_FOLDER, ROOT, record_of
-from engine.serialize.container.read import WRITTEN_BY_SAVE, Container, checked_name
+from engine.serialize.container.read import WRITTEN_BY_SAVE, Container, checked_name, folder_for
 from engine.serialize.container.write import ContainerWriter, replace_file, write_all
 from engine.serialize.identify.load_errors import explain_load_errors
 from engine.serialize.legacy.model_json import MODEL, load_legacy
@@ -52,8 +51,6 @@ _VERSIONS: Final = (".data/version", "version")
 _BYTE_ORDERS: Final = {b"little": False, b"big": True}
 _EXTRA: Final = "extra/"
 LONGEST_NAME: Final = 1 << 15
-_NO_NAME: Final = re.compile(r"[\\\ud800-\udfff]")
-"""Characters that a file's name may contain and that of an archive's folder may not."""
 
 
 # -- loading
@@ -313,7 +310,7 @@ def _pieces(
     module: Object, path: PathOrFile, extra: Mapping[str, bytes], run: Runner | None, form: Form
 ) -> tuple[Iterator[Any], int]:
     """The bytes of an archive, and how many there are."""
-    writer = ContainerWriter(_folder_name(path))
+    writer = ContainerWriter(folder_for(path))
     _add_records(writer, module, extra, run, form)
     return iter(writer.pieces()), writer.size()
 
@@ -347,14 +344,6 @@ def form_of(path: str | os.PathLike[str]) -> Form:
     """The form that the ending of a file's name asks for: `.ptl` and `.ff` are for phones."""
     endings: dict[str, Form] = {".ptl": "mobile", ".ff": "flatbuffer"}
     return endings.get(PurePath(os.fsdecode(path)).suffix, "archive")
-
-
-def _folder_name(path: PathOrFile) -> str:
-    """The archive's top folder: the file's name without its ending."""
-    if not isinstance(path, (str, os.PathLike)):
-        return "archive"
-    name = PurePath(os.fsdecode(path)).name
-    return _NO_NAME.sub("_", name.rpartition(".")[0] or name) or "archive"
 
 
 def _source_of(module: Object) -> Container | None:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
+import pytest
 
 from engine.aten.autograd import grad
 from engine.aten.dispatch.op import Op
-from engine.aten.values import libraries
+from engine.aten.values import libraries, xp
 from engine.aten.values.tensor import Tensor
 from engine.executor.autodiff.formulas import differentiable_arguments
 from engine.executor.interpreter.interpreter import run_function
@@ -25,9 +26,12 @@ from engine.ir.constants import insert_constant
 from engine.ir.graph import Graph
 from engine.ir.unit import Function
 from engine.lang import scalars
-from engine.lang.errors import OperatorError
+from engine.lang.errors import EngineError, OperatorError
 from engine.lang.types import ListType, TensorType
-from tests.table.gradient_samples import gradient_arguments_for, in_float64
+from tests.table.gradient_samples import gradient_arguments_for, in_dtype
+
+CALLS: Final = 2
+"""The first call makes what later ones use."""
 
 
 @contextmanager
@@ -96,7 +100,7 @@ def derivatives(results: Sequence[Any], tensors: Sequence[Tensor]) -> list[list[
 
 def weights(like: Tensor) -> Tensor:
     """A gradient to begin with, whose elements differ."""
-    made = np.cos(np.arange(like.array.size, dtype=like.array.dtype)).reshape(like.array.shape)
+    made = np.cos(np.arange(like.array.size)).astype(like.array.dtype).reshape(like.array.shape)
     return Tensor(libraries.moved(made, like.device))
 
 
@@ -104,22 +108,42 @@ def listed(results: Any) -> list[Any]:
     return [*results] if isinstance(results, (list, tuple)) else [results]
 
 
-def check(op: Op, device: str = "cpu") -> None:
-    """Raises AssertionError where the program's results or derivatives are not those of the tape."""
+def check(op: Op, device: str = "cpu", dtype: xp.NumpyDtype = xp.FLOAT64) -> None:
+    """Raises AssertionError where the program's results or derivatives are not those of the tape, in the first call or
+    later, or one refuses the dtype and the other does not."""
     known = {op.schema.arguments[i].name for i in differentiable_arguments(op)}
     names = [a.name for a in op.schema.arguments]
-    samples = [in_float64(v, name in known) for v, name in zip(gradient_arguments_for(op), names, strict=True)]
+    samples = [in_dtype(v, name in known, dtype) for v, name in zip(gradient_arguments_for(op), names, strict=True)]
     args = [there(value, scalars.device(device)) for value in samples]
+    try:
+        expected = [r for r in listed(op.run(*args)) if isinstance(r, Tensor)]
+        tapes = derivatives(expected, _tensors_of(args))
+    except EngineError:
+        with pytest.raises(EngineError):
+            _run(*program(op, args))
+        return
     function, tensors = program(op, args)
-    expected = [r for r in listed(op.run(*args)) if isinstance(r, Tensor)]
+    for _ in range(CALLS):
+        found, gradients = _run(function, tensors)
+        _assert_same(found, expected)
+        assert [r.requires_grad for r in found] == [r.requires_grad for r in expected]
+        is_split = any(t.grad_fn is not None and t.grad_fn.name() == "DifferentiableGraphBackward" for t in found)
+        is_complex = any(t.array.dtype in xp.COMPLEX for t in (*tensors, *found))
+        if not (is_complex or is_left_to_the_tape(op)):
+            assert is_split, differentiation_of(function)
+        for mine, wanted in zip(gradients, tapes, strict=True):
+            _assert_same(mine, wanted)
+
+
+def _run(function: Function, tensors: Sequence[Tensor]) -> tuple[list[Tensor], list[list[Any]]]:
+    """Results and derivatives of a program."""
     found = [r for r in listed(run_function(function, tensors)) if isinstance(r, Tensor)]
-    _assert_same(found, expected)
-    is_split = any(t.grad_fn is not None and t.grad_fn.name() == "DifferentiableGraphBackward" for t in found)
-    is_complex = any(t.array.dtype.kind == "c" for t in (*tensors, *found))
-    if not (is_complex or is_left_to_the_tape(op)):
-        assert is_split, differentiation_of(function)
-    for mine, tapes in zip(derivatives(found, tensors), derivatives(expected, tensors), strict=True):
-        _assert_same(mine, tapes)
+    return found, derivatives(found, tensors)
+
+
+def _tensors_of(args: Sequence[Any]) -> list[Tensor]:
+    """The tensors among arguments and in lists of these, in the order in which programs take them."""
+    return [each for arg in args for each in listed(arg) if isinstance(each, Tensor)]
 
 
 def there(value: Any, device: scalars.device) -> Any:
@@ -138,9 +162,19 @@ def differentiation_of(function: Function) -> Any:
 def _assert_same(found: Sequence[Any], expected: Sequence[Any]) -> None:
     for mine, tapes in zip(found, expected, strict=True):
         if isinstance(tapes, Tensor) or isinstance(mine, Tensor):
-            zero = Tensor(np.zeros(()))
+            zero = Tensor(np.zeros((), (tapes if mine is None else mine).array.dtype))
             a, b = (zero if each is None else each for each in (mine, tapes))
-            assert None in (mine, tapes) or a.device == b.device
-            np.testing.assert_allclose(
-                *np.broadcast_arrays(*(libraries.on_host(each.array) for each in (a, b))), rtol=1e-7, atol=1e-12
-            )
+            assert (a.device, a.array.dtype) == (b.device, b.array.dtype)
+            arrays = np.broadcast_arrays(*(libraries.on_host(each.array) for each in (a, b)))
+            np.testing.assert_allclose(*map(_in_numpys, arrays), **_tolerance(a.array.dtype))
+
+
+def _in_numpys(array: Any) -> Any:
+    """The array in a dtype of numpy's own, which its tests know."""
+    return array.astype(np.float64) if array.dtype in xp.HALVES else array
+
+
+def _tolerance(dtype: xp.NumpyDtype) -> dict[str, float]:
+    """Some units in the last place; terms of sums may cancel."""
+    eps = float(xp.limits(dtype).eps) if dtype in xp.INEXACT else 0.0
+    return {"rtol": max(1e-7, 16 * eps), "atol": max(1e-12, 4 * eps) if eps > 1e-10 else 1e-12}

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from engine.aten.dispatch.op import Op
+from engine.aten.values import xp
 from engine.aten.values.tensor import Tensor, tensor
 from tests.table.samples import INDEX, PLACES, arguments_for, copied, floats, mask
 
@@ -135,8 +136,13 @@ def gradient_arguments_for(op: Op) -> tuple[Any, ...]:
 
 def in_float64(value: Any, differentiated: bool) -> Any:
     """The sample as doubles, of which gradients are asked for."""
+    return in_dtype(value, differentiated, xp.FLOAT64)
+
+
+def in_dtype(value: Any, differentiated: bool, dtype: xp.NumpyDtype) -> Any:
+    """The sample with floats of this dtype, of which gradients are asked for."""
     if isinstance(value, list):
-        return [in_float64(v, differentiated) for v in value]
-    if not isinstance(value, Tensor) or value.array.dtype.kind != "f":
+        return [in_dtype(v, differentiated, dtype) for v in value]
+    if not isinstance(value, Tensor) or value.array.dtype not in xp.FLOATING:
         return value
-    return Tensor(value.array.astype(np.float64), requires_grad=differentiated)
+    return Tensor(value.array.astype(dtype), requires_grad=differentiated)

@@ -10,6 +10,7 @@ import pytest
 
 from engine.aten.dispatch.op import Op
 from engine.aten.values.tensor import Tensor
+from engine.aten.values.xp import BFLOAT16, FLOAT64, FLOATING, NumpyDtype
 from engine.executor.autodiff.formulas import differentiable_arguments, formula_graph
 from engine.executor.interpreter.interpreter import run_function
 from engine.executor.plans import fusion
@@ -20,6 +21,8 @@ from tests.table.test_gradients import by_name
 
 ENTRIES = [op for op in test_gradients.ENTRIES if op.qualified_name != "aten::to.device"]  # its sample has no device
 
+OTHERS = [pytest.param(dtype, marks=pytest.mark.slow) for dtype in sorted(FLOATING - {FLOAT64, BFLOAT16}, key=str)]
+
 
 @pytest.fixture(autouse=True)
 def _splitting(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
@@ -29,9 +32,10 @@ def _splitting(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
+@pytest.mark.parametrize("dtype", [FLOAT64, BFLOAT16, *OTHERS], ids=str)
 @pytest.mark.parametrize("op", ENTRIES, ids=by_name)
-def test_gradients_of_programs_are_those_of_the_tape(op: Op) -> None:
-    check(op)
+def test_gradients_of_programs_are_those_of_the_tape(op: Op, dtype: NumpyDtype) -> None:
+    check(op, dtype=dtype)
 
 
 @pytest.mark.parametrize("op", ENTRIES, ids=by_name)

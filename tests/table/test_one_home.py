@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+import pytest
+
 from engine.aten.dispatch import table
 from engine.lang.python_syntax import parse_python
 
@@ -95,3 +97,66 @@ def _groups(tree: ast.Module) -> Iterator[list[str]]:
         elif isinstance(node, (ast.Dict, ast.Tuple, ast.List, ast.Set)):
             parts = node.keys if isinstance(node, ast.Dict) else node.elts
             yield [p.value for p in parts if isinstance(p, ast.Constant) and isinstance(p.value, str)]
+
+
+KINDS: Final = frozenset("biufcmMOSUV")
+"""numpy's letters for the kinds of dtypes."""
+ABOUT_DTYPES: Final = frozenset("issubdtype finfo isrealobj iscomplexobj".split())
+"""Functions of numpy that answer by kind: for bfloat16 they raise, or say that it is no number."""
+HOME: Final = "aten/values/xp.py"
+
+
+def test_what_a_dtype_is_is_asked_of_one_module() -> None:
+    """`xp.FLOATING` and its like know bfloat16, which has the kind of structures."""
+    found = {}
+    for root in (ENGINE, ENGINE.parent / "tsrepl"):
+        for path in root.rglob("*.py"):
+            asked = _asks_numpy(parse_python(path.read_text()))
+            if asked and not path.as_posix().endswith(HOME):
+                found[path.relative_to(ENGINE.parent).as_posix()] = asked
+    assert found == {}, "ask the sets of dtypes in engine/aten/values/xp.py"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x.dtype.kind in LETTERS", "d.kind == 'f'", "'c' != d.kind", "d.kind not in ('f', 'c')", "RANK[x.dtype.kind]",
+        "write('x.dtype.kind == 1')", "np.finfo(d).eps", "np.issubdtype(d, np.floating)",
+    ],
+)  # fmt: skip
+def test_questions_that_only_that_module_may_ask_are_found(text: str) -> None:
+    assert _asks_numpy(parse_python(text))
+    assert not _asks_numpy(parse_python("node.kind == 'prim::If' and use.user.kind in ('aten::add', 'f32')"))
+
+
+def _asks_numpy(tree: ast.Module) -> list[str]:
+    """The expressions that ask what a dtype is by numpy's kind, those in generated text among them."""
+    return [ast.unparse(node) for node in ast.walk(tree) if any(asks(node) for asks in _QUESTIONS)]
+
+
+def _compares_a_kind(node: ast.AST) -> bool:
+    sides = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
+    has_kind = any(isinstance(side, ast.Attribute) and side.attr == "kind" for side in sides)
+    return has_kind and any(words and all({*word} <= KINDS for word in words) for words in map(_words_of, sides))
+
+
+def _words_of(side: ast.expr) -> list[str]:
+    parts = side.elts if isinstance(side, (ast.Tuple, ast.List, ast.Set)) else [side]
+    return [
+        part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str) and part.value
+    ]
+
+
+def _reads_a_kind(node: ast.AST) -> bool:
+    return isinstance(node, ast.Attribute) and ast.unparse(node).endswith("dtype.kind")
+
+
+def _writes_a_kind(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str) and "dtype.kind" in node.value
+
+
+def _calls_numpy(node: ast.AST) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr in ABOUT_DTYPES and ast.unparse(node.value) == "np"
+
+
+_QUESTIONS: Final = (_compares_a_kind, _reads_a_kind, _writes_a_kind, _calls_numpy)

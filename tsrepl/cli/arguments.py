@@ -9,10 +9,11 @@ import argparse
 import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 from engine.lang.errors import did_you_mean
 from tsrepl.cli import files
+from tsrepl.session.settings import SETTINGS, settings_path
 from tsrepl.session.version import __version__
 
 _ABOUT = """\
@@ -29,6 +30,16 @@ examples:
   tsrepl show model.pt                           look into an archive
   tsrepl identify file.bin                       what is this file?
   tsrepl diff old.pt new.pt                      what changed
+  tsrepl --operators my_ops.py run model.pt      with operators given in Python
+  tsrepl model.pt -c 'model(torch.ones(1, 6))'   load a file, run an entry
+
+-c may be repeated; the first entry that fails ends the command.  Of what comes
+in on standard input the entries behind one that fails are run, as at a prompt.
+The exit status is 1 in both cases.
+
+settings:
+  {path}
+{rows}
 """
 _OPEN_ABOUT = """\
 Open the shell with a file loaded under the file's name; a text file is run.
@@ -91,7 +102,7 @@ class CommandParser(argparse.ArgumentParser):
 
 def parsed(words: Sequence[str]) -> argparse.Namespace:
     """The parsed arguments; a mistake ends the program with hints."""
-    parser, words = _parser(), _with_open(words)
+    parser, words = _parser(), _with_open(list(words))
     commands = parser.commands()
     first = words[0] if words else "-"
     if not first.startswith("-") and first not in commands:
@@ -109,8 +120,12 @@ def parsed(words: Sequence[str]) -> argparse.Namespace:
 
 
 def _with_open(words: Sequence[str]) -> Sequence[str]:
-    """`tsrepl model.pt` is short for `tsrepl open model.pt`."""
-    return ["open", *words] if words and words[0] not in _NAMES and os.path.isfile(words[0]) else words
+    """`tsrepl model.pt` is short for `tsrepl open model.pt`, also behind `--operators`."""
+    at = 0
+    while words[at : at + 1] == [OPERATORS]:
+        at += 2
+    is_file = len(words) > at and words[at] not in _NAMES and os.path.isfile(words[at])
+    return [*words[:at], "open", *words[at:]] if is_file else words
 
 
 def _meant(word: str, commands: dict[str, CommandParser]) -> tuple[str, ...]:
@@ -121,13 +136,14 @@ def _meant(word: str, commands: dict[str, CommandParser]) -> tuple[str, ...]:
 
 
 def _parser() -> CommandParser:
-    parser = _new_parser(CommandParser, _ABOUT, _EXAMPLES, prog="tsrepl")
+    rows = "\n".join(f"  {each.example:<22} {each.meaning}" for each in SETTINGS)
+    parser = _new_parser(CommandParser, _ABOUT, _EXAMPLES.format(path=settings_path(), rows=rows), prog="tsrepl")
     parser.add_argument("--version", action="version", version=f"tsrepl {__version__}")
-    parser.add_argument("-c", dest="command", metavar="TEXT", help="run these entries and leave")
-    parser.add_argument("-i", dest="stay", action="store_true", help="after -c, go on in the shell")
+    _add_entries(parser)
     actions = parser.add_subparsers(dest="action", title="commands", metavar="COMMAND")
     opened = _new_parser(actions.add_parser, _OPEN_ABOUT, "", name="open", help="the shell with a file loaded")
     opened.add_argument("file", metavar="FILE", help="an archive (.pt), weights, arrays, or TorchScript text (.py)")
+    _add_entries(opened, default=argparse.SUPPRESS)
     run = _new_parser(actions.add_parser, _RUN_ABOUT, _RUN_EXAMPLES, name="run", help="run an archive or a text file")
     run.add_argument("file", metavar="FILE", help="an archive (.pt) or TorchScript text (.py)")
     run.add_argument(
@@ -149,6 +165,16 @@ def _parser() -> CommandParser:
     return parser
 
 
+def _add_entries(parser: CommandParser, **default: Any) -> None:
+    """The options for entries that are run instead of a dialogue, or before one."""
+    parser.add_argument(
+        "-c", dest="command", metavar="TEXT", action="append", help="run these entries and leave; may be repeated",
+        **default,
+    )  # fmt: skip
+    parser.add_argument("-i", dest="stay", action="store_true", help="after -c, go on in the shell", **default)
+
+
+OPERATORS: Final = "--operators"
 _VIEWS: Final = {
     "code": "Python text printed from the graphs",
     "graph": "the graphs",
@@ -160,7 +186,12 @@ _VIEWS: Final = {
 
 
 def _new_parser(make: Callable[..., CommandParser], about: str, examples: str, **options: str) -> CommandParser:
-    return make(
+    parser = make(
         description=about, epilog=examples, formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False, **options,
     )  # fmt: skip
+    parser.add_argument(
+        OPERATORS, dest="operators", metavar="OPS", action="append", default=argparse.SUPPRESS,
+        help="first run this Python file, which gives operators (torch.library); may be repeated",
+    )  # fmt: skip
+    return parser

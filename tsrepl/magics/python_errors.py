@@ -14,20 +14,26 @@ from typing import Any, Final
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from engine.executor.interpreter.interrupts import interrupted_calls
 from engine.lang.errors import CallFrame, EngineError
 from tsrepl.magics.display import error_lines
 from tsrepl.magics.words import as_magics
 from tsrepl.session.failures import call_place, error_replies
-from tsrepl.session.python_errors import python_frames
+from tsrepl.session.python_errors import failed_call, python_frames, ran_engine
 from tsrepl.session.replies import ErrorReply, Reply
+from tsrepl.session.workspace import Workspace
 
 _SHOWN: Final = (EngineError, KeyboardInterrupt)
 
 
-def catch_errors(shell: InteractiveShell) -> None:
-    """Let IPython show errors of programs by their own lines."""
-    shell.set_custom_exc(_SHOWN, _show)  # type: ignore[no-untyped-call]
+def catch_errors(shell: InteractiveShell, workspace: Workspace) -> None:
+    """Let IPython show errors of programs by their own lines, and the session know which call failed."""
+
+    def show(shell: Any, kind: Any, error: BaseException, trace: TracebackType | None, tb_offset: Any = None) -> Any:
+        if isinstance(error, EngineError):
+            workspace.failed = failed_call(trace) or workspace.failed
+        return _show(shell, kind, error, trace)
+
+    shell.set_custom_exc(_SHOWN, show)  # type: ignore[no-untyped-call]
 
 
 def leave_errors(shell: InteractiveShell) -> None:
@@ -35,10 +41,8 @@ def leave_errors(shell: InteractiveShell) -> None:
     shell.set_custom_exc((), None)  # type: ignore[no-untyped-call]
 
 
-def _show(
-    shell: Any, kind: type[BaseException], error: BaseException, trace: TracebackType | None, tb_offset: Any = None
-) -> list[str] | None:
-    if isinstance(error, KeyboardInterrupt) and not interrupted_calls(error):
+def _show(shell: Any, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> list[str] | None:
+    if isinstance(error, KeyboardInterrupt) and not ran_engine(trace):
         shell.showtraceback((kind, error, trace), running_compiled_code=True)
         return None
     lines = error_lines(error_replies_of(shell, error, python_frames(trace)))

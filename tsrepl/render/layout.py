@@ -48,6 +48,7 @@ from tsrepl.session.replies import (
     KernelsReply,
     Later,
     LaunchRow,
+    LeaveReply,
     ListingReply,
     ModuleReply,
     PassesReply,
@@ -58,6 +59,7 @@ from tsrepl.session.replies import (
     ReportReply,
     SchemaReply,
     SourceRow,
+    SystemReply,
     TapReply,
     TextReply,
     TimeReply,
@@ -174,9 +176,17 @@ def _change(reply: PassReply) -> str:
 
 
 def _code(reply: CodeReply) -> Iterator[Block]:
+    if reply.numbers:
+        columns = (Column("", "muted", right=True), Column("", language="python"))
+        yield TableBlock(columns, tuple(zip(reply.numbers, reply.text.split("\n"), strict=True)), header=False)
+        return
     yield CodeBlock(reply.text.rstrip("\n"), "python")
     for name, text in reply.constants:
         yield line(Span(f"CONSTANTS.{name}", "constant"), " = ", text)
+
+
+def _system(reply: SystemReply) -> Iterator[Block]:
+    yield line(Span(f"!{reply.command} is for the system's shell, which runs lines typed at a terminal", "warning"))
 
 
 def _edit(reply: EditReply) -> Iterator[Block]:
@@ -224,13 +234,7 @@ def _group(group: GroupRow, language: str) -> Iterator[Block]:
 
 
 def _heading(kernel: KernelRow) -> tuple[Span, ...]:
-    rates = [
-        f"{amount / kernel.seconds / 1e9:.3g} {unit}"
-        for amount, unit in ((kernel.bytes, "GB/s"), (kernel.operations, "Gop/s"))
-        if amount
-    ]
-    facts = ", ".join((f"{duration(kernel.seconds)} a call", *rates, f"compiled in {duration(kernel.compiled)}"))
-    return Span(kernel.name, "title"), Span(f"  {facts}  for {'; '.join(kernel.conditions)}", "muted")
+    return Span(kernel.name, "title"), Span(f"  {kernel.cost}  for {'; '.join(kernel.conditions)}", "muted")
 
 
 def _unfused(plan: PlanRow) -> Iterator[Block]:
@@ -285,7 +289,7 @@ def _trace(reply: TraceReply) -> Iterator[Block]:
         lines += (PlacedLine(f"{indent}→ {text}", role="good") for text in _short_ones_together(row.writes))
     if reply.left_out and reply.head == len(reply.rows):
         lines.append(PlacedLine(f"… {reply.left_out:,} more, not kept", role="muted"))
-    yield PlacedLines(tuple(lines))
+    yield from [PlacedLines(tuple(lines))] if lines else []
     yield line(Span("result ", "muted"), reply.result)
 
 
@@ -308,6 +312,8 @@ def _short_ones_together(pairs: tuple[tuple[str, str], ...]) -> Iterator[str]:
 
 
 def _debug(reply: DebugReply) -> Iterator[Block]:
+    if reply.error is not None:
+        yield from blocks_of(reply.error)
     if reply.reason:
         yield line(Span(reply.reason, "warning"))
     thread = f"  thread {reply.thread}" if reply.thread else ""
@@ -390,7 +396,7 @@ def _error(reply: ErrorReply) -> Iterator[Block]:
     if reply.is_whole or len(lines) <= MOST_DETAILS:
         yield from (line(Span(each)) for each in lines)
     else:
-        yield line(Span(f"{lines[0].rstrip(':.')} … %more shows {len(lines) - 1} more lines", "muted"))
+        yield line(Span(f"{lines[0].rstrip(':.')} … {reply.more} shows {len(lines) - 1} more lines", "muted"))
 
 
 def _help(reply: HelpReply) -> Iterator[Block]:
@@ -417,6 +423,8 @@ _LAYOUTS: dict[type[Any], Callable[[Any], Iterator[Block]]] = {
     PipelineReply: _pipeline,
     CodeReply: _code,
     EditReply: _edit,
+    SystemReply: _system,
+    LeaveReply: lambda reply: iter(()),
     TreeReply: _tree,
     InstructionsReply: _instructions,
     ListingReply: _listing,

@@ -12,14 +12,26 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from importlib import import_module
 from itertools import chain, groupby
+from time import perf_counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from engine.lang.counts import duration
 from engine.lang.deferred import deferred
 from engine.lang.errors import did_you_mean
 from engine.passes.pipeline import names as pass_names
-from tsrepl.session.entries import COMMAND, Entry, split_entries
+from tsrepl.session.entries import CELL, COMMAND, HELP, LEAVE, Entry, split_entries
 from tsrepl.session.failures import INTERRUPTED, UsageError, error_replies
-from tsrepl.session.replies import DefinitionReply, ErrorReply, HelpReply, HelpTopic, Reply, TextReply
+from tsrepl.session.replies import (
+    DefinitionReply,
+    ErrorReply,
+    HelpReply,
+    HelpTopic,
+    LeaveReply,
+    Reply,
+    SystemReply,
+    TextReply,
+)
+from tsrepl.session.settings import SETTINGS, TOPIC, settings_path
 from tsrepl.session.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -61,6 +73,9 @@ class Command(NamedTuple):
 def show_help(workspace: Workspace, argument: str) -> Iterable[Reply]:
     if not argument:
         return [_overview(workspace)]
+    if argument == TOPIC:
+        rows = tuple(HelpTopic(each.example, each.meaning) for each in SETTINGS)
+        return [HelpReply("Settings", (f"They stand in {settings_path()}, a line each:",), rows)]
     command = find_command(argument.removeprefix(COMMAND))
     details = (command.details,) if command.details else ()
     return [HelpReply(command.usage, (command.summary, *details), examples=command.examples)]
@@ -102,6 +117,7 @@ def _overview(workspace: Workspace) -> HelpReply:
         (
             "Expressions show their value and keep it as _. A def stays for later entries. A blank line ends a block.",
             "Where an operator stands without 'torch.' it is found all the same: randn(2, 3).",
+            f"%help {TOPIC} tells of {settings_path()}, in which keys of vi, colours and the pager are chosen.",
         ),
         tuple(
             HelpTopic(each.usage, each.summary, each.goal) for goal in _GOALS for each in COMMANDS if each.goal == goal
@@ -195,7 +211,8 @@ COMMANDS: Final[tuple[Command, ...]] = (
             "expression", "debugging.debug",
             "Without an expression, the last entry that failed runs again, up to its error. At the debugger's prompt, "
             "help lists its commands. With --plan the graphs of plans run, guards and all; break guard, then run, "
-            "stops at a check that fails.",
+            "stops at a check that fails. In a notebook, the call waits while cells run: %debug n and the like go on "
+            "with it, %debug p x shows a value there, %debug q leaves it.",
             ("%debug f(x, x)", "%debug", "%debug --plan f(x, x)")),
     Command("trace", _WATCH, "%trace [option ...] f(x)",
             "run, and show every instruction with the values it read and wrote", "expression", "observing.trace",
@@ -270,6 +287,7 @@ _BY_NAME: Final = {command.name: command for command in COMMANDS}
 
 
 _ALIASES: Final = {"timeit": "time"}
+_CELL_COMMAND: Final = "time"
 
 
 def find_command(name: str) -> Command:
@@ -281,25 +299,29 @@ def find_command(name: str) -> Command:
     return command
 
 
-def run_text(workspace: Workspace, text: str, filename: str = "", *, stop: bool = True) -> Iterator[Reply]:
+def run_text(
+    workspace: Workspace, text: str, filename: str = "", *, stop: bool = True, is_typed: bool = False
+) -> Iterator[Reply]:
     """Run the entries of the text, statements and commands; with `stop`, none after one that failed.
 
-    An interrupt ends them all.  Errors are replies.  Positions in them name `filename`, or the number of the entry.
+    An interrupt ends them all, and so does a word that leaves.  Errors are replies.  Positions in them name `filename`,
+    or the number of the entry.  Only what `is_typed` may have lines for the system's shell.
     """
-    if workspace.dialogue is not None and not text.strip():
-        yield from workspace.dialogue.run("")
-    name = filename or workspace.next_name()
+    if workspace.partner is not None and not text.strip():
+        yield from workspace.partner.run("")
+    name = filename or workspace.entry_name
     every, done = split_entries(text), 0
     for _, group in groupby(enumerate(every), _group):
         entries = [entry for _, entry in group]
         done += len(entries)
-        failed = interrupted = False
-        for reply in _run_group(workspace, entries, name):
+        failed = ends = False
+        for reply in _run_group(workspace, entries, name, is_typed):
+            ends = ends or isinstance(reply, LeaveReply)
             if isinstance(reply, ErrorReply):
-                failed, interrupted = True, interrupted or reply.kind == INTERRUPTED
+                failed, ends = True, ends or reply.kind == INTERRUPTED
                 workspace.error = reply
             yield reply
-        if interrupted:
+        if ends:
             return
         if failed and stop:
             yield from workspace.syntax_errors(every[done:], name)
@@ -312,14 +334,27 @@ def _group(numbered: tuple[int, Entry]) -> int:
     return -1 if entry.is_definition else number
 
 
-def _run_group(workspace: Workspace, entries: Sequence[Entry], filename: str) -> Iterator[Reply]:
-    if workspace.dialogue is not None and not entries[0].is_command:
-        return chain.from_iterable(workspace.dialogue.run(entry.text) for entry in entries if workspace.dialogue)
-    if entries[0].is_definition:
+def _run_group(
+    workspace: Workspace, entries: Sequence[Entry], filename: str, is_typed: bool = False
+) -> Iterable[Reply]:
+    first = entries[0]
+    if workspace.partner is not None and not first.is_command:
+        return chain.from_iterable(workspace.partner.run(entry.text) for entry in entries if workspace.partner)
+    if first.text.strip() in LEAVE:
+        return [LeaveReply()] if workspace.partner is None else workspace.partner.quit()
+    if first.is_definition:
         return workspace.run_definitions(entries, filename)
-    if entries[0].is_command:
-        return _run_line(workspace, entries[0].text)
-    return workspace.run_entry(entries[0], filename)
+    if first.system:
+        return [SystemReply(first.system)] if is_typed else error_replies(_no_system(first.system))
+    if first.is_command or first.text.strip() in HELP:
+        return _run_line(workspace, first.text if first.is_command else f"{COMMAND}help")
+    return workspace.run_entry(first, filename)
+
+
+def _no_system(command: str) -> UsageError:
+    return UsageError(
+        f"!{command} is for the system's shell, and files do not run that", hints=("type it at the prompt",)
+    )
 
 
 def _run_line(workspace: Workspace, text: str) -> Iterator[Reply]:
@@ -334,6 +369,8 @@ def _run_line(workspace: Workspace, text: str) -> Iterator[Reply]:
 
 def run_command(workspace: Workspace, text: str) -> Iterable[Reply]:
     """Run a command line.  Raises UsageError and whatever the command raises."""
+    if text.lstrip().startswith(CELL):
+        return _run_cell(workspace, text.strip())
     name, _, argument = text.strip().removeprefix(COMMAND).partition(" ")
     command = find_command(name)
     argument = argument.strip()
@@ -342,3 +379,21 @@ def run_command(workspace: Workspace, text: str) -> Iterable[Reply]:
     if not argument and command.argument and _IN_BRACKETS.sub("", command.usage.partition(" ")[2]).strip():
         raise UsageError(f"{COMMAND}{name} needs an argument", hints=(f"write {command.usage}",))
     return command.function(workspace, argument)
+
+
+def _run_cell(workspace: Workspace, text: str) -> Iterator[Reply]:
+    """Run the lines behind `%%time`, and tell how long they took.  Raises UsageError for another command."""
+    head, _, body = text.partition("\n")
+    name, _, first = head.removeprefix(CELL).partition(" ")
+    if find_command(name).name != _CELL_COMMAND:
+        raise UsageError(
+            f"{CELL}{name} is no command for lines", hints=(f"write {COMMAND}{name} and what it is about",)
+        )
+    if not (first + body).strip():
+        raise UsageError(f"{CELL}{name} needs lines behind it", hints=(f"{COMMAND}{name} f(x) takes an expression",))
+    begin = perf_counter()
+    failed = False
+    for reply in run_text(workspace, f"{first}\n{body}", workspace.entry_name):
+        failed = failed or isinstance(reply, ErrorReply)
+        yield reply
+    yield TextReply(f"{'stopped after' if failed else 'took'} {duration(perf_counter() - begin)}")

@@ -64,8 +64,11 @@ Found = Iterable[tuple[str, str]]
 def candidates(workspace: Workspace, before: str) -> list[Candidate]:
     """At most `MOST` candidates for the end of `before`, those of the session first."""
     line = before.rpartition("\n")[2]
-    if workspace.dialogue is not None and " " not in line and not line.startswith(COMMAND):
-        return _matching(line, debugging.names()) + ([] if "-" in line else _expression(workspace, line))
+    dialogue = workspace.partner
+    if isinstance(dialogue, debugging.DebugDialogue) and not line.startswith(COMMAND):
+        word, found, is_expression = debugging.completions(dialogue, line)
+        rows = _matching(word, found)
+        return rows or (_expression(workspace, line) if is_expression else [])
     if "\n" not in before.strip("\n") and line.lstrip().startswith(COMMAND):
         return _after_percent(workspace, line.lstrip())
     return _expression(workspace, line)
@@ -129,7 +132,7 @@ def _places(workspace: Workspace, argument: str) -> list[Candidate]:
     if separator:
         return _expression(workspace, call)
     name, blank, _ = before.partition(" ")
-    value = workspace.variables.get(name)
+    value = workspace.seen().get(name)
     if not blank:
         return _matching(name, ((b.name, b.kind) for b in workspace.bindings() if b.kind == "module"))
     if value is None or not isinstance(value.value, Object):

@@ -19,7 +19,7 @@ from engine.lang.errors import CompileError, EngineError
 from engine.lang.records import dataclass
 from engine.lang.types import ClassType, Type
 from tsrepl.session.failures import head_and_details
-from tsrepl.session.names import DefinitionResolver
+from tsrepl.session.names import STANDARD, DefinitionResolver
 from tsrepl.session.replies import Binding, DefinitionReply
 
 Relinked = tuple[tuple[str, ...], tuple[tuple[str, str], ...]]
@@ -30,13 +30,16 @@ Relinked = tuple[tuple[str, ...], tuple[tuple[str, str], ...]]
 class Definitions:
     """`trees` are the definitions as they were typed, by name; `broken` those that do not compile any more, and why.
 
-    `outside` are objects of the door's own language that definitions may use, by name.
+    `outside` are objects of the door's own language that definitions may use, by name; `imports` the paths for which
+    names stand, `nn` for torch.nn; `refused` says where a definition stands that did not compile.
     """
 
     unit: CompilationUnit = field(default_factory=CompilationUnit)
     trees: dict[str, Tree] = field(default_factory=dict)
     broken: dict[str, str] = field(default_factory=dict)
     outside: dict[str, Any] = field(default_factory=dict)
+    imports: dict[str, str] = field(default_factory=lambda: dict(STANDARD))
+    refused: dict[str, str] = field(default_factory=dict)
 
     def define(self, trees: Sequence[Tree], variables: Container[str] = ()) -> list[DefinitionReply]:
         """Define functions and classes, which may use each other.
@@ -56,6 +59,8 @@ class Definitions:
                 self.unit.types.update(types)
             self.broken.update(were_broken)
             raise
+        for name in names:
+            self.refused.pop(name, None)
         replaced = {name for name in names if self.trees.pop(name, None) is not None}
         self.trees.update(zip(names, trees, strict=True))
         relinked = {name: self._relink(name, names, variables) for name in names}
@@ -72,6 +77,11 @@ class Definitions:
         self.remove(name)
         self.outside[name] = cls
         return DefinitionReply(name, "class", self.signature(name) or name, replaced, *self._relink(name, (), ()))
+
+    def spelled(self, path: str) -> str:
+        """The path with what its first name stands for: `torch.nn.functional.relu` for `F.relu`."""
+        first, dot, rest = path.partition(".")
+        return self.imports.get(first, first) + dot + rest
 
     def module_class(self, name: str) -> Any:
         """The class of modules that was defined under the name; None without one."""
@@ -130,7 +140,7 @@ class Definitions:
 
     def _compile(self, trees: Sequence[Tree], variables: Container[str]) -> None:
         """Add the definitions to the unit, compiled to the end.  Raises CompileError."""
-        define(self.unit, trees, DefinitionResolver(self.unit, self.broken, self.outside, variables))
+        define(self.unit, trees, DefinitionResolver(self, variables))
 
     def _relink(self, name: str, new: Sequence[str], variables: Container[str]) -> Relinked:
         """Compile again what uses `name`, directly or not, but for what is `new` itself.

@@ -15,6 +15,7 @@ from engine.lang.records import dataclass
 
 COMMAND = "%"
 _BLOCK = re.compile(r"(?:async|def|class|if|for|while|with|try)\b|@")
+_IMPORT = re.compile(r"(?:import|from)\b")
 _DEFINITION = re.compile(r"(?:def|class)\b|@")
 _DERIVED = re.compile(r"^class[ \t]+\w+[ \t]*\(", re.MULTILINE)
 _DEFINED = re.compile(r"^(?:def|class)[ \t]+(\w+)", re.MULTILINE)
@@ -26,17 +27,26 @@ _CONTINUES = re.compile(r"(?:else|elif|except|finally)\b")
 
 SYSTEM = "!"
 """The sign before a line for the system's own shell."""
-_SHORTHANDS = ((re.compile(r"([\w.:\[\]]+)\s*\?{1,2}"), "%doc"), (re.compile(r"help\(\s*([\w.:\[\]]*)\s*\)"), "%doc"))
+CELL = "%%"
+"""The sign before a command that takes the lines behind it, too."""
+_SHORTHANDS = tuple(
+    re.compile(pattern.replace("NAME", r"([\w.:\[\]]+)"))
+    for pattern in (r"NAME\s*\?{1,2}", r"\?{1,2}\s*NAME", r"help\(\s*['\"]?NAME['\"]?\s*\)")
+)
+LEAVE = frozenset({"exit", "quit", "exit()", "quit()", "%exit", "%quit"})
+"""Entries that end the dialogue."""
+HELP = frozenset({"help", "help()", "?"})
+"""Entries that ask for the list of commands."""
 _PROMPTS = re.compile(r"(?:ts> |>>> |In \[\d+\]: )|(?:\.\.\.:? |\.\.\.:?$| +\.\.\.: ?)")
 _FIRST_PROMPT = re.compile(r"\s*(?:ts> |>>> |In \[\d+\]: )")
 
 
 def command_of(text: str) -> str:
-    """The command that the text is short for: `%doc f` for `f?` and `help(f)`; else the text."""
-    for short, command in _SHORTHANDS:
+    """The command that the text is short for: `%doc f` for `f?`, `?f` and `help(f)`; else the text."""
+    for short in _SHORTHANDS:
         match = short.fullmatch(text.strip())
         if match is not None:
-            return f"{command} {match[1]}" if match[1] else "%help"
+            return f"%doc {match[1]}"
     return text
 
 
@@ -60,8 +70,18 @@ class Entry:
         return self.text.lstrip().startswith(COMMAND)
 
     @property
+    def system(self) -> str:
+        """The line that it is for the system's shell; "" for others."""
+        text = self.text.lstrip()
+        return text.removeprefix(SYSTEM).strip() if text.startswith(SYSTEM) else ""
+
+    @property
     def is_definition(self) -> bool:
         return _DEFINITION.match(self.text) is not None
+
+    @property
+    def is_import(self) -> bool:
+        return _IMPORT.match(self.text) is not None
 
     @property
     def derives(self) -> bool:
@@ -89,6 +109,8 @@ def split_entries(text: str) -> list[Entry]:
 def is_complete(text: str) -> bool:
     """True if the text is complete: a block needs a blank line at its end; invalid text is complete."""
     entries = split_entries(text)
+    if entries and entries[-1].text.lstrip().startswith(CELL):
+        return text.endswith("\n") or bool(entries[-1].text.partition(" ")[2].strip())
     if not entries or entries[-1].is_command or text.lstrip().startswith(SYSTEM):
         return True
     last = "\n".join(_lines(text)[entries[-1].line - 1 :])
@@ -108,7 +130,9 @@ def next_indent(text: str) -> str:
 
 def _end_of_entry(lines: list[str], start: int) -> int:
     """Index of the line after the entry that starts at `start`."""
-    if _is_blank(lines[start]) or lines[start].lstrip().startswith(COMMAND):
+    if lines[start].startswith(CELL):
+        return len(lines)
+    if _is_blank(lines[start]) or lines[start].lstrip().startswith((COMMAND, SYSTEM)):
         return start + 1
     ends = _possible_ends(lines, start)
     end, is_forced = next(ends)

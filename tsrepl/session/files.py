@@ -47,7 +47,7 @@ def save(workspace: Workspace, argument: str) -> Iterable[Reply]:
             )
         write_arrays(path, value)
     elif not isinstance(value, Function) and not (isinstance(value, Object) and value.type.is_module):
-        known = workspace.variables.get(name)
+        known = workspace.seen().get(name)
         kind = type_of(value) if known is None else known.type
         raise UsageError(f"'{name}' is a value of type {kind}; only modules, functions and tensors are saved")
     else:

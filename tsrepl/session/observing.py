@@ -13,15 +13,13 @@ from dataclasses import field, replace
 from time import perf_counter
 from typing import Any, Final
 
-import numpy as np
-
 from engine.aten.values.submodules import joined
 from engine.aten.values.tensor import Tensor
 from engine.executor.bytecode.code import Code
 from engine.executor.bytecode.instructions import CALL, CONSTANT, DROP, ENTER, EXIT, LOAD, RETURN, Instruction
 from engine.executor.bytecode.operations import CALLEES
 from engine.executor.debugging.places import ModulePaths, ModuleStack
-from engine.executor.debugging.stops import names_of
+from engine.executor.debugging.stops import is_bad, names_of
 from engine.executor.interpreter.interpreter import Frame, InterpreterState
 from engine.executor.interpreter.interrupts import calls_under_way
 from engine.executor.plans.executor import code_of, executor_of
@@ -30,7 +28,8 @@ from engine.executor.plans.source_lines import line_of
 from engine.frontend.compilation.entries import ENTRY
 from engine.ir.graph import Graph
 from engine.ir.unit import Function
-from engine.lang.errors import ExecutionError
+from engine.lang.counts import counted
+from engine.lang.errors import ExecutionError, did_you_mean
 from engine.lang.records import dataclass
 from engine.passes.pipeline import ALIASES, OPTIMIZE, PIPELINES, names
 from engine.torch.jit.probing.bisection import bisect as find_culprit
@@ -78,15 +77,14 @@ class TraceFilter:
         given = [("variable", self.value), ("operator", self.op), ("module", self.module), ("line", self.line)]
         return ", ".join(f"{name} {value}" for name, value in given if value)
 
-    def shows(self, code: Code, instruction: Instruction, module: str) -> bool:
-        """True for an instruction that is to be shown, of a call that works for this module."""
+    def shows(self, code: Code, instruction: Instruction) -> bool:
+        """True for an instruction that is to be shown, whatever module its call works for."""
         node = instruction.node
         range = line_of(instruction.range)
         return (
             (self.all or instruction.opcode not in _MOVING)
             and (not self.value or self.value in _names(code, (*instruction.inputs, *instruction.outputs)))
             and (not self.op or (node is not None and self.op in (node.kind, node.kind.partition("::")[2])))
-            and (not self.module or f"{module}.".startswith(f"{self.module}."))
             and (not self.line or (range is not None and range.number == self.line))
         )
 
@@ -150,10 +148,15 @@ class _Recording:
 
     def __init__(self, function: Function, arguments: Sequence[Any], chosen: TraceFilter) -> None:
         self._function, self._arguments, self._chosen = function, arguments, chosen
+        self._paths = ModulePaths(function.graph, arguments)
+        self._wanted = self._paths.meant(chosen.module) if chosen.module else set()
+        if chosen.module and not self._wanted:
+            hints = did_you_mean(chosen.module, self._paths.known()) or ("%modules lists those inside a module",)
+            raise UsageError(f"no module '{chosen.module}' is in this call", hints=hints)
         self._codes = _Codes(chosen.plan)
         self._head: list[tuple[TraceRow, Moment]] = []
         self._tail: deque[tuple[TraceRow, Moment]] = deque(maxlen=chosen.last or MOST_ROWS // 2)
-        self._total = self._held = 0
+        self._total = self._held = self._ran = 0
         self._state: InterpreterState | None = None
         self._result = ""
 
@@ -163,12 +166,13 @@ class _Recording:
         is_call = self._function.name.startswith(ENTRY) and all(each.opcode in _CALLING for each in code.instructions)
         state = self._state = InterpreterState(code, code_of=self._codes.of)
         state.start(*self._arguments)
-        modules = ModuleStack(ModulePaths(self._arguments))
+        modules = ModuleStack(self._paths)
         going = True
         while going:
             depth, instruction = len(state.frames) - 1 - is_call, state.frame.instruction
             module = _module(modules.of(state.frames), instruction)
-            if depth < 0 or not self._chosen.shows(state.frame.code, instruction, module):
+            self._ran += depth >= 0
+            if depth < 0 or not self._shows(state.frame.code, instruction, module):
                 going = state.step()
             else:
                 frame = state.frame
@@ -176,7 +180,23 @@ class _Recording:
                 if self._chosen.first_nan and _has_nan(frame, instruction):
                     self._result = "the trace ends where NaN appeared first"
                     return
+        if self._chosen.first_nan:
+            self._head.clear()
+            self._tail.clear()
+            self._total = 0
         self._result = summary(state.result)
+
+    def _note(self) -> str:
+        """The choice of the rows; where it leaves none, the fact that it does."""
+        chosen = self._chosen.text
+        if self._total:
+            return chosen
+        sought = "no NaN" if self._chosen.first_nan else "none"
+        return f"{sought} in {counted(self._ran, 'instruction')}" + (f": {chosen}" if chosen else "")
+
+    def _shows(self, code: Code, instruction: Instruction, module: str) -> bool:
+        is_inside = not self._wanted or any(f"{module}.".startswith(f"{path}.") for path in self._wanted)
+        return is_inside and self._chosen.shows(code, instruction)
 
     def _step(self, state: InterpreterState, depth: int, module: str) -> bool:
         """Run an instruction and keep its row; True if there is another."""
@@ -200,7 +220,7 @@ class _Recording:
         rows, moments = tuple(row for row, _ in kept), tuple(moment for _, moment in kept)
         left_out, tiers = self._total - len(rows), tuple(self._codes.tiers)
         result = self._result or f"none: the run stopped at {self._place()}"
-        return TraceReply(title, rows, result, left_out, len(self._head), self._chosen.text, tiers, moments)
+        return TraceReply(title, rows, result, left_out, len(self._head), self._note(), tiers, moments)
 
     def _place(self) -> str:
         place = "" if self._state is None else full_place(line_of(self._state.frame.instruction.range))
@@ -251,9 +271,7 @@ class _Codes:
 
 
 def _has_nan(frame: Frame, instruction: Instruction) -> bool:
-    values = [frame.registers[register] for register in instruction.outputs]
-    arrays = [each.array for each in values if isinstance(each, Tensor) and each.array.dtype.kind in "fc"]
-    return any(bool(np.isnan(np.asarray(array)).any()) for array in arrays)
+    return any(is_bad(frame.registers[register]) for register in instruction.outputs)
 
 
 def _row(frame: Frame, depth: int, pc: int, reads: tuple[tuple[str, str], ...]) -> TraceRow:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from engine.lang.counts import duration
 from engine.lang.records import dataclass
 from tsrepl.session.plan_replies import AutodiffReply, CostReply, ExplainReply, GuardsReply, ProfileReply
 
@@ -121,11 +122,15 @@ class PipelineReply:
 
 @dataclass(frozen=True, slots=True)
 class CodeReply:
-    """Python text that the printer made of a graph, and the constants that it names `CONSTANTS.cN`."""
+    """Python text that the printer made of a graph, and the constants that it names `CONSTANTS.cN`.
+
+    `numbers` stand beside the lines, one each, "" for none.
+    """
 
     title: str
     text: str
     constants: tuple[tuple[str, str], ...] = ()
+    numbers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +138,18 @@ class EditReply:
     """A text to be edited and run; a door with an editor opens it, others show the text."""
 
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class SystemReply:
+    """A line for the system's shell; a door with a terminal runs it there, others say that they do not."""
+
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveReply:
+    """The reader leaves: a door that is a dialogue ends, and what follows is not run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,18 +189,26 @@ class ListingReply:
 
 @dataclass(frozen=True, slots=True)
 class KernelRow:
-    """A kernel: what its arguments have to be like, seconds to compile it and for a call, bytes and operations of that
-    call (None where its sizes do not tell them), and its text in the form that was asked for; `explanation` has the
-    other forms."""
+    """A kernel: what its arguments have to be like, seconds to compile it and for a call (None where it runs on its own
+    program's numbers alone), bytes and operations of that call (None where its sizes do not tell them), and its text in
+    the form that was asked for; `explanation` has the other forms."""
 
     name: str
     conditions: tuple[str, ...]
     compiled: float
-    seconds: float
+    seconds: float | None
     bytes: int | None
     operations: int | None
     text: str
     explanation: KernelExplanation | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def cost(self) -> str:
+        """The time of a call, its rates, and the time that the kernel took to compile."""
+        amounts = ((self.bytes, "GB/s"), (self.operations, "Gop/s"))
+        call = "" if self.seconds is None else f"{duration(self.seconds)} a call"
+        rates = [f"{amount / self.seconds / 1e9:.3g} {unit}" for amount, unit in amounts if amount and self.seconds]
+        return ", ".join(filter(None, (call, *rates, f"compiled in {duration(self.compiled)}")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,8 +336,8 @@ class DebugReply:
     """The place where a debugged call stands.
 
     `title` names the place, `reason` says why it stands there, `variables` have changed since the last stop,
-    `position` counts the instructions executed so far; `thread` is 0 where there is one only.  `dialogue` is the
-    debugger's, for those who go on from here.
+    `position` counts the instructions executed so far; `thread` is 0 where there is one only.  `error` is what stopped
+    the program there.  `dialogue` is the debugger's, for those who go on from here.
     """
 
     title: str
@@ -324,6 +349,7 @@ class DebugReply:
     thread: int = 0
     variables: tuple[Binding, ...] = ()
     result: str = ""
+    error: ErrorReply | TextReply | None = None
     dialogue: Any = field(default=None, compare=False, repr=False)
 
 
@@ -387,7 +413,7 @@ class ErrorReply:
 
     `kind` is a short title, `details` whatever else the message says, `location` and `excerpt` tell the place (the
     excerpt marks it with `~~~ <--- HERE`), `places` the calls that led there, outermost first, `hints` what mends it,
-    the most useful first.  Long details are shown where `is_whole`.
+    the most useful first.  Long details are shown where `is_whole`; `more` is the command that shows them elsewhere.
     """
 
     kind: str
@@ -398,6 +424,7 @@ class ErrorReply:
     hints: tuple[str, ...] = ()
     details: str = ""
     is_whole: bool = False
+    more: str = "%more"
 
 
 @dataclass(frozen=True, slots=True)
@@ -433,11 +460,13 @@ class ModuleNode:
 
 @dataclass(frozen=True, slots=True)
 class ModuleReply:
-    """A module, as a tree; `depth` is how deep it is shown, None for as deep as a page has room for."""
+    """A module, as a tree; `depth` is how deep it is shown, None for as deep as a page has room for; `command` shows it
+    to another depth."""
 
     title: str
     root: ModuleNode
     depth: int | None = None
+    command: str = "%modules"
 
 
 @dataclass(frozen=True, slots=True)
@@ -559,6 +588,8 @@ Reply = (
     | PipelineReply
     | CodeReply
     | EditReply
+    | SystemReply
+    | LeaveReply
     | TreeReply
     | InstructionsReply
     | ListingReply

@@ -36,13 +36,13 @@ class Session:
 
     def run_text(self, text: str, filename: str = "", *, stop: bool = True) -> Iterator[Reply]:
         """Run an entry, or several, yielding each reply as it comes.  Without `stop`, a failure does not end it."""
-        self.workspace.history += [text] if text.strip() else []
-        return run_text(self.workspace, text, filename, stop=stop)
+        self.workspace.remember(text, filename)
+        return run_text(self.workspace, text, filename, stop=stop, is_typed=True)
 
     @property
     def prompt(self) -> str:
         """The prompt of a dialogue within the session, as the debugger's; "" for the usual one."""
-        return self.workspace.dialogue.prompt if self.workspace.dialogue is not None else ""
+        return self.workspace.partner.prompt if self.workspace.partner is not None else ""
 
     def evaluate(self, text: str) -> Any:
         """The value of an expression.  Raises EngineError."""

@@ -16,6 +16,8 @@ from tsrepl.session.files import words_of
 from tsrepl.session.replies import CodeReply, EditReply, Reply, TextReply
 from tsrepl.session.workspace import Workspace
 
+HISTORY: Final = "history"
+"""The title of the reply with entries."""
 RECENT: Final = 20
 """Entries that `%history` shows unless it is told."""
 EDIT: Final = f"{COMMAND}edit"
@@ -55,9 +57,14 @@ def edit(workspace: Workspace, argument: str) -> Iterable[Reply]:
 
 
 def history(workspace: Workspace, argument: str) -> Iterable[Reply]:
-    """`%history [n]`: the last n entries, oldest first."""
+    """`%history [n]`: the last n entries, oldest first, each with the number that errors name."""
     if argument and not argument.isdecimal():
         raise UsageError("%history wants a number of entries", hints=("write %history 20",))
     count = int(argument) if argument else RECENT
-    entries = workspace.history[-count:] if count else []
-    yield CodeReply("history", "\n".join(entries))
+    kept = [*zip(workspace.labels, workspace.history, strict=True)][-count:] if count else []
+    numbers = [
+        label.strip("<>").removeprefix("entry ") if first else ""
+        for label, text in kept
+        for first in (True, *[False] * text.count("\n"))
+    ]
+    yield CodeReply(HISTORY, "\n".join(text for _, text in kept), numbers=tuple(numbers))

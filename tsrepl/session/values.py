@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from engine.aten.values import xp
 from engine.aten.values.ivalue import CustomObject, EnumValue, Object
 from engine.aten.values.tensor import Tensor
 from engine.ir.unit import Function
@@ -64,9 +65,9 @@ BARS = "▁▂▃▄▅▆▇█"
 def statistics(tensor: Tensor) -> str:
     """The least, the mean and the greatest element, how many are no numbers, and a histogram of the finite ones."""
     array = tensor.detach().cpu().numpy()
-    if array.dtype.kind == "b":
+    if array.dtype == xp.BOOL:
         return f"{int(array.sum()):,} of {array.size:,} true"
-    numbers = np.abs(array) if array.dtype.kind == "c" else array
+    numbers = np.abs(array) if array.dtype in xp.COMPLEX else array
     finite = numbers[np.isfinite(numbers)].astype(np.float64)
     parts = []
     if finite.size:

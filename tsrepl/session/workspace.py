@@ -7,7 +7,6 @@ results, and so does the value of its last expression.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import field
@@ -33,24 +32,22 @@ from tsrepl.session.failures import SessionError, UsageError, caution_replies, e
 from tsrepl.session.making import with_made
 from tsrepl.session.module_methods import called, path_of, plain
 from tsrepl.session.modules import module_node, short_name, without_scopes
-from tsrepl.session.names import PromptResolver
-from tsrepl.session.numbered import name_of_number
+from tsrepl.session.names import STANDARD, PromptResolver
+from tsrepl.session.numbered import name_of_number, names_number
 from tsrepl.session.progress_kept import KEPT, KEPT_TYPE, ROUNDS, ROUNDS_TYPE, Keeping, types_kept
 from tsrepl.session.replies import Binding, ErrorReply, ModuleReply, Reply, SchemaReply, TextReply, ValueReply
 from tsrepl.session.values import summary, tensor_facts, value_text
 
 if TYPE_CHECKING:
-    from tsrepl.session import bridge, module_classes, outside
+    from tsrepl.session import bridge, imports, module_classes, outside
     from tsrepl.session.bridge import Bridge
 else:
     bridge = deferred("tsrepl.session.bridge")
     module_classes = deferred("tsrepl.session.module_classes")
-    outside = deferred("tsrepl.session.outside")
+    outside, imports = deferred("tsrepl.session.outside"), deferred("tsrepl.session.imports")
 
 LAST = "_"
 """The variable that holds the value shown last."""
-_NOTHING = re.compile(r"\s*(import\s+(torch|math|typing)|from\s+(typing|__future__|torch)\s+import\s+[\w, ]+)\s*$")
-"""Imports of what is there without them: Python files that are read as TorchScript begin so."""
 
 
 @dataclass(slots=True)
@@ -60,12 +57,19 @@ class SessionVariable:
 
 
 class Dialogue(Protocol):
-    """A partner that answers entries instead of the workspace for a while; `prompt` stands before them."""
+    """A partner that answers entries instead of the workspace for a while; `prompt` stands before them.
+
+    `values` are those of the program that it is about, by name: expressions in commands see them.  `quit` ends it.
+    """
 
     @property
     def prompt(self) -> str: ...
 
     def run(self, text: str) -> Iterator[Reply]: ...
+
+    def values(self) -> Mapping[str, tuple[Any, Type]]: ...
+
+    def quit(self) -> Iterator[Reply]: ...
 
 
 class Stopped(Exception):
@@ -87,19 +91,19 @@ class Compiled(NamedTuple):
 
 @dataclass(slots=True)
 class Workspace:
-    """Variables, definitions and the number of entries so far.
+    """Variables, definitions and earlier entries.
 
-    `history` are the entries as they were typed; `error` is the last error; `failed` is the entry that raised the last
-    error of a running program, with its arguments.
+    `history` are the entries as they were typed, `labels` what errors call them; `error` is the last error; `failed` is
+    the entry that raised the last error of a running program, with its arguments.
     """
 
     variables: dict[str, SessionVariable] = field(default_factory=dict)
     definitions: Definitions = field(default_factory=Definitions)
-    count: int = 0
     dialogue: Dialogue | None = None
     failed: tuple[Function, list[Any]] | None = None
     error: ErrorReply | None = None
     history: list[str] = field(default_factory=list)
+    labels: list[str] = field(default_factory=list)
     notebook: Bridge | None = None
     _own_python: Bridge | None = None
     _made: dict[str, SessionVariable] = field(default_factory=dict)
@@ -107,17 +111,29 @@ class Workspace:
     _expressions: dict[str, tuple[Tree, dict[str, SessionVariable]]] | None = None
     """While a command runs: its expressions that made modules, with these."""
 
+    @property
+    def partner(self) -> Dialogue | None:
+        """The dialogue that answers entries; none in a notebook, whose cells are cells whatever view is open."""
+        return self.dialogue if self.notebook is None else None
+
     # -- running text
 
-    def next_name(self) -> str:
-        """The file name for source ranges in the next entry."""
-        self.count += 1
-        return f"<entry {self.count}>"
+    def remember(self, text: str, filename: str) -> None:
+        """Put a text into the history, under the name that errors in it have."""
+        if text.strip():
+            self.history.append(text.strip("\n"))
+            self.labels.append(filename or f"<entry {len(self.history)}>")
+
+    @property
+    def entry_name(self) -> str:
+        """The file name for source ranges in the present entry."""
+        return self.labels[-1] if self.labels else "<entry 1>"
 
     def run_entry(self, entry: Entry, filename: str) -> Iterator[Reply]:
         """Run one entry; whatever goes wrong is a reply."""
         try:
-            if not _NOTHING.match(entry.text):
+            entry = self._without_imports(entry, filename) if entry.is_import else entry
+            if entry.text:
                 yield from self._run_statements(_parse(entry, filename))
         except (GeneratorExit, SystemExit):
             raise
@@ -131,10 +147,23 @@ class Workspace:
         """The syntax errors in entries that are not run."""
         for entry in entries:
             try:
-                if not entry.is_command:
+                if not (entry.is_command or entry.system or entry.is_import):
                     _parse(entry, filename)
             except EngineError as error:
                 yield from error_replies(error)
+
+    def _without_imports(self, entry: Entry, filename: str) -> Entry:
+        """Bind what the imports at the beginning of an entry name; the rest of it.  Raises CompileError."""
+        found = imports.imports_of(entry.text, filename, entry.line)
+        if found is None:
+            return entry
+        for name, path in found.names.items():
+            self.variables.pop(name, None)
+            if self.definitions.imports.get(name) != path or name in self.definitions.trees:
+                self.definitions.remove(name)
+                self.definitions.imports[name] = path
+                self.definitions.relink([name], self.variables)
+        return Entry(found.rest, entry.line + found.line - 1)
 
     def run_definitions(self, entries: Sequence[Entry], filename: str) -> Iterator[Reply]:
         """Define functions and classes that may use each other; what does not compile is left out, with a reply."""
@@ -150,6 +179,10 @@ class Workspace:
                 lost.update(entry.defined_names())
                 yield from error_replies(error)
         yield from self._define_in_part(trees, lost)
+        for entry in entries:
+            for name in entry.defined_names():
+                if name in lost and name not in self.definitions.trees:
+                    self.definitions.refused[name] = filename
         for entry in modules:
             yield from self._define_modules(entry, filename)
 
@@ -196,7 +229,11 @@ class Workspace:
 
     def define_all(self, text: str, filename: str) -> None:
         """Add the definitions of a text and run nothing.  Raises ParseError, CompileError."""
-        entries = [entry for entry in split_entries(text) if entry.is_definition]
+        every = split_entries(text)
+        for entry in every:
+            if entry.is_import:
+                self._without_imports(entry, filename)
+        entries = [entry for entry in every if entry.is_definition]
         for entry in filter(self._is_module_class, entries):
             raise UsageError(
                 f"line {entry.line} defines a class of modules, which is Python", hints=(f"%run {filename} runs it",)
@@ -221,6 +258,8 @@ class Workspace:
         first, _, rest = path.partition(".")
         if first in self.variables or first in self.functions() or first in self.definitions.unit.types:
             return False
+        if first in self.definitions.imports:
+            first, _, rest = self.definitions.spelled(path).partition(".")
         bridge = self.notebook or self._own_python
         is_known = bridge is not None and first in bridge.namespace and first != "torch"
         if not (is_known or first == "nn" or (first == "torch" and rest.startswith("nn."))):
@@ -241,12 +280,17 @@ class Workspace:
             return self.notebook
         if self._own_python is None:
             self._own_python = bridge.Bridge(self, {"__name__": "__main__"})
+        for name, path in self.definitions.imports.items():
+            if name not in STANDARD:
+                self._own_python.namespace.setdefault(name, imports.python_value(path))
         return self._own_python
 
     def _run_statement(self, statement: Tree) -> Iterator[Reply]:
         keeping, (entry, arguments, kept, rounds) = self._compile_keeping(statement)
         entry.function.inlines = False  # it runs once, while the plans of what it calls serve other entries
-        yield from caution_replies(entry.function)
+        shown = ExprStmt(statement).expression if statement.kind == ExprStmt.kind else None
+        is_named = shown is not None and names_number(shown, entry.function.graph)
+        yield from caution_replies(entry.function, shown.range if shown is not None and is_named else None)
         try:
             results = entry.split(self.run(entry.function, arguments))
         except (Exception, KeyboardInterrupt) as error:
@@ -291,7 +335,7 @@ class Workspace:
 
     def _call_on_module(self, statement: Tree) -> list[Reply] | None:
         """The replies to a call of a method that Python's modules have, `m.eval()`; None for anything else."""
-        found = called(statement, self._seen())
+        found = called(statement, self.seen())
         if found is None:
             return None
         self.bind(found.target or LAST, found.answer.value, found.answer.type)
@@ -354,22 +398,24 @@ class Workspace:
         return [tree]
 
     def _compile(self, statements: Sequence[Tree], loops: int = 0) -> Compiled:
-        trees, found = plain(statements, self._seen())
+        trees, found = plain(statements, self.seen())
         kept, rounds = dict[str, Any](), [0] * loops
         known = {KEPT: (kept, KEPT_TYPE), ROUNDS: (rounds, ROUNDS_TYPE), **found}
-        known |= {name: (variable.value, variable.type) for name, variable in self._seen().items()}
+        known |= {name: (variable.value, variable.type) for name, variable in self.seen().items()}
         types = {name: type for name, (_, type) in known.items()}
         entry = compile_entry(trees, types, lambda annotations: self.resolver(annotations, types), LAST)
         return Compiled(entry, [known[name][0] for name in entry.parameters], kept, rounds)
 
-    def _seen(self) -> Mapping[str, SessionVariable]:
-        """The variables that a statement sees."""
-        return {**self.variables, **self._made} if self._made else self.variables
+    def seen(self) -> Mapping[str, SessionVariable]:
+        """The variables that a statement sees; in a dialogue those of its program hide others."""
+        if self.partner is None:
+            return {**self.variables, **self._made} if self._made else self.variables
+        theirs = {name: SessionVariable(value, type) for name, (value, type) in self.partner.values().items()}
+        return {**self.variables, **self._made, **theirs}
 
     def resolver(self, annotations: Mapping[str, Type], variables: Iterable[str]) -> PromptResolver:
         """The resolver of names at the prompt where these variables are seen."""
-        definitions = self.definitions
-        return PromptResolver(definitions.unit, definitions.broken, definitions.outside, annotations, variables)
+        return PromptResolver(self.definitions, annotations, variables)
 
     def run(self, function: Function, arguments: Sequence[Any]) -> Any:
         """Run a function on values.  Raises ExecutionError."""
@@ -400,8 +446,9 @@ class Workspace:
         """
         name = self.dotted(name)
         base, *rest = name.split(".")
-        if base in self.variables:
-            return self._inside(name, self.variables[base].value, rest)
+        known = self.seen()
+        if base in known:
+            return self._inside(name, known[base].value, rest)
         if self._function(name) is not None:
             return self.target(name)
         raise self._unknown(name)
@@ -425,7 +472,7 @@ class Workspace:
         if "[" not in path:
             return path
         try:
-            (tree,), _ = plain(self._expression(path), self.variables)
+            (tree,), _ = plain(self._expression(path), self.seen())
         except EngineError:
             return path
         return path_of(ExprStmt(tree).expression) or path
@@ -452,7 +499,8 @@ class Workspace:
     def type_of_path(self, path: str) -> Type | None:
         """The static type of `x` or `m.layer.weight`; None if the session has no such name."""
         name, *rest = self.dotted(path).split(".")
-        type = self.variables[name].type if name in self.variables else self._type_of_class(name)
+        known = self.seen()
+        type = known[name].type if name in known else self._type_of_class(name)
         for part in rest:
             attribute = type.attribute(part) if isinstance(type, ClassType) else None
             type = attribute.type if attribute else None
@@ -483,13 +531,13 @@ class Workspace:
     def named(self, text: str) -> Function | None:
         """The same for names alone; None for an expression.  Raises UsageError."""
         found = self._named(self.dotted(text))
-        if found is None and text.isidentifier() and text not in self.variables:
+        if found is None and text.isidentifier() and text not in self.seen():
             raise self._unknown(text)
         return found
 
     def method(self, path: str) -> Function | None:
         """The method `m.encode`, or the `forward` of the module `m`; None for anything else."""
-        return self._named(self.dotted(path)) if path.partition(".")[0] in self.variables else None
+        return self._named(self.dotted(path)) if path.partition(".")[0] in self.seen() else None
 
     def tree_of(self, text: str) -> Tree:
         """The syntax tree of a definition or an expression.  Raises UsageError, ParseError."""
@@ -500,7 +548,7 @@ class Workspace:
             raise UsageError(
                 f"'{text}' was not typed here, so there is no tree of it", hints=(f"%code {text} shows its text",)
             )
-        if text.isidentifier() and text not in self.variables:
+        if text.isidentifier() and text not in self.seen():
             raise self._unknown(text)
         return ExprStmt(self._expression(text)[0]).expression
 
@@ -509,7 +557,7 @@ class Workspace:
         return self.functions().get(name) or outside.outside_function(self.definitions.outside, name)
 
     def _named(self, text: str) -> Function | None:
-        function = self._function(text) if text not in self.variables else None
+        function = self._function(text) if text not in self.seen() else None
         if function is not None:
             return function
         type = self.type_of_path(text)

@@ -34,7 +34,7 @@ from engine.lang.deferred import deferred, load
 from engine.lang.interpreter_settings import loading
 from tsrepl.render.palette import MENUS, chosen_theme, prompt_styles
 from tsrepl.render.settings import Settings, read_settings
-from tsrepl.session.entries import SYSTEM
+from tsrepl.session.entries import LEAVE
 from tsrepl.session.version import __version__
 from tsrepl.shell.keys import key_bindings
 from tsrepl.shell.toolbar import signature_text, toolbar_text
@@ -59,7 +59,6 @@ else:
 
 PROMPT = "ts> "
 CONTINUATION = "... "
-LEAVE = frozenset({"exit", "quit", "exit()", "quit()", "%exit", "%quit"})
 _EDITING_MODES: Final = {"emacs": EditingMode.EMACS, "vi": EditingMode.VI}
 
 
@@ -103,6 +102,7 @@ class Shell:
         self._theme = chosen_theme(self._settings.theme)
         self._console = console
         self._to_edit: str | None = None
+        self._has_left = False
         self._begun: Future[Session] | None = _ready(session) if session else None
         self._prompt: PromptSession[str] = PromptSession(
             PROMPT,
@@ -151,37 +151,51 @@ class Shell:
     def _is_loaded(self) -> bool:
         return self._begun is not None and self._begun.done() and self._begun.exception() is None
 
-    def run(self, first: str = "") -> int:
-        """Run the first entry, then talk until the reader leaves; the exit status."""
+    def run(self, *first: str) -> int:
+        """Run the first entries, then talk until the reader leaves; the exit status."""
         for text in banner():
             self._say(text, "muted")
         if self._settings.warning:
             self._say(self._settings.warning, "warning")
-        if first:
-            self.run_entry(first)
-        while (entry := self._read()) is not None:
+        for entry in filter(None, first):
             self.run_entry(entry)
+        while not self._has_left:
+            self._talk()
         return 0
+
+    def _talk(self) -> None:
+        """Read an entry and run it; Ctrl-C gives it up, Ctrl-D leaves the dialogue that is under way."""
+        try:
+            text = self._read()
+        except KeyboardInterrupt:
+            return
+        except EOFError:
+            text = "exit"
+        if text.strip() in LEAVE and not self._dialogue():
+            self._has_left = True
+        else:
+            self.run_entry(text.rstrip())
 
     def run_entry(self, text: str) -> None:
         """Run one entry and show what it answers."""
         if not text.strip() and not self.session.prompt:
             return
-        if text.lstrip().startswith(SYSTEM) and not self.session.prompt:
-            run_in_system(text.lstrip().removeprefix(SYSTEM))
-            return
         try:
             with progress.progress_bars(lambda: self.console):
-                self._show(self._without_edits(self.session.run_text(text)))
+                self._show(self._for_reading(self.session.run_text(text)))
         except KeyboardInterrupt:
             # Only showing can be interrupted here: the session itself answers an interrupt with a reply.
             self._say("(output stopped)", "muted")
 
-    def _without_edits(self, every: Iterable[Reply]) -> Iterator[Reply]:
-        """The replies but for texts to be edited: the next prompt opens the editor on those."""
+    def _for_reading(self, every: Iterable[Reply]) -> Iterator[Reply]:
+        """The replies that are shown; the others are done: texts to be edited wait for the next prompt."""
         for reply in every:
             if isinstance(reply, replies.EditReply):
                 self._to_edit = reply.text
+            elif isinstance(reply, replies.SystemReply):
+                run_in_system(reply.command)
+            elif isinstance(reply, replies.LeaveReply):
+                self._has_left = True
             else:
                 yield reply
 
@@ -202,24 +216,19 @@ class Shell:
         prompt = self._prompt
         return pager.Pager(input=prompt.input, output=prompt.output, style=prompt.style, interrupt=interrupt)
 
-    def _read(self) -> str | None:
-        """The next entry, "" when it was given up, None at the end."""
+    def _read(self) -> str:
+        """The next entry.  Raises KeyboardInterrupt, and EOFError at the end."""
         try:
+            question = self._dialogue() or PROMPT
             if self._to_edit is None:
-                text = self._prompt.prompt(self._question())
-            else:
-                text = self._prompt.prompt(self._question(), default=self._to_edit, pre_run=_open_editor)
-        except KeyboardInterrupt:
-            return ""
-        except EOFError:
-            return None
+                return self._prompt.prompt(question)
+            return self._prompt.prompt(question, default=self._to_edit, pre_run=_open_editor)
         finally:
             self._to_edit = None
-        return None if text.strip() in LEAVE else text.rstrip()
 
-    def _question(self) -> str:
-        """The prompt, that of a dialogue within the session if there is one."""
-        return (self._is_loaded() and self.session.prompt) or PROMPT
+    def _dialogue(self) -> str:
+        """The prompt of the dialogue within the session, "" without one."""
+        return self.session.prompt if self._is_loaded() else ""
 
     def _candidates(self, before_cursor: str) -> list[Candidate]:
         return self.session.complete(before_cursor)

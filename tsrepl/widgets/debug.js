@@ -18,6 +18,8 @@ function render({ model, el }) {
   const quit = button("quit", "leave the debugger", () => run("quit"));
   let typed = [];
 
+  const again = h("p", { class: "r-muted" }, "The call waits while other cells run; from a cell, %tsjit_debug n and the like go on with it.");
+
   function run(text) { ask("command", { line: text }).then(show).catch(parts.fail); }
 
   function show(data) {
@@ -32,6 +34,7 @@ function render({ model, el }) {
     told.textContent = data.told;
     told.hidden = !data.told;
     for (const each of [...moves, quit, entry]) each.disabled = data.over;
+    again.hidden = data.over;
     parts.say(data.over ? "left the debugger" : "");
   }
 
@@ -45,7 +48,8 @@ function render({ model, el }) {
   };
   arrows(source, ".tsw-gutter");
   parts.bar.append(h("span", { class: "tsw-tools", role: "toolbar", "aria-label": "moves" }, ...moves, quit));
-  parts.host.append(title, h("div", { class: "tsw-debug" }, source, variables), entry, told);
+  parts.host.append(title, h("div", { class: "tsw-debug" }, source, variables), entry, told, again);
+  model.on("change:data", () => show(model.get("data"))); // a cell may have gone on with the call
   show(model.get("data"));
 }
 

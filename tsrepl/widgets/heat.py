@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten.values.tensor import Tensor
+from engine.aten.values.xp import COMPLEX
 from tsrepl.session.values import described, summary
 
 CELLS: Final = 48
@@ -24,7 +25,7 @@ def looked_at(value: Any) -> dict[str, Any]:
     if not isinstance(value, Tensor) or value.is_quantized:
         return {"text": summary(value, 400)}
     array = np.asarray(value.detach().to("cpu").array)
-    if not array.size or array.dtype.kind not in "fiub":
+    if not array.size or array.dtype in COMPLEX:
         return {"text": described(value)}
     numbers = array.astype(np.float64)
     return {"text": described(value), **_heat(numbers), **_histogram(numbers)}

@@ -73,7 +73,10 @@ class KernelView(View):
         found = [(p, g, k) for p in reply.plans for g in p.groups for k in g.kernels if k.explanation is not None]
         self.kernels = [(group, kernel.explanation) for _, group, kernel in found]
         rows = [
-            {"name": f"{plan.function}{plan.arguments} {group.name}", "facts": "; ".join(kernel.conditions)}
+            {
+                "name": f"{plan.function}{plan.arguments} {group.name}",
+                "facts": f"{kernel.cost}; for {'; '.join(kernel.conditions)}",
+            }
             for plan, group, kernel in found
         ]
         unfused = [[*each] for plan in reply.plans for each in plan.unfused]

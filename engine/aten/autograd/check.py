@@ -14,7 +14,7 @@ from engine.aten.autograd.engine import grad
 from engine.aten.dispatch.compose import run
 from engine.aten.dispatch.grad_mode import enable_grad, no_grad
 from engine.aten.values.tensor import Tensor
-from engine.aten.values.xp import Array
+from engine.aten.values.xp import COMPLEX, Array
 from engine.lang.errors import OperatorError, OperatorValueError
 
 
@@ -71,7 +71,7 @@ def _differentiable(outputs: Any) -> list[Tensor]:
     """The outputs that have gradients; complex ones as pairs of real numbers."""
     listed = outputs if isinstance(outputs, (tuple, list)) else (outputs,)
     found = [output for output in listed if isinstance(output, Tensor) and output.requires_grad]
-    return [run("view_as_real", output) if output.array.dtype.kind == "c" else output for output in found]
+    return [run("view_as_real", output) if output.array.dtype in COMPLEX else output for output in found]
 
 
 def _analytical(output: Tensor, wanted: Tensor) -> Array:

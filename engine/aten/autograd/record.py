@@ -163,7 +163,7 @@ class OperatorNode(Node):
         if not recipe.is_known:
             raise OperatorError(f"derivative for {recipe.op.name} is not implemented")
         given = gradients if gradients[0] is not None and not recipe.gives_list else self._with_zeros(gradients)
-        has_complex = any([g is not None and g.array.dtype.kind == "c" for g in given])  # noqa: C419  (quicker)
+        has_complex = any([g is not None and g.array.dtype in xp.COMPLEX for g in given])  # noqa: C419  (quicker)
         values = [_unpacked(value, self) for value in self.kept]
         found: list[Gradient] = []
         wholes: dict[str, Any] = {}
@@ -206,10 +206,10 @@ def _written_step(plan: Plan) -> Step:
         return OperatorNode.apply_formulas
     lines = [
         "kept, grad = node.kept, gradients[0]",
-        "if kept is None or grad is None or len(gradients) != 1 or grad.array.dtype.kind == 'c':",
+        "if kept is None or grad is None or len(gradients) != 1 or grad.array.dtype in COMPLEX:",
         "    return node.apply_formulas(gradients)",
     ]
-    environment: dict[str, Any] = {"unpacked": _unpacked, "MODE": MODE, "wrapped": wrapped}
+    environment: dict[str, Any] = {"unpacked": _unpacked, "COMPLEX": xp.COMPLEX, "MODE": MODE, "wrapped": wrapped}
     for slot, read in enumerate(plan.reads):
         lines += _unpacking(plan.recipe, read, slot)
     wholes: dict[str, str] = {}
@@ -270,7 +270,7 @@ def _computed(evaluate: Callable[..., Any], is_plain: bool, gradients: list[Grad
 
 
 def _conjugate(gradient: Gradient) -> Gradient:
-    is_complex = gradient is not None and gradient.array.dtype.kind == "c"
+    is_complex = gradient is not None and gradient.array.dtype in xp.COMPLEX
     return run("conj_physical", gradient) if is_complex else gradient
 
 

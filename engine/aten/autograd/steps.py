@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from engine.aten.autograd.node import Gradient, Hook, Node
-from engine.aten.values import libraries
+from engine.aten.values import libraries, xp
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.tensor import Tensor
 from engine.lang.errors import OperatorError, OperatorTypeError
@@ -74,5 +74,5 @@ def _changed(hook: Hook, gradient: Tensor) -> Tensor:
 
 def _refuse_nan(node: Node, found: Sequence[Gradient]) -> None:
     for place, gradient in enumerate(found):
-        if gradient is not None and gradient.array.dtype.kind in "fc" and np.isnan(gradient.array).any():
+        if gradient is not None and gradient.array.dtype in xp.INEXACT and np.isnan(gradient.array).any():
             raise OperatorError(f"Function '{node.name()}' returned nan values in its {place}th output.")

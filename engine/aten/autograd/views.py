@@ -18,7 +18,7 @@ from engine.aten.dispatch.compose import run
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.storage import address
 from engine.aten.values.tensor import Tensor
-from engine.aten.values.xp import Array, as_strided
+from engine.aten.values.xp import COMPLEX, FLOATING, Array, as_strided
 from engine.lang.errors import OperatorError
 
 
@@ -54,7 +54,7 @@ def place_of(tensor: Tensor) -> Placement | None:
     if tensor._base is None:
         return None
     view, base = tensor.array, tensor._base.array
-    as_parts = base.dtype.kind == "c" and view.dtype.kind == "f" and base.itemsize == 2 * view.itemsize
+    as_parts = base.dtype in COMPLEX and view.dtype in FLOATING and base.itemsize == 2 * view.itemsize
     if as_parts:
         base = np.ndarray((*base.shape, 2), view.dtype, base, strides=(*base.strides, view.itemsize))
     if view.itemsize != base.itemsize:

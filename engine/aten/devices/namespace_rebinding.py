@@ -21,7 +21,7 @@ import numpy as np
 
 from engine.aten.devices.universal import Universal, on_host
 from engine.aten.values.libraries import Library
-from engine.aten.values.xp import BFLOAT16
+from engine.aten.values.xp import BFLOAT16, FLOATING
 
 _PACKAGE: Final = "engine.aten."
 _DEVICE_AWARE: Final = frozenset(
@@ -185,7 +185,7 @@ def _preserving_dtype(function: Callable[..., Any]) -> Callable[..., Any]:
 
     def kept(*args: Any, **kwargs: Any) -> Any:
         made = function(*args, **kwargs)
-        if made.dtype.kind != "f" or not any(getattr(each, "dtype", None) == BFLOAT16 for each in args):
+        if made.dtype not in FLOATING or not any(getattr(each, "dtype", None) == BFLOAT16 for each in args):
             return made
         kinds = [getattr(each, "dtype", each) for each in args[:3] if each is not None]
         kinds = [each for each in kinds if not isinstance(each, int) and each != np.bool_]

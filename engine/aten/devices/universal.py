@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten.values import libraries
+from engine.aten.values import libraries, xp
 from engine.aten.values.libraries import Library
 
 _REDUCTIONS: Final = {
@@ -27,7 +27,7 @@ _OF_TRUTH: Final = frozenset({"logical_and", "logical_or", "logical_xor", "logic
 
 
 def _truth(value: Any) -> Any:
-    return value != 0 if libraries.is_array(value) and value.dtype.kind == "c" else value
+    return value != 0 if libraries.is_array(value) and value.dtype in xp.COMPLEX else value
 
 
 def _is_turned(args: Sequence[Any]) -> bool:
@@ -73,11 +73,11 @@ class Universal:
         """Into places that may repeat."""
         if not self._is_here(array):
             self._host.at(array, places, *values)
-        elif self.__name__ == "add" and array.dtype.kind == "c":
+        elif self.__name__ == "add" and array.dtype in xp.COMPLEX:
             given = self._library.namespace.asarray(values[0])
             self.at(array.real, places, given.real)
             self.at(array.imag, places, given.imag)
-        elif self.__name__ == "subtract" and array.dtype.kind != "b":
+        elif self.__name__ == "subtract" and array.dtype != xp.BOOL:
             self._library.namespace.add.at(array, places, -self._library.namespace.asarray(values[0], array.dtype))
         elif array.dtype.char in _AT.get(self.__name__, ()):
             self._device.at(array, places, *values)

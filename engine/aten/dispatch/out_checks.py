@@ -36,7 +36,7 @@ def check_found(source: xp.NumpyDtype, target: xp.NumpyDtype) -> None:
 
 def check_size_of(source: xp.NumpyDtype, target: xp.NumpyDtype) -> None:
     """The absolute values of complex numbers may go into a tensor of these, too."""
-    if target.kind != "c" or source.kind == "c" or target.itemsize != 2 * source.itemsize:
+    if target not in xp.COMPLEX or source in xp.COMPLEX or target.itemsize != 2 * source.itemsize:
         check_found(source, target)
 
 

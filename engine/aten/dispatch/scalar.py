@@ -167,7 +167,7 @@ def dtype_rule(op: Op) -> Rule:
         common = result_type(args[i] for i in places)
         if kind == "float":
             common = to_float(common)
-        if kind == "number" and common.kind == "b":
+        if kind == "number" and common == xp.BOOL:
             common = xp.INT64
         return common, xp.BOOL if kind == "bool" else common
 
@@ -282,9 +282,9 @@ def _in_pieces(
 
 
 def _check_alpha(answer: xp.NumpyDtype, alpha: Any) -> None:
-    if answer.kind in "iub" and isinstance(alpha, (float, complex)):
+    if answer in xp.INTEGRAL and isinstance(alpha, (float, complex)):
         raise OperatorError("For integral input tensors, argument alpha must not be a floating point number.")
-    if answer.kind != "c" and isinstance(alpha, complex):
+    if answer not in xp.COMPLEX and isinstance(alpha, complex):
         raise OperatorError("For non-complex input tensors, argument alpha must not be a complex number.")
-    if answer.kind != "b" and isinstance(alpha, bool):
+    if answer != xp.BOOL and isinstance(alpha, bool):
         raise OperatorError("Boolean alpha only supported for Boolean results.")

@@ -164,7 +164,7 @@ def pad(op: Op) -> Body:
             padded: Array = constant(x, pad, 0.0 if value is None else value)
             return padded
         places = known.get((mode, x.ndim, x.shape[-1], *pad)) if n == 1 and x.ndim and x.size and not value else None
-        if places is not None and x.dtype.kind == "f":
+        if places is not None and x.dtype in xp.FLOATING:
             taken: Array = x.take(places, -1)
             return taken
         kernel = kernels.get((mode, n)) if not value and x.ndim in (n + 1, n + 2) and len(pad) == 2 * n else None

@@ -131,7 +131,7 @@ def _body(array: Array, indent: int) -> str:
         array = array.astype(np.float32)
     summarize = array.size > OPTIONS.threshold
     shown = _edges(array) if summarize else array
-    if array.dtype.kind == "c":
+    if array.dtype in xp.COMPLEX:
         style: Any = _complex_style(shown)
     else:
         style = _style(shown)
@@ -148,7 +148,7 @@ def _edges(array: Array) -> Array:
 
 
 def _style(values: Array) -> _Style:
-    if values.dtype.kind != "f":
+    if values.dtype not in xp.FLOATING:
         width = max((len(str(v)) for v in values.ravel().tolist()), default=1)
         return _Style(str, width)
     wide = values.astype(np.float64)
@@ -194,7 +194,7 @@ def _complex_style(values: Array) -> _Style:
 
 def _nested(array: Array, indent: int, summarize: bool, style: _Style) -> str:
     if array.ndim == 0:
-        return style(array.item()) if array.dtype.kind != "c" else style.format(array.item())
+        return style(array.item()) if array.dtype not in xp.COMPLEX else style.format(array.item())
     edge = OPTIONS.edgeitems
     cut = summarize and array.shape[0] > 2 * edge
     if array.ndim == 1:
@@ -208,7 +208,7 @@ def _nested(array: Array, indent: int, summarize: bool, style: _Style) -> str:
 
 def _vector(array: Array, indent: int, cut: bool, style: _Style) -> str:
     edge, per_line = OPTIONS.edgeitems, max(1, (OPTIONS.linewidth - indent) // (style.width + 2))
-    text = style.format if array.dtype.kind == "c" else style
+    text = style.format if array.dtype in xp.COMPLEX else style
     if cut:
         dots = " ..." if edge else "..."
         parts = [*map(text, array[:edge].tolist()), dots, *map(text, array[len(array) - edge :].tolist())]
@@ -234,7 +234,7 @@ def cpp_str(t: Tensor) -> str:
     """` 1\\n 2\\n[ CPUFloatType{2} ]`: what a program's print gives; of complex numbers it shows the real part."""
     if is_quantized(t.array):
         return _quantized_str(t)
-    array = libraries.on_host(t.array.real if t.array.dtype.kind == "c" else t.array)
+    array = libraries.on_host(t.array.real if t.array.dtype in xp.COMPLEX else t.array)
     kind = f"[ {'CUDA' if t.is_cuda else 'CPU'}{t.dtype.ir_name}Type{{{','.join(map(str, array.shape))}}} ]"
     if array.size == 0:
         return kind

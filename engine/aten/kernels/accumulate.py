@@ -14,7 +14,7 @@ import numpy as np
 
 from engine.aten.stepwise.language import worth
 from engine.aten.stepwise.scattering import add_rows
-from engine.aten.values.xp import HALVES, Array
+from engine.aten.values.xp import HALVES, SIGNED_INTEGERS, Array
 
 _WIDE: Final = 128
 """Elements of a row from which on it is added by itself."""
@@ -49,7 +49,7 @@ def _are_places(target: Array, parts: tuple[Any, ...], axis: int) -> bool:
     if not target.flags.c_contiguous or target.ndim < axis + len(parts) or not parts:
         return False
     return all(
-        type(part) is np.ndarray and part.dtype.kind == "i" and part.ndim and part.size
+        type(part) is np.ndarray and part.dtype in SIGNED_INTEGERS and part.ndim and part.size
         and -size <= int(part.min()) and int(part.max()) < size
         for part, size in zip(parts, target.shape[axis:], strict=False)
     )  # fmt: skip

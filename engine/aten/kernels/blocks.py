@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten.values.xp import FLOAT32, FLOAT64, Array, NumpyDtype
+from engine.aten.values.xp import BOOL, FLOAT32, FLOAT64, Array, NumpyDtype
 
 BLOCK: Final = 16384
 """Elements of a block: with some temporaries they fit the second-level cache."""
@@ -59,7 +59,7 @@ def choose(condition: Any, a: Any, b: Any) -> Any:
         return np.where(condition, a, b)
     a, b = (_spread(x, condition) for x in (a, b))
     d = a.dtype if isinstance(a, (np.ndarray, np.generic)) else None
-    if d not in _BITS or condition.dtype.kind != "b" or not (_fits(a, d, condition) and _fits(b, d, condition)):
+    if d not in _BITS or condition.dtype != BOOL or not (_fits(a, d, condition) and _fits(b, d, condition)):
         return np.where(condition, a, b)
     return _blended(condition.reshape(-1), a, b).view(d).reshape(condition.shape)
 

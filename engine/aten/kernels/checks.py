@@ -20,7 +20,7 @@ Check = Callable[..., None]
 
 
 def _is_bool(value: Any) -> bool:
-    return value.dtype.kind == "b" if isinstance(value, np.ndarray) else isinstance(value, bool)
+    return value.dtype == xp.BOOL if isinstance(value, np.ndarray) else isinstance(value, bool)
 
 
 def no_bool_difference(self: Any, other: Any, *_: Any) -> None:
@@ -52,7 +52,7 @@ def same_dtypes(self: Any, end: Any, weight: Any) -> None:
 
 
 def no_whole_quotient(self: Any, tensor1: Any, tensor2: Any, value: Any) -> None:
-    if tensor1.dtype.kind in "iub" and tensor2.dtype.kind in "iub":
+    if tensor1.dtype in xp.INTEGRAL and tensor2.dtype in xp.INTEGRAL:
         raise OperatorError(
             "Integer division with addcdiv is no longer supported.",
             hints=("write self + value * (tensor1 / tensor2), or round the quotient with torch.trunc",),
@@ -60,12 +60,12 @@ def no_whole_quotient(self: Any, tensor1: Any, tensor2: Any, value: Any) -> None
 
 
 def not_in_place(self: Any) -> None:
-    if self.dtype.kind == "c":
+    if self.dtype in xp.COMPLEX:
         raise OperatorError("In-place abs is not supported for complex tensors.")
 
 
 def is_double(self: Any, exponent: Any) -> None:
-    needed = xp.COMPLEX128 if result_type((self, exponent)).kind == "c" else xp.FLOAT64
+    needed = xp.COMPLEX128 if result_type((self, exponent)) in xp.COMPLEX else xp.FLOAT64
     if self.dtype != needed:
         raise OperatorError(
             f"the base given to float_power_ has dtype {xp.ir_name(self.dtype)} but the operation's result requires "
@@ -77,7 +77,7 @@ def keeps_dtype(name: str) -> Check:
     """Running sums and products in place: in the tensor's own dtype, which is not bool."""
 
     def check(self: Any, dim: int, dtype: int | None) -> None:
-        if self.dtype.kind == "b" and dtype is None:
+        if self.dtype == xp.BOOL and dtype is None:
             raise no_kernel(f"{name}_out_cpu", self.dtype)
         if dtype is not None and xp.numpy_dtype(dtype) != self.dtype:
             raise OperatorError(
@@ -108,13 +108,13 @@ def bounds_in_order(self: Any, lower: Any, upper: Any, *_: Any) -> None:
 
 
 def whole_as_it_is(self: Any, decimals: int) -> None:
-    if self.dtype.kind in "iub":
+    if self.dtype in xp.INTEGRAL:
         raise no_kernel("round_cpu" if decimals else "round_vml_cpu", self.dtype)
 
 
 def limit_of_shrinking(self: Any, lambd: Any) -> None:
     if not isinstance(lambd, complex) and not lambd >= 0:
-        largest = float(xp.limits(self.dtype).max) if xp.is_float(self.dtype) else 0.0
+        largest = float(xp.limits(self.dtype).max) if self.dtype in xp.FLOATING else 0.0
         raise OperatorError(
             f"lambda must be in range [0, {largest:g}] for input dtype {xp.ir_name(self.dtype)}, but found {lambd:g}"
         )

@@ -83,29 +83,34 @@ def check(x: Array, w: Array, bias: Array | None, g: Geometry, transposed: bool)
 
 
 def _dtypes(x: Array, w: Array, bias: Array | None, g: Geometry, transposed: bool) -> None:
-    if x.dtype.kind == "b":
+    if x.dtype == xp.BOOL:
         plain = "slow_conv2d_cpu" if x.ndim < 5 else "compute_columns3d"
         raise no_kernel("slow_conv_transpose2d_out_cpu" if transposed else plain, x.dtype)
-    if x.dtype == w.dtype and (transposed or max(g.dilation) > 1) and x.dtype.kind in "iu" and x.dtype is not xp.INT64:
+    if (
+        x.dtype == w.dtype
+        and (transposed or max(g.dilation) > 1)
+        and x.dtype in xp.INTEGERS
+        and x.dtype is not xp.INT64
+    ):
         raise no_kernel("slow_conv_transpose2d_out_cpu" if transposed else "slow_conv_dilated<>", x.dtype)
     if x.dtype != w.dtype:
         raise OperatorError(_unlike(x.dtype, w.dtype))
     if bias is not None and bias.dtype != x.dtype:
-        name = tensor_type if x.dtype.kind == "c" else c_name
+        name = tensor_type if x.dtype in xp.COMPLEX else c_name
         raise OperatorError(f"Input type ({name(x.dtype)}) and bias type ({name(bias.dtype)}) should be the same")
 
 
 def _unlike(x: xp.NumpyDtype, w: xp.NumpyDtype) -> str:
-    if x.kind != "c" and x.itemsize != 2:
+    if x not in xp.COMPLEX and x.itemsize != 2:
         return f"expected scalar type {xp.ir_name(x)} but found {xp.ir_name(w)}"
-    dense = "" if x.kind == "c" else " or input should be a MKLDNN tensor and weight is a dense tensor"
+    dense = "" if x in xp.COMPLEX else " or input should be a MKLDNN tensor and weight is a dense tensor"
     return f"Input type ({tensor_type(x)}) and weight type ({tensor_type(w)}) should be the same{dense}"
 
 
 def tensor_type(d: xp.NumpyDtype) -> str:
     """The legacy name of a type of tensors; those without one are named otherwise."""
     name = xp.ir_name(d)
-    return f"CPU{name}Type" if d.kind in "cb" or d.name == "bfloat16" else f"torch.{name}Tensor"
+    return f"CPU{name}Type" if d not in xp.REAL or d.name == "bfloat16" else f"torch.{name}Tensor"
 
 
 def _shapes(x: Array, w: Array, bias: Array | None, g: Geometry, transposed: bool) -> None:

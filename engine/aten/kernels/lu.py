@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from engine.aten.values.xp import Array
+from engine.aten.values.xp import COMPLEX, Array
 
 
 def eliminated(A: Array) -> tuple[Array, Array]:
@@ -31,7 +31,7 @@ def eliminated(A: Array) -> tuple[Array, Array]:
 
 def _size(x: Array) -> Array:
     """Magnitude by which pivots are chosen: |re| + |im| for complex numbers, as in LAPACK."""
-    return np.abs(x.real) + np.abs(x.imag) if x.dtype.kind == "c" else np.abs(x)
+    return np.abs(x.real) + np.abs(x.imag) if x.dtype in COMPLEX else np.abs(x)
 
 
 def permutation(pivots: Array, rows: int) -> Array:

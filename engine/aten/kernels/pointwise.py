@@ -13,14 +13,14 @@ import numpy as np
 
 from engine.aten.kernels import special
 from engine.aten.kernels.blocks import choose
-from engine.aten.values.xp import Array
+from engine.aten.values.xp import BOOL, FLOATING, INTEGERS, INTEGRAL, Array
 from engine.lang.errors import OperatorError
 
 ZERO_DIVISION: Final = "ZeroDivisionError"
 
 
 def _is_int(value: Any) -> bool:
-    return isinstance(value, int) if not isinstance(value, (np.ndarray, np.generic)) else value.dtype.kind in "iub"
+    return isinstance(value, int) if not isinstance(value, (np.ndarray, np.generic)) else value.dtype in INTEGRAL
 
 
 def check_divisor(dividend: Any, divisor: Any) -> None:
@@ -64,9 +64,38 @@ def fmod(a: Any, b: Any) -> Any:
 def power(a: Any, b: Any) -> Any:
     if _is_int(a) and not isinstance(b, np.ndarray) and b < 0:
         raise OperatorError("Integers to negative integer powers are not allowed.")
-    if _is_int(a) and isinstance(b, np.ndarray) and b.dtype.kind == "i" and np.any(np.less(b, 0)):
+    if _is_int(a) and isinstance(b, np.ndarray) and b.dtype in INTEGERS and np.any(np.less(b, 0)):
         return _power_of_any_sign(a, b)
-    return np.power(a, b)
+    return _power_of_floats(a, b)
+
+
+def _power_of_floats(a: Any, b: Any) -> Any:
+    """Powers as IEEE 754 has them.
+
+    Where numpy finds one exponent for many elements it takes the square root for 0.5, which is another function of -0.0
+    and minus infinity; which these are depends on strides.
+    """
+    if type(b) is float or type(b) is int:
+        names = POWERS.get(b)
+        if names is not None and np.asarray(a).dtype in FLOATING:
+            for name in names:
+                a = FUNCTIONS[name](a)
+            return a
+    found, is_half = np.power(a, b), np.equal(b, 0.5)
+    return np.where(is_half & (np.equal(a, 0) | np.equal(a, -np.inf)), np.abs(a), found) if is_half.any() else found
+
+
+def _root(x: Any) -> Any:
+    found, is_lowest = np.abs(np.sqrt(x)), np.equal(x, -np.inf)
+    return np.where(is_lowest, np.abs(x), found) if is_lowest.any() else found
+
+
+POWERS: Final[dict[float, tuple[str, ...]]] = {
+    2: ("square",), 3: ("cube",), 0.5: ("root",), -1: ("reciprocal",), -0.5: ("root", "reciprocal"),
+    -2: ("square", "reciprocal"),
+}  # fmt: skip
+"""Powers of floats that are taken by other functions, one after the other; `root` is the square root but of -0.0 and
+minus infinity, where it is as IEEE's power: 0.0 and infinity."""
 
 
 def _power_of_any_sign(a: Any, b: Array) -> Array:
@@ -82,7 +111,7 @@ def sigmoid(x: Any) -> Any:
 
 
 def negative(x: Any) -> Any:
-    if np.asarray(x).dtype.kind == "b":
+    if np.asarray(x).dtype == BOOL:
         raise OperatorError(
             "Negation, the `-` operator, on a bool tensor is not supported.",
             hints=("use the `~` or `logical_not()` operator to invert a mask",),
@@ -100,7 +129,7 @@ def subtract(a: Any, b: Any) -> Any:
 
 
 def _is_bool(value: Any) -> bool:
-    return isinstance(value, bool) or (isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind == "b")
+    return isinstance(value, bool) or (isinstance(value, (np.ndarray, np.generic)) and value.dtype == BOOL)
 
 
 def _rounding(function: Callable[..., Any]) -> Callable[[Any], Any]:
@@ -113,9 +142,9 @@ def shift_left(a: Any, b: Any) -> Any:
 
 
 def sign(x: Any) -> Any:
-    if np.asarray(x).dtype.kind == "b":
+    if np.asarray(x).dtype == BOOL:
         return np.array(x)
-    return np.where(np.isnan(x), np.zeros_like(x), np.sign(x)) if np.asarray(x).dtype.kind == "f" else np.sign(x)
+    return np.where(np.isnan(x), np.zeros_like(x), np.sign(x)) if np.asarray(x).dtype in FLOATING else np.sign(x)
 
 
 def where(condition: Any, a: Any, b: Any) -> Any:
@@ -146,7 +175,8 @@ FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     # arithmetic
     "add": np.add, "sub": subtract, "mul": np.multiply, "div": np.divide, "neg": negative,
     "floor_divide": floor_divide, "trunc_divide": trunc_divide, "remainder": remainder, "fmod": fmod, "pow": power,
-    "abs": np.abs, "sign": sign, "square": np.square, "reciprocal": np.reciprocal, "sqrt": np.sqrt,
+    "abs": np.abs, "sign": sign, "square": np.square, "cube": lambda x: x * x * x, "reciprocal": np.reciprocal,
+    "sqrt": np.sqrt, "root": _root,
     "maximum": np.maximum, "minimum": np.minimum, "where": where,
     # rounding
     "floor": _rounding(np.floor), "ceil": _rounding(np.ceil), "trunc": _rounding(np.trunc),
@@ -179,11 +209,6 @@ EXACT: Final = frozenset({
 
 def _relu_of_floats(x: Any) -> Any:
     return np.maximum(x, _ZEROS[x.dtype])
-
-
-def _power_of_floats(a: Any, b: Any) -> Any:
-    """Power of floats, with squares as a fast path."""
-    return np.square(a) if type(b) is not np.ndarray and b == 2 else np.power(a, b)
 
 
 _ZEROS: Final = {np.dtype(kind): np.zeros((), kind) for kind in (np.float32, np.float64)}

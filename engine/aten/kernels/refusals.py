@@ -8,7 +8,6 @@ rows of operators.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 from engine.aten.kernels.rules import no_kernel
 from engine.aten.values import xp
@@ -45,8 +44,5 @@ def unsupported(
 
 def kinds_of(d: xp.NumpyDtype) -> str:
     """The letters of a dtype: b, i and what else is true of an integer, f or fh, or c."""
-    of_integers = ("n" if d != xp.INT64 else "") + ("s" if d.kind == "i" else "")
-    return _KINDS[d.kind] + (of_integers if d.kind in "iu" else "h" if d in xp.HALVES else "")
-
-
-_KINDS: Final = {"b": "b", "i": "i", "u": "i", "f": "f", "V": "f", "c": "c"}
+    of_integers = ("n" if d != xp.INT64 else "") + ("s" if d in xp.SIGNED_INTEGERS else "")
+    return xp.category(d)[0] + (of_integers if d in xp.INTEGERS else "h" if d in xp.HALVES else "")

@@ -70,7 +70,7 @@ op("aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", dty
 
 
 def gelu(self: Array, approximate: str) -> Array:
-    if self.dtype.kind in "iub":
+    if self.dtype in xp.INTEGRAL:
         raise no_kernel("GeluKernelImpl", self.dtype)
     if approximate not in _GELU:
         raise OperatorError("approximate argument must be either none or tanh.")
@@ -159,7 +159,7 @@ def log_softmax(self: Array, dim: int, dtype: int | None) -> Array:
 
 def _normalized(self: Array, dim: int, dtype: int | None, log: bool) -> Array:
     d = self.dtype if dtype is None else xp.numpy_dtype(dtype)
-    if d.kind in "iubc":
+    if d not in xp.FLOATING:
         raise no_kernel("log_softmax_lastdim_kernel_impl" if log else "softmax_lastdim_kernel_impl", d)
     x = self if d is self.dtype and d in xp.FLOATS else xp.cast(self, d).astype(wide(d), copy=False)
     axis = wrap_dim(dim, x.ndim)

@@ -16,9 +16,10 @@ from engine.aten.dispatch.compose import cast, run, sum_over, where, widened
 from engine.aten.dispatch.table import describe, op
 from engine.aten.kernels.rules import reduce_dims, wrap_dim
 from engine.aten.ops.matmul import LETTERS, explicit_subscripts
+from engine.aten.values import xp
 from engine.aten.values.storage import address
 from engine.aten.values.tensor import Tensor, from_numpy
-from engine.aten.values.xp import Array, as_strided
+from engine.aten.values.xp import COMPLEX, Array, as_strided
 
 Dims = Sequence[int] | int | None
 
@@ -115,7 +116,7 @@ def var_backward(
 
 def norm_backward(grad: Tensor, self: Tensor, p: Any, result: Tensor, dim: Dims, keepdim: bool) -> Tensor | None:
     size, d = list(self.shape), result.array.dtype
-    x, order = self if self.array.dtype.kind == "c" else cast(self, d), 2.0 if p is None else float(p)
+    x, order = self if self.array.dtype in COMPLEX else cast(self, d), 2.0 if p is None else float(p)
     if order == 0:
         return None
     grad, norm = (unreduced(t, size, dim, keepdim) for t in (grad, result))
@@ -145,7 +146,7 @@ def logsumexp_backward(grad: Tensor, self: Tensor, result: Tensor, dim: Dims, ke
 def slogdet_backward(of_sign: Tensor | None, of_logarithm: Tensor | None, self: Tensor, sign: Tensor) -> Tensor:
     """The sign of a complex determinant turns with the imaginary part of its logarithm."""
     slope = 0 if of_logarithm is None else of_logarithm
-    if of_sign is not None and sign.array.dtype.kind == "c":
+    if of_sign is not None and sign.array.dtype in COMPLEX:
         slope = slope - run("imag", of_sign.conj() * sign) * 1j
     if not isinstance(slope, Tensor):
         return self * 0
@@ -162,9 +163,9 @@ def median_backward(grad: Tensor, self: Tensor, result: Tensor) -> Tensor:
 
 def logcumsumexp_backward(grad: Tensor, self: Tensor, result: Tensor, dim: int) -> Tensor:
     """In logarithms, the positive and the negative part of a real gradient apart."""
-    if grad.array.dtype.kind == "c":
+    if grad.array.dtype in COMPLEX:
         return _log_sums_after(grad.log(), self, result, dim)
-    lowest = float(np.finfo(grad.array.dtype).min)
+    lowest = float(xp.limits(grad.array.dtype).min)
     logs, parts = grad.abs().log(), []
     for side in ("gt", "lt"):
         parts.append(_log_sums_after(where(run(f"{side}.Scalar", grad, 0), logs, lowest), self, result, dim))
@@ -393,7 +394,7 @@ def clamp_limit_backward(grad: Tensor, self: Tensor, low: Tensor | None, high: T
 
 def sgn_backward(grad: Tensor, self: Tensor, sgn: Tensor) -> Tensor:
     """Nothing for real numbers; a complex one can turn."""
-    if self.array.dtype.kind != "c":
+    if self.array.dtype not in COMPLEX:
         return grad * 0
     length = self.abs()
     along = run("real", grad / self) * sgn
@@ -403,7 +404,7 @@ def sgn_backward(grad: Tensor, self: Tensor, sgn: Tensor) -> Tensor:
 
 def angle_backward(grad: Tensor, self: Tensor) -> Tensor:
     """Nothing for real numbers; a complex one turns by what is across it."""
-    if self.array.dtype.kind != "c":
+    if self.array.dtype not in COMPLEX:
         nothing: Tensor = run("zeros_like", grad, None, None, None, None, None)
         return nothing
     length = run("real", self * self.conj())

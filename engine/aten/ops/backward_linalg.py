@@ -14,6 +14,7 @@ import numpy as np
 
 from engine.aten.dispatch.compose import cast, run, where
 from engine.aten.dispatch.table import op
+from engine.aten.values import xp
 from engine.aten.values.tensor import Tensor, from_numpy
 from engine.lang.errors import OperatorError
 
@@ -66,7 +67,7 @@ def _sum(*terms: Part) -> Tensor:
 def _refuse_phases(name: str, vectors: str, loss: Tensor) -> None:
     """Vectors are known up to a factor e^(i phi): raise OperatorError where a complex loss depends on it."""
     turning = np.asarray(loss.array)
-    if turning.dtype.kind == "c" and not np.allclose(turning.imag, 0, 1e-2, 1e-2):
+    if turning.dtype in xp.COMPLEX and not np.allclose(turning.imag, 0, 1e-2, 1e-2):
         raise OperatorError(
             f"{name}: The {vectors} in the complex case are specified up to multiplication by e^{{i phi}}. "
             "The specified loss function depends on this quantity, so it is ill-defined."
@@ -114,7 +115,7 @@ def _svd_inner(turned_u: Part, of_s: Part, turned_v: Part, s: Tensor) -> Tensor:
     terms: list[Part] = []
     if turned_u is not None:
         terms.append(_scaled((turned_u - turned_u.mH) / gaps, s))
-        if turned_u.array.dtype.kind == "c":
+        if turned_u.array.dtype in xp.COMPLEX:
             skew = _diagonal(turned_u - turned_u.mH) / (s * 2)
             terms.append(run("diag_embed", skew, 0, -2, -1))
     if turned_v is not None:
@@ -193,7 +194,7 @@ def _tall_qr_backward(of_q: Part, of_r: Part, q: Tensor, r: Tensor) -> Tensor:
         None if of_r is None else of_r.matmul(r.mH), None if of_q is None else -q.mH.matmul(of_q)
     )  # fmt: skip
     triangle = _upper(of_both)
-    diagonal = run("real", _diagonal(triangle)) if triangle.array.dtype.kind == "c" else _diagonal(triangle)
+    diagonal = run("real", _diagonal(triangle)) if triangle.array.dtype in xp.COMPLEX else _diagonal(triangle)
     both = _with_diagonal(triangle + triangle.mH, cast(diagonal, triangle.array.dtype))
     inner = _sum(of_q, q.matmul(both))
     result: Tensor = run("linalg_solve_triangular", r.mH, inner, False, False, False)

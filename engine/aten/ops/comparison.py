@@ -27,10 +27,10 @@ def isclose(self: Array, other: Array, rtol: float, atol: float, equal_nan: bool
         name, value = ("rtol", rtol) if rtol < 0 else ("atol", atol)
         raise OperatorError(f"{name} must be greater than or equal to zero, but got {value}")
     broadcast_shapes(self.shape, other.shape)
-    used = np.dtype(np.int64) if self.dtype.kind in "iub" else wide(self.dtype)
+    used = np.dtype(np.int64) if self.dtype in xp.INTEGRAL else wide(self.dtype)
     a, b = (v.astype(used, copy=False) for v in (self, other))
     close = a == b
-    if a.dtype.kind in "fc" and equal_nan:
+    if a.dtype in xp.INEXACT and equal_nan:
         close |= np.isnan(a) & np.isnan(b)
     if rtol == 0 and atol == 0:
         return np.asarray(close)

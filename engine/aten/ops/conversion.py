@@ -155,8 +155,10 @@ def tolist(value: Tensor, dimensions: int, element: int) -> Any:
     if array.ndim != dimensions:
         raise OperatorError("Output annotation list dimension and runtime tensor dimension must match for tolist()")
     annotated = _LIST_DTYPES[element]
-    is_float, is_complex = xp.is_float(array.dtype), array.dtype.kind == "c"
-    if array.dtype != annotated and not (is_float if annotated == xp.FLOAT32 else is_complex and annotated.kind == "c"):
+    is_float, is_complex = array.dtype in xp.FLOATING, array.dtype in xp.COMPLEX
+    if array.dtype != annotated and not (
+        is_float if annotated == xp.FLOAT32 else is_complex and annotated in xp.COMPLEX
+    ):
         raise OperatorError(
             "Output annotation element type and runtime tensor element type must match for tolist(): "
             f"{xp.ir_name(annotated)} vs {xp.ir_name(array.dtype)}",

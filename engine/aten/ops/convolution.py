@@ -21,6 +21,7 @@ from engine.aten.kernels.convolution_checks import Geometry, batched, check, geo
 from engine.aten.kernels.convolution_precomputed import Forward, quick_forward
 from engine.aten.kernels.refusals import no_code
 from engine.aten.kernels.windows import pad, scatter_windows, windows
+from engine.aten.values import xp
 from engine.aten.values.promotion import wide
 from engine.aten.values.tensor import Tensor
 from engine.aten.values.xp import Array
@@ -51,7 +52,7 @@ def convolution(
     g = geometry(n, stride, padding, dilation, output_padding, groups)
     check(input, weight, bias, g, transposed)
     used = wide(input.dtype)
-    if not transposed and used == input.dtype and used.kind == "f" and input.size and not _is_depthwise(weight, g):
+    if not transposed and used == input.dtype and used in xp.FLOATS and input.size and not _is_depthwise(weight, g):
         if len(_QUICK) >= _MAX_QUICK:
             _QUICK.clear()
         quick = quick_forward(input.shape, weight.shape, input.itemsize, g.space(weight.shape[2:]), groups)
@@ -73,7 +74,7 @@ def _with_bias(result: Array, bias: Array | None) -> Array:
 
 def _forward(x: Array, w: Array, g: Geometry, places: Sizes | None = None) -> Array:
     kernel = w.shape[2:]
-    if _is_depthwise(w, g) and x.dtype.kind == "f":
+    if _is_depthwise(w, g) and x.dtype in xp.FLOATS:
         space = g.space(kernel)
         fitting = zip(x.shape[2:], g.padding, space.extent(), g.stride, strict=True)
         out = places or tuple((size + 2 * p - e) // s + 1 for size, p, e, s in fitting)
@@ -117,7 +118,7 @@ def _transposed(x: Array, w: Array, g: Geometry) -> Array:
 def _spread_back(x: Array, w: Array, shape: Sizes, g: Geometry) -> Array:
     """Each place of x, times the kernel, added up where its window was in an array of `shape`."""
     kernel, batch = w.shape[2:], x.shape[0]
-    if _is_depthwise(w, g) and w.shape[0] == g.groups and x.dtype.kind == "f":
+    if _is_depthwise(w, g) and w.shape[0] == g.groups and x.dtype in xp.FLOATS:
         return convolution_depthwise.to_input(x, w[:, 0], g.space(kernel), shape)
     matrix = w.reshape(g.groups, w.shape[0] // g.groups, -1).swapaxes(1, 2)
     places = x.reshape(batch, g.groups, x.shape[1] // g.groups, math.prod(x.shape[2:]))
@@ -127,7 +128,7 @@ def _spread_back(x: Array, w: Array, shape: Sizes, g: Geometry) -> Array:
 
 def _weight_gradient(grad: Array, x: Array, w: Array, g: Geometry) -> Array:
     """Gradient of the weight: positions of `grad` times the windows of `x` from which they were computed."""
-    if _is_depthwise(w, g) and w.shape[0] == g.groups and x.dtype.kind == "f":
+    if _is_depthwise(w, g) and w.shape[0] == g.groups and x.dtype in xp.FLOATS:
         return convolution_depthwise.to_kernels(grad, x, w.shape[2:], g.space(w.shape[2:]))[:, None]
     if not grad.size or not x.size:
         return np.zeros(w.shape, grad.dtype)

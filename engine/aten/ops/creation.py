@@ -106,7 +106,7 @@ def _floating(*_: Any) -> xp.NumpyDtype:
 
 def full(size: Sequence[int], fill_value: Any, d: xp.NumpyDtype) -> Array:
     made = np.empty(check_size(size, d), d)
-    is_small = d.kind == "f" and type(fill_value) in _REAL and -_SMALL <= fill_value <= _SMALL
+    is_small = d in xp.FLOATS and type(fill_value) in _REAL and -_SMALL <= fill_value <= _SMALL
     made.fill(fill_value if is_small else (element if made.size == 1 else converted)(fill_value, d))
     return made
 
@@ -142,7 +142,7 @@ def arange(start: Any, end: Any, step: Any, d: xp.NumpyDtype) -> Array:
     if d is xp.INT64 and type(start) is type(end) is type(step) is int and 0 <= start <= end < _FAR and step > 0:
         check_memory((-((start - end) // step),), d)
         return np.arange(start, end, step)
-    if d.kind in "bc":
+    if d not in xp.REAL:
         raise no_kernel("arange_cpu", d)
     start, end, step = (converted(v, xp.FLOAT64) if isinstance(v, complex) else v for v in (start, end, step))
     if (step > 0 and start > end) or (step < 0 and start < end):
@@ -150,11 +150,11 @@ def arange(start: Any, end: Any, step: Any, d: xp.NumpyDtype) -> Array:
     start, end, step = (converted(v, xp.INT64 if d is xp.INT64 else xp.FLOAT64) for v in (start, end, step))
     count = _ends(start, end, step)
     check_memory((count,), d)
-    if d.kind in "iu":
+    if d in xp.INTEGERS:
         start, end, step = int(start), int(end), int(step)
     if d is xp.INT64:
         return np.arange(start, start + count * step, step)
-    if d.kind in "iu":
+    if d in xp.INTEGERS:
         return np.asarray(start + np.arange(count, dtype=np.int64) * step).astype(d)
     return np.asarray(start + np.arange(count, dtype=np.float64) * step).astype(d)
 
@@ -169,9 +169,9 @@ def linspace(start: Any, end: Any, steps: int, d: xp.NumpyDtype) -> Array:
     first, last = (v.item() if isinstance(v, np.ndarray) else v for v in (start, end))
     if steps == 1:
         return full((1,), first, d)
-    if d.kind == "b":
+    if d == xp.BOOL:
         raise no_kernel("linspace_cpu", d)
-    used = xp.FLOAT64 if d.kind in "iu" else d
+    used = xp.FLOAT64 if d in xp.INTEGERS else d
     start, end = (np.asarray(converted(v, d)).astype(wide(d)).astype(d).astype(used) for v in (first, last))
     return xp.cast(_between(start, end, steps, used), d)
 
@@ -184,7 +184,7 @@ def _between(first: Array, last: Array, steps: int, d: xp.NumpyDtype) -> Array:
 
     start, end, parts = rounded(first), rounded(last), max(steps - 1, 1)
     length = rounded(end - start)
-    if d.kind == "c":
+    if d in xp.COMPLEX:
         step = rounded(length.real / length.real.dtype.type(parts) + 1j * (length.imag / length.real.dtype.type(parts)))
     else:
         step = rounded(length / rounded(parts))
@@ -198,7 +198,7 @@ _C_NAMES: Final = {xp.FLOAT32: "float", xp.FLOAT64: "double", xp.FLOAT16: "Half"
 
 
 def _is_complex(value: Any) -> bool:
-    return value.dtype.kind == "c" if isinstance(value, np.ndarray) else isinstance(value, complex)
+    return value.dtype in xp.COMPLEX if isinstance(value, np.ndarray) else isinstance(value, complex)
 
 
 def check_ends(name: str, start: Any, end: Any, steps: int, d: xp.NumpyDtype) -> None:
@@ -210,7 +210,7 @@ def check_ends(name: str, start: Any, end: Any, steps: int, d: xp.NumpyDtype) ->
     if any(rank for _, rank in ranks):
         found = " and ".join(f"{which} with {rank} dimension(s)" for which, rank in ranks)
         raise OperatorError(f"{name} only supports 0-dimensional start and end tensors, but got {found}.")
-    if d.kind != "c" and any(_is_complex(value) for _, value in bounds):
+    if d not in xp.COMPLEX and any(_is_complex(value) for _, value in bounds):
         raise OperatorError(
             f"torch.{name}(): inferred dtype c10::complex<{_C_NAMES[default_dtype()]}> can't be safely cast to passed "
             f"dtype {xp.ir_name(d)}"
@@ -219,7 +219,7 @@ def check_ends(name: str, start: Any, end: Any, steps: int, d: xp.NumpyDtype) ->
 
 
 def _linspace_dtype(start: Any, end: Any, _: int) -> xp.NumpyDtype:
-    return default_complex() if result_type((start, end)).kind == "c" else default_dtype()
+    return default_complex() if result_type((start, end)) in xp.COMPLEX else default_dtype()
 
 
 def eye(n: int, m: int, d: xp.NumpyDtype) -> Array:

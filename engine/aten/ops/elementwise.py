@@ -31,14 +31,16 @@ OUT: Final = "function method out"
 
 
 def binary(
-    function: Callable[..., Any], name: str, kinds: str = "biuf", floats: bool = False
+    function: Callable[..., Any],
+    name: str,
+    dtypes: frozenset[xp.NumpyDtype] = xp.REAL | {xp.BOOL},
+    floats: bool = False,
 ) -> Callable[[Any, Any], Array]:
-    """A kernel of two operands in their common dtype, which must be of one of `kinds`; halves through float32."""
+    """A kernel of two operands in their common dtype, which must be one of `dtypes`; halves through float32."""
 
     def kernel(self: Any, other: Any) -> Array:
         d = result_type((self, other))
-        d = to_float(d) if floats else d
-        if (xp.FROM_NUMPY[d].is_floating_point and "f" not in kinds) or (d.kind in "biuc" and d.kind not in kinds):
+        if d not in dtypes:
             raise no_kernel(name, d)
         a, b = (operand(np.asarray(v), d) for v in (self, other))
         return np.asarray(function(a, b)).astype(d, copy=False)
@@ -47,7 +49,7 @@ def binary(
 
 
 def log_add_exp(a: Array, b: Array) -> Array:
-    if a.dtype.kind != "c":
+    if a.dtype not in xp.COMPLEX:
         return np.asarray(np.logaddexp(a, b))
     swapped = a.real > b.real
     low, high = np.where(swapped, b, a), np.where(swapped, a, b)
@@ -63,7 +65,7 @@ def log_add_exp2(a: Array, b: Array) -> Array:
 def heaviside(self: Array, values: Array) -> Array:
     if self.dtype != values.dtype:
         raise OperatorError("heaviside is not yet implemented for tensors with different dtypes.")
-    if self.dtype.kind == "c":
+    if self.dtype in xp.COMPLEX:
         raise OperatorError("heaviside is not yet implemented for complex tensors.")
     zero = self == 0
     return np.where(zero, values, np.asarray(self > 0).astype(self.dtype))
@@ -77,7 +79,7 @@ def copysign(self: Array, other: Any) -> Array:
 
 def nextafter(self: Array, other: Array) -> Array:
     d = result_type((self, other))
-    if not xp.is_float(d):
+    if d not in xp.FLOATING:
         raise no_kernel("nextafter_cpu", d)
     return np.asarray(np.nextafter(self.astype(d), other.astype(d)))
 
@@ -89,7 +91,7 @@ def ldexp(self: Tensor, other: Tensor) -> Tensor:
 
 
 def frexp(self: Array) -> tuple[Array, Array]:
-    if not xp.is_float(self.dtype):
+    if self.dtype not in xp.FLOATING:
         raise OperatorError("torch.frexp() only supports floating-point dtypes")
     mantissa, exponent = np.frexp(self.astype(wide(self.dtype), copy=False))
     return np.asarray(mantissa).astype(self.dtype), np.asarray(exponent).astype(np.int32)
@@ -98,7 +100,7 @@ def frexp(self: Array) -> tuple[Array, Array]:
 def float_power(self: Any, exponent: Any) -> Tensor:
     """The power in double precision."""
     given = [v.array if isinstance(v, Tensor) else v for v in (self, exponent)]
-    d = xp.COMPLEX128 if result_type(given).kind == "c" else xp.FLOAT64
+    d = xp.COMPLEX128 if result_type(given) in xp.COMPLEX else xp.FLOAT64
     base, power = (cast(v, d) if isinstance(v, Tensor) else d.type(v).item() for v in (self, exponent))
     kinds = {(True, True): "Tensor_Tensor", (True, False): "Tensor_Scalar", (False, True): "Scalar"}
     result: Tensor = run(f"pow.{kinds[isinstance(base, Tensor), isinstance(power, Tensor)]}", base, power)
@@ -121,11 +123,11 @@ for _name, _function, _gradient in (
     ("fmin", np.fmin, ("grad.masked_fill((self <= other).logical_or_(other.isnan()).logical_not_(), 0)",
                        "grad.masked_fill((self <= other).logical_or_(other.isnan()), 0)")),
 ):  # fmt: skip
-    _kinds = {"logaddexp": "fc", "logaddexp2": "f"}.get(_name, "biuf")
+    _dtypes = {"logaddexp": xp.INEXACT, "logaddexp2": xp.FLOATING}.get(_name, xp.REAL | {xp.BOOL})
     op(f"aten::{_name}(Tensor self, Tensor other) -> Tensor", variants=OUT,
-       kernel=binary(_function, f"{_name}_cpu", _kinds),
+       kernel=binary(_function, f"{_name}_cpu", _dtypes),
        gradient=dict(zip(("self", "other"), _gradient, strict=True)))  # fmt: skip
-op("aten::hypot(Tensor self, Tensor other) -> Tensor", kernel=binary(np.hypot, "hypot_cpu", "f"), variants=ALL,
+op("aten::hypot(Tensor self, Tensor other) -> Tensor", kernel=binary(np.hypot, "hypot_cpu", xp.FLOATING), variants=ALL,
    gradient={"self": "grad * (self / result)", "other": "grad * (other / result)"})  # fmt: skip
 op("aten::heaviside(Tensor self, Tensor values) -> Tensor", kernel=heaviside, variants=ALL)
 _COPYSIGN: Final = "where(self == 0, zeros_like(grad), grad * (result / self))"
@@ -146,8 +148,8 @@ op("aten::float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", py
 op("aten::float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", python=float_power,
    variants="function method inplace:Scalar out")  # fmt: skip
 op("aten::float_power.Scalar(Scalar self, Tensor exponent) -> Tensor", python=float_power, variants="function out")
-op("aten::gcd(Tensor self, Tensor other) -> Tensor", kernel=binary(gcd, "gcd_cpu", "iu"), variants=ALL)
-op("aten::lcm(Tensor self, Tensor other) -> Tensor", kernel=binary(lcm, "lcm_cpu", "iu"), variants=ALL)
+op("aten::gcd(Tensor self, Tensor other) -> Tensor", kernel=binary(gcd, "gcd_cpu", xp.INTEGERS), variants=ALL)
+op("aten::lcm(Tensor self, Tensor other) -> Tensor", kernel=binary(lcm, "lcm_cpu", xp.INTEGERS), variants=ALL)
 
 
 def add_relu(self: Array, other: Any, alpha: Any) -> Array:
@@ -166,12 +168,12 @@ op("aten::_add_relu.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor"
 
 def log_cumulative_sum(self: Array, dim: int) -> Array:
     """The logarithm of the running sum of exponentials."""
-    if not xp.is_float(self.dtype) and self.dtype.kind != "c":
+    if self.dtype not in xp.FLOATING and self.dtype not in xp.COMPLEX:
         raise no_kernel("logcumsumexp_out_cpu", self.dtype)
     axis = wrap_dim(dim, self.ndim)
     if self.ndim == 0:
         return self.copy()
-    if self.dtype.kind == "c":
+    if self.dtype in xp.COMPLEX:
         rows = np.moveaxis(self, axis, 0)
         summed = list(itertools.accumulate(rows, log_add_exp))
         return np.moveaxis(np.stack(summed), 0, axis) if summed else self.copy()
@@ -179,7 +181,7 @@ def log_cumulative_sum(self: Array, dim: int) -> Array:
 
 
 def sgn(self: Array) -> Array:
-    if self.dtype.kind != "c":
+    if self.dtype not in xp.COMPLEX:
         signs = np.asarray(pointwise.sign(self)).astype(self.dtype, copy=False)
         return np.where(np.isnan(self), 0, signs).astype(self.dtype) if self.dtype == xp.BFLOAT16 else signs
     size = np.abs(self)
@@ -187,13 +189,13 @@ def sgn(self: Array) -> Array:
 
 
 def signbit(self: Array) -> Array:
-    if self.dtype.kind == "c":
+    if self.dtype in xp.COMPLEX:
         raise OperatorDtypeError("signbit is not implemented for complex tensors.")
-    return np.asarray(np.signbit(self) if xp.is_float(self.dtype) else self < 0)
+    return np.asarray(np.signbit(self) if self.dtype in xp.FLOATING else self < 0)
 
 
 def angle(self: Array) -> Array:
-    if self.dtype.kind == "c":
+    if self.dtype in xp.COMPLEX:
         return np.asarray(np.angle(self)).astype(_real_of(self.dtype))
     d = to_float(self.dtype)
     x = self.astype(wide(d))
@@ -206,15 +208,15 @@ def _real_of(d: xp.NumpyDtype) -> xp.NumpyDtype:
 
 def infinite(sign: float, name: str) -> Callable[[Array], Array]:
     def kernel(self: Array) -> Array:
-        if self.dtype.kind == "c":
+        if self.dtype in xp.COMPLEX:
             raise OperatorError(f"{name} does not support complex inputs.")
-        return np.asarray(self == sign) if xp.is_float(self.dtype) else np.zeros(self.shape, np.bool_)
+        return np.asarray(self == sign) if self.dtype in xp.FLOATING else np.zeros(self.shape, np.bool_)
 
     return kernel
 
 
 def isreal(self: Array) -> Array:
-    return np.asarray(self.imag == 0) if self.dtype.kind == "c" else np.ones(self.shape, np.bool_)
+    return np.asarray(self.imag == 0) if self.dtype in xp.COMPLEX else np.ones(self.shape, np.bool_)
 
 
 def rrelu(self: Tensor, lower: float, upper: float, training: bool, generator_: Generator | None) -> Tensor:
@@ -255,21 +257,21 @@ op("aten::rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.3333333333333333
 
 
 def real(self: Array) -> Array:
-    return self.real if self.dtype.kind == "c" else self
+    return self.real if self.dtype in xp.COMPLEX else self
 
 
 def imag(self: Array) -> Array:
-    if self.dtype.kind != "c":
+    if self.dtype not in xp.COMPLEX:
         raise OperatorError("imag is not implemented for tensors with non-complex dtypes.")
     return self.imag
 
 
 def conj(self: Array) -> Array:
-    return np.asarray(np.conj(self)) if self.dtype.kind == "c" else self
+    return np.asarray(np.conj(self)) if self.dtype in xp.COMPLEX else self
 
 
 def conj_physical(self: Array) -> Array:
-    return np.array(np.conj(self) if self.dtype.kind == "c" else self)
+    return np.array(np.conj(self) if self.dtype in xp.COMPLEX else self)
 
 
 def complex_(real: Array, imag: Array) -> Array:
@@ -289,7 +291,7 @@ def polar(abs: Array, angle: Array) -> Array:
 
 
 def _check_parts(a: Array, b: Array, name: str, kinds: str) -> None:
-    if not xp.is_float(a.dtype) or not xp.is_float(b.dtype) or xp.BFLOAT16 in (a.dtype, b.dtype):
+    if a.dtype not in xp.FLOATING or b.dtype not in xp.FLOATING or xp.BFLOAT16 in (a.dtype, b.dtype):
         raise OperatorError(
             f"Expected both inputs to be {kinds} tensors but got {xp.ir_name(a.dtype)} and {xp.ir_name(b.dtype)}"
         )
@@ -301,7 +303,7 @@ def _check_parts(a: Array, b: Array, name: str, kinds: str) -> None:
 
 
 def view_as_real(self: Array) -> Array:
-    if self.dtype.kind != "c":
+    if self.dtype not in xp.COMPLEX:
         raise OperatorError("view_as_real is only supported for complex tensors")
     parts = self[..., np.newaxis].view(_real_of(self.dtype))
     return np.asarray(parts)

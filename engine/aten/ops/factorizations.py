@@ -210,7 +210,7 @@ def _check_limits(atol: Any, rtol: Any) -> None:
     for name, limit in (("atol", atol), ("rtol", rtol)):
         if not isinstance(limit, Tensor):
             continue
-        if limit.array.dtype.kind == "c":
+        if limit.array.dtype in xp.COMPLEX:
             raise _complex_limit(name, limit)
         if limit.requires_grad and is_grad_enabled():
             raise OperatorError(
@@ -253,13 +253,13 @@ def pinv_backward(grad: Tensor, self: Tensor, result: Tensor) -> Tensor:
 def _tolerance(A: Array, largest: Array, atol: Any, rtol: Any) -> Array:
     a, r = (t[..., None] if isinstance(t, np.ndarray) else t for t in (atol, rtol))
     if r is None:
-        default = float(np.finfo(A.dtype).eps) * max(A.shape[-2:])
+        default = float(xp.limits(A.dtype).eps) * max(A.shape[-2:])
         r = default if a is None else np.where(np.asarray(a) > 0, 0.0, default)
     return np.asarray(np.maximum(0 if a is None else a, np.asarray(r) * largest))
 
 
 def pinv_of_rcond(self: Tensor, rcond: Any, hermitian: bool) -> Tensor:
-    if isinstance(rcond, Tensor) and rcond.array.dtype.kind == "c":
+    if isinstance(rcond, Tensor) and rcond.array.dtype in xp.COMPLEX:
         raise _complex_limit("rcond", rcond)
     return pinv(self, 0.0, rcond, hermitian)
 
@@ -273,7 +273,7 @@ def matrix_rank(self: Array, atol: Any, rtol: Any, hermitian: bool) -> Array:
     if self.ndim < 2:
         raise OperatorError("torch.linalg.matrix_rank: The input tensor input must have at least 2 dimensions.")
     for name, limit in (("atol", atol), ("rtol", rtol)):
-        if isinstance(limit, np.ndarray) and limit.dtype.kind == "c":
+        if isinstance(limit, np.ndarray) and limit.dtype in xp.COMPLEX:
             raise OperatorError(f"torch.linalg.matrix_rank: {name} tensor of complex type is not supported. "
                                 f"Got {xp.ir_name(limit.dtype)}")  # fmt: skip
     if self.size == 0:

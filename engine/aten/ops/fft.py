@@ -26,7 +26,7 @@ _NORMS: Final = {None: "backward", "backward": "backward", "ortho": "ortho", "fo
 
 
 def _prepared(x: Array, name: str, real: bool = False) -> Array:
-    if real and x.dtype.kind == "c":
+    if real and x.dtype in xp.COMPLEX:
         raise OperatorError(f"{name} expects a real input tensor, but got {xp.ir_name(x.dtype)}")
     d = to_float(x.dtype)
     if d in xp.HALVES:
@@ -37,7 +37,7 @@ def _prepared(x: Array, name: str, real: bool = False) -> Array:
 def _answer(result: Array, like: Array) -> Array:
     """The result in the precision of the input."""
     single = like.dtype in (xp.FLOAT32, xp.COMPLEX64)
-    if result.dtype.kind == "c":
+    if result.dtype in xp.COMPLEX:
         return result.astype(xp.COMPLEX64 if single else xp.COMPLEX128, copy=False)
     return result.astype(xp.FLOAT32 if single else xp.FLOAT64, copy=False)
 
@@ -148,7 +148,7 @@ def transform_backward(
         back = back * Tensor(weight.astype(grad.array.dtype).reshape(shape))
     for axis in axes:
         back = _fitted(back, axis, x.shape[axis])
-    result: Tensor = back if x.dtype.kind == "c" else run("real", back)
+    result: Tensor = back if x.dtype in xp.COMPLEX else run("real", back)
     return result
 
 
@@ -217,7 +217,7 @@ def stft(
     """Transforms of stretches of the last dimension: (batch, frequencies, stretches)."""
     hop = n_fft // 4 if hop_length is None else hop_length
     length = n_fft if win_length is None else win_length
-    is_complex = self.array.dtype.kind == "c" or (window is not None and window.array.dtype.kind == "c")
+    is_complex = self.array.dtype in xp.COMPLEX or (window is not None and window.array.dtype in xp.COMPLEX)
     _check_stft(self, n_fft, hop, length, return_complex, is_complex)
     half = not is_complex if onesided is None else onesided
     batch = self.unsqueeze(0) if self.ndim == 1 else self
@@ -265,7 +265,7 @@ def istft(
     normalized: bool, onesided: bool | None, length: int | None, return_complex: bool,
 ) -> Tensor:  # fmt: skip
     """The signal that a short-time transform came from: stretches overlapped, divided by their windows' squares."""
-    if self.array.dtype.kind != "c":
+    if self.array.dtype not in xp.COMPLEX:
         raise OperatorError(
             "istft requires a complex-valued input tensor matching the output from stft with return_complex=True."
         )
@@ -353,7 +353,7 @@ def window(shape: Callable[..., Array], given: int) -> Callable[..., Array]:
         d = default_dtype() if dtype is None else xp.numpy_dtype(dtype)
         if length < 0:
             raise OperatorError("window length must be non-negative")
-        if not xp.is_float(d):
+        if d not in xp.FLOATING:
             raise OperatorError(f"windows are of floating point dtypes, not {xp.ir_name(d)}")
         return np.ones(length, d) if length <= 1 else np.asarray(shape(*args[:given])).astype(d)
 

@@ -14,7 +14,7 @@ from engine.aten.kernels.accumulate import accumulate
 from engine.aten.kernels.memory import check_memory
 from engine.aten.stepwise import sampling
 from engine.aten.stepwise.language import Loop, worth
-from engine.aten.values.xp import FLOATS, Array
+from engine.aten.values.xp import FLOATS, INTEGERS, Array
 
 
 def corner_sums(images: Array, places: Array, weights: Array) -> Array:
@@ -59,8 +59,8 @@ def _taken(images: Array, spots: Array) -> Array:
 
 def _run(loop: Loop, given: tuple[Array, Array, Array], result: Array, size: int) -> bool:
     """Run the loop in machine code; False if it is not compiled."""
-    places = next((each for each in given if each.dtype.kind == "i"), given[0])
-    if places.dtype.kind != "i" or places.ndim != 3 or given[0].ndim != 3:
+    places = next((each for each in given if each.dtype in INTEGERS), given[0])
+    if places.dtype not in INTEGERS or places.ndim != 3 or given[0].ndim != 3:
         return False
     corners, batch, count = places.shape
     if not all(each.dtype in FLOATS or each is places for each in given) or not size or not worth(places):

@@ -27,7 +27,7 @@ def histc(self: Array, bins: int, min: float, max: float) -> Array:
     if bins <= 0:
         raise OperatorError("bins must be > 0")
     check_memory((bins,), self.dtype)
-    if not xp.is_float(self.dtype):
+    if self.dtype not in xp.FLOATING:
         raise no_kernel("histogram_cpu", self.dtype)
     counts, _ = _histogram(self, bins, *_range(self, min, max), None)
     return counts.astype(self.dtype)

@@ -37,7 +37,7 @@ def _key(self: Array, indices: Indices) -> tuple[Any, ...]:
     for index in indices:
         if index is None:
             parts.append(slice(None))
-        elif index.dtype.kind == "b" or index.dtype == xp.UINT8:
+        elif index.dtype == xp.BOOL or index.dtype == xp.UINT8:
             parts += _mask_positions(self, index, len(parts))
         else:
             parts.append(_checked(self, index, len(parts), sum(isinstance(part, np.ndarray) for part in parts)))
@@ -66,7 +66,7 @@ def _mask_positions(self: Array, mask: Array, dim: int) -> list[Array]:
 
 def _checked(self: Array, index: Array, dim: int, place: int) -> Array:
     """`place`: the how manieth of the tensors that index it is, by which errors name it."""
-    if index.dtype.kind not in "iu":
+    if index.dtype not in xp.INTEGERS:
         raise OperatorIndexError("tensors used as indices must be long, int, byte or bool tensors")
     size = self.shape[dim]
     if index.size and (int(index.max()) >= size or int(index.min()) < -size):
@@ -88,7 +88,7 @@ def index(self: Array, indices: Indices) -> Array:
 
 def _zero_dim_mask(self: Array, indices: Indices) -> Any:
     """The key; a 0-dim mask adds a dimension of size 1 or 0 in front."""
-    if len(indices) == 1 and indices[0] is not None and indices[0].ndim == 0 and indices[0].dtype.kind == "b":
+    if len(indices) == 1 and indices[0] is not None and indices[0].ndim == 0 and indices[0].dtype == xp.BOOL:
         return (indices[0],)
     return _key(self, indices)
 
@@ -286,7 +286,7 @@ def index_fill(self: Array, dim: int, index: Array, value: Any) -> Array:
             )
         value = value.item()
     base, dim, flat = along(self, dim, index, "index_fill")
-    if isinstance(value, complex) and self.dtype.kind != "c":
+    if isinstance(value, complex) and self.dtype not in xp.COMPLEX:
         raise OperatorError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
     _check_range("index_fill", base.shape[dim], dim, flat)
     result = base.copy()

@@ -161,10 +161,10 @@ def embedding_renorm_(self: Tensor, indices: Tensor, max_norm: float, norm_type:
     rows = np.unique(indices.array)
     if rows.size and not 0 <= int(rows[0]) <= int(rows[-1]) < self.array.shape[0]:
         raise OperatorIndexError("index out of range in self")
-    if self.array.dtype.kind not in "fVc":
+    if self.array.dtype not in xp.INEXACT:
         raise OperatorError(f"norm(): input dtype should be either floating point or complex. "
                             f"Got {xp.ir_name(self.array.dtype)} instead.")  # fmt: skip
-    found = self.array[rows].astype(np.complex128 if self.array.dtype.kind == "c" else np.float64)
+    found = self.array[rows].astype(np.complex128 if self.array.dtype in xp.COMPLEX else np.float64)
     if norm_type == math.inf:
         norms = np.abs(found).max(axis=1)
     else:
@@ -205,7 +205,7 @@ def attention(
     q, k, v = (heads(x, i) for i, x in enumerate((query, key, value)))
     scores = q.matmul(k.transpose(-2, -1)) / math.sqrt(size)
     if mask is not None:
-        hidden = mask if mask.array.dtype.kind == "b" else run("ne.Scalar", mask, 0)
+        hidden = mask if mask.array.dtype == xp.BOOL else run("ne.Scalar", mask, 0)
         if mask_type == 1:
             hidden = hidden.reshape([mask.shape[0], 1, 1, -1])
         scores = run("masked_fill.Scalar", scores, hidden, -math.inf)

@@ -12,6 +12,7 @@ import numpy as np
 from engine.aten.dispatch.table import op, out_form
 from engine.aten.kernels import singular_values
 from engine.aten.ops.linalg import adjoint
+from engine.aten.values import xp
 from engine.aten.values.xp import Array
 from engine.lang.errors import OperatorError
 
@@ -27,7 +28,7 @@ def lstsq(self: Array, b: Array, rcond: float | None, driver: str | None) -> tup
     vector = b.ndim == self.ndim - 1 and b.shape == self.shape[:-1]
     columns = b[..., None] if vector else b
     u, s, vh = singular_values.svd(self, False)
-    limit = (float(np.finfo(self.dtype).eps) * max(self.shape[-2:]) if rcond is None else rcond) * s[..., :1]
+    limit = (float(xp.limits(self.dtype).eps) * max(self.shape[-2:]) if rcond is None else rcond) * s[..., :1]
     inverse = np.where(s > limit, 1 / np.where(s == 0, 1, s), 0)
     solution = adjoint(vh) @ (inverse[..., None] * (adjoint(u) @ columns))
     rank = np.sum(s > limit, axis=-1).astype(np.int64)

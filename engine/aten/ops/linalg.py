@@ -36,7 +36,7 @@ def check_matrix(name: str, x: Array, argument: str = "A") -> None:
         raise OperatorError(f"{name}: The input tensor {argument} must have at least 2 dimensions.")
     if x.dtype in xp.HALVES:
         raise OperatorError(f"{name}: Low precision dtypes not supported. Got {xp.ir_name(x.dtype)}")
-    if x.dtype.kind not in "fc":
+    if x.dtype not in xp.INEXACT:
         raise OperatorError(f"{name}: Expected a floating point or complex tensor as input. Got {xp.ir_name(x.dtype)}")
 
 
@@ -231,7 +231,7 @@ def slogdet_kernel(A: Array) -> tuple[Array, Array]:
 def logdet(self: Tensor) -> Tensor:
     """NaN where the determinant is negative; of a complex one any of its logarithms."""
     sign, logarithm = slogdet(self)
-    if sign.array.dtype.kind == "c":
+    if sign.array.dtype in xp.COMPLEX:
         turned: Tensor = sign.log()
         return turned + logarithm
     return where(run("eq.Scalar", sign, -1), float("nan"), logarithm)

@@ -67,7 +67,7 @@ def embedding_bag(
 ) -> tuple[Array, Array, Array, Array]:  # fmt: skip
     """Sums (mode 0), means (1) or maxima (2) of rows, bag by bag; offsets say where bags start."""
     _check_rows(weight, indices, "embedding_bag")
-    if weight.dtype.kind not in "fV":
+    if weight.dtype not in xp.FLOATING:
         raise OperatorError(
             "Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, BFloat16, "
             f"Float, Double; but got {tensor_type(weight.dtype)} instead (while checking arguments for embedding_bag)"
@@ -224,7 +224,7 @@ def _check_search(bounds: Array, values: Array, right: bool, side: str | None, s
             f"{list(values.shape)}"
         )
     d = result_type((bounds, values))
-    if d.kind in "bc":
+    if d not in xp.REAL:
         raise no_kernel("searchsorted_out_cpu", d)
 
 

@@ -165,7 +165,7 @@ def _smooth_part(
 def _soft_targets(
     self: Tensor, target: Tensor, weight: Tensor | None, reduction: int, smoothing: float, axis: int
 ) -> Tensor:
-    if not xp.is_float(target.array.dtype):
+    if target.array.dtype not in xp.FLOATING:
         raise OperatorError(f"Expected floating point type for target with class probabilities, got "
                             f"{xp.ir_name(target.array.dtype)}")  # fmt: skip
     if smoothing > 0:
@@ -190,7 +190,7 @@ def binary_cross_entropy(self: Tensor, target: Tensor, weight: Tensor | None, re
     """Logarithms are cut off at -100."""
     without_gradient("binary_cross_entropy", weight=weight)
     x = self.array
-    if not xp.is_float(x.dtype):
+    if x.dtype not in xp.FLOATING:
         raise OperatorError(f"\"binary_cross_entropy\" not implemented for '{xp.ir_name(x.dtype)}'")
     if target.shape != self.shape:
         raise OperatorError(
@@ -224,8 +224,8 @@ def binary_cross_entropy_with_logits(
 
 def kl_div(self: Tensor, target: Tensor, reduction: int, log_target: bool) -> Tensor:
     for given in (self, target):
-        if given.array.dtype.kind in "iubc":
-            kind = "Complex" if given.array.dtype.kind == "c" else "Integral"
+        if given.array.dtype not in xp.FLOATING:
+            kind = "Complex" if given.array.dtype in xp.COMPLEX else "Integral"
             raise OperatorError(f"kl_div: {kind} inputs not supported.")
     if log_target:
         return reduced(target.exp() * (target - self), reduction)
@@ -236,7 +236,7 @@ def kl_div(self: Tensor, target: Tensor, reduction: int, log_target: bool) -> Te
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int, eps: float) -> Tensor:
     """The cosine of the angle along a dimension; lengths count as at least `eps`."""
     common = result_type((x1.array, x2.array))
-    if not xp.is_float(common):
+    if common not in xp.FLOATING:
         raise OperatorError(f"expected common dtype to be floating point, yet common dtype is {xp.ir_name(common)}")
     a, b = run("broadcast_tensors", [widened(cast(x, common)) for x in (x1, x2)])
     units = [x / _length(x, dim, eps) for x in (a, b)]

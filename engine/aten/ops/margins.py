@@ -41,7 +41,7 @@ def cdist(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None) -> Tensor:
         if x.ndim < 2:
             raise OperatorError(f"cdist only supports at least 2D tensors, {name} got: {x.ndim}D")
     for name, x in (("X1", x1), ("X2", x2)):
-        if not xp.is_float(x.array.dtype):
+        if x.array.dtype not in xp.FLOATING:
             raise OperatorError(f"cdist only supports floating-point dtypes, {name} got: {xp.ir_name(x.array.dtype)}")
     if x1.shape[-1] != x2.shape[-1]:
         raise OperatorError(f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}")
@@ -141,8 +141,8 @@ def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin
 
 
 def hinge_embedding_loss(self: Tensor, target: Tensor, margin: float, reduction: int) -> Tensor:
-    zero: Any = 0.0 if self.array.dtype.kind not in "iub" else 0
-    limit = margin if self.array.dtype.kind not in "iub" else self.clone().fill_(int(margin))
+    zero: Any = 0.0 if self.array.dtype not in xp.INTEGRAL else 0
+    limit = margin if self.array.dtype not in xp.INTEGRAL else self.clone().fill_(int(margin))
     below = (limit - self).clamp_min(0)
     apart = where(run("ne.Scalar", target, 1), below, zero)
     return reduced(apart + where(run("ne.Scalar", target, -1), self, zero), reduction)

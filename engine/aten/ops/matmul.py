@@ -34,7 +34,7 @@ def multiply(a: Array, b: Array) -> Array:
     d = a.dtype
     if a.ndim == 2 == b.ndim and d in xp.FLOATS:
         return np.asarray(a.dot(b))  # the same product, quicker to set up
-    if d.kind in "iu" and d == b.dtype and _are_fitting(a, b) and worth(a):
+    if d in xp.INTEGERS and d == b.dtype and _are_fitting(a, b) and worth(a):
         batch, rows, inner, columns = (*(1, *a.shape)[-3:], b.shape[-1])
         result = np.zeros((*a.shape[:-1], columns), d)
         given = np.ascontiguousarray(a), np.ascontiguousarray(b)
@@ -140,13 +140,13 @@ def dot(self: Array, tensor: Array) -> Array:
 
 
 def matmul(self: Array, other: Array) -> Array:
-    if self.ndim == 2 == other.ndim and self.dtype.kind == "f":
+    if self.ndim == 2 == other.ndim and self.dtype in xp.FLOATING:
         return mm(self, other)
     if self.ndim == 0 or other.ndim == 0:
         raise OperatorError(
             f"both arguments to matmul need to be at least 1D, but they are {self.ndim}D and {other.ndim}D"
         )
-    if self.dtype.kind == "b":
+    if self.dtype == xp.BOOL:
         raise no_kernel(_product_name(self.ndim, other.ndim), self.dtype)
     if self.ndim <= 2 and other.ndim <= 2:
         return _small_matmul(self, other)
@@ -221,7 +221,7 @@ def scaled_sum(self: Array, a: Array, b: Array, beta: Any, alpha: Any) -> Array:
         if self.ndim == 1 or self.shape == product.shape:
             return np.asarray(np.add(product, self, product))
     used = wide(d)
-    if used.kind in "iu":
+    if used in xp.INTEGERS:
         beta, alpha = fit(beta, used), fit(alpha, used)
     product = np.asarray(np.matmul(a.astype(used, copy=False), b.astype(used, copy=False)))
     shape = broadcast_shapes(self.shape, product.shape)
@@ -357,13 +357,13 @@ def _sum_dtype(spelled: list[str], result: str, tensors: list[Array]) -> xp.Nump
     dtypes, before = [], ""
     for i, (letters, tensor) in enumerate(zip(spelled, tensors, strict=True)):
         others = result + "".join(other for j, other in enumerate(spelled) if j != i)
-        is_summed = tensor.dtype.kind in "iub" and any(c not in others for c in letters)
+        is_summed = tensor.dtype in xp.INTEGRAL and any(c not in others for c in letters)
         dtypes.append(xp.INT64 if is_summed else tensor.dtype)
         if i and any(c in before and c not in result for c in letters):
             if dtypes[i] != dtypes[i - 1]:
                 names = xp.ir_name(dtypes[i - 1]), xp.ir_name(dtypes[i])
                 raise OperatorError(f"expected scalar type {names[0]} but found {names[1]}")
-            if dtypes[i].kind == "b":
+            if dtypes[i] == xp.BOOL:
                 raise no_kernel("bmm", dtypes[i])
         dtypes[i] = promote_types(dtypes[i], dtypes[i - 1]) if i else dtypes[i]
         before += letters
@@ -372,7 +372,7 @@ def _sum_dtype(spelled: list[str], result: str, tensors: list[Array]) -> xp.Nump
 
 def by_matmul(spelled: list[str], result: str, operands: list[Array]) -> Array | None:
     """The sum of products of two arrays as one product of matrices; None where it is not one."""
-    if len(operands) != 2 or operands[0].dtype.kind not in "fc":
+    if len(operands) != 2 or operands[0].dtype not in xp.INEXACT:
         return None
     (left, right), (a, b) = spelled, operands
     sizes = dict(zip(left + right, a.shape + b.shape, strict=True))

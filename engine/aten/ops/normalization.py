@@ -1,6 +1,7 @@
 """Normalization over dimensions, batches and groups.
 
 In: arrays or tensors.  Out: the same.  Half types are computed in float32.  The backward operators are made of others,
+from engine.aten.values import xp
 from which second gradients come.
 """
 
@@ -23,7 +24,7 @@ from engine.aten.stepwise.normalizing import groups_backward, groups_forward
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.promotion import wide
 from engine.aten.values.tensor import Tensor
-from engine.aten.values.xp import FLOAT32, FLOATS, HALVES, Array, NumpyDtype, is_float, silently
+from engine.aten.values.xp import FLOAT32, FLOATING, FLOATS, HALVES, Array, NumpyDtype, limits, silently
 from engine.lang.errors import OperatorError
 
 
@@ -207,7 +208,7 @@ def _check_batch(
             f"running_mean should contain 0 elements not {0 if mean is None else mean.size}",
             hints=(f"batch_norm needs an input of at least 2 dimensions, but got {list(x.shape)}",),
         )
-    if not is_float(x.dtype):
+    if x.dtype not in FLOATING:
         raise no_kernel("batch_norm", x.dtype)
     if not training and (mean is None or var is None):
         missing = "running_mean" if mean is None else "running_var"
@@ -434,7 +435,7 @@ def rms_norm(input: Tensor, normalized_shape: list[int], weight: Tensor | None, 
     _check_normalized(input.array, tuple(normalized_shape), None if weight is None else weight.array, None)
     dims = range(input.ndim - len(normalized_shape), input.ndim)
     x = widened(input)
-    least = float(np.finfo(x.array.dtype).eps) if eps is None else eps
+    least = float(limits(x.array.dtype).eps) if eps is None else eps
     result = x * (mean_over(x * x, dims) + least).rsqrt()
     return cast(result if weight is None else result * weight, input.array.dtype)
 

@@ -56,7 +56,7 @@ def slice_(self: Array, dim: int, start: int | None, end: int | None, step: int)
 
 def narrow(self: Array, dim: int, start: int | Array, length: int) -> Array:
     if isinstance(start, np.ndarray):
-        if start.ndim or start.dtype.kind not in "iu":
+        if start.ndim or start.dtype not in xp.INTEGERS:
             raise OperatorError("start must be an 0-dim integral Tensor.")
         start = int(start)
     if self.ndim == 0:

@@ -69,14 +69,14 @@ _UNARY: Final[dict[str, tuple[Any, ...]]] = {
 
 
 def absolute(self: Array) -> Array:
-    if self.dtype.kind == "b":
+    if self.dtype == xp.BOOL:
         raise no_kernel("abs_cpu", self.dtype)
     result: Array = np.abs(self)
     return result
 
 
 def round_decimals(self: Array, decimals: int) -> Array:
-    if self.dtype.kind in "iu":
+    if self.dtype in xp.INTEGERS:
         return self.copy()
     scale = 10.0 ** abs(decimals)
     x = self.astype(wide(self.dtype))
@@ -85,19 +85,19 @@ def round_decimals(self: Array, decimals: int) -> Array:
 
 
 def bitwise_not(self: Array) -> Any:
-    if self.dtype.kind not in "iub":
+    if self.dtype not in xp.INTEGRAL:
         raise no_kernel("bitwise_not_cpu", self.dtype)
     return np.invert(self)
 
 
 def isinf(self: Array) -> Any:
-    return np.isinf(self) if self.dtype.kind not in "iub" else np.zeros(self.shape, np.bool_)
+    return np.isinf(self) if self.dtype not in xp.INTEGRAL else np.zeros(self.shape, np.bool_)
 
 
 def nan_to_num(self: Array, nan: float | None, posinf: float | None, neginf: float | None) -> Array:
-    if self.dtype.kind in "iub":
+    if self.dtype in xp.INTEGRAL:
         return self.copy()
-    if self.dtype.kind == "c":
+    if self.dtype in xp.COMPLEX:
         parts = [nan_to_num(part, nan, posinf, neginf) for part in (self.real, self.imag)]
         return (parts[0] + 1j * parts[1]).astype(self.dtype)
     limits: Any = xp.limits(self.dtype)
@@ -133,15 +133,15 @@ def clamp(self: Array, low: Any, high: Any) -> Array:
     if low is None and high is None:
         raise OperatorError("torch.clamp: At least one of 'min' or 'max' must not be None")
     d = result_type((self, low, high))
-    low, high = (converted(v, d) if type(v) in _REAL and d.kind not in "bc" else v for v in (low, high))
+    low, high = (converted(v, d) if type(v) in _REAL and d in xp.REAL else v for v in (low, high))
     if self.dtype in xp.FLOATS and type(low) in _LIMITS and type(high) in _LIMITS:
         return np.asarray(_clamped(self, low, high))
-    if d.kind == "c" and not (isinstance(low, np.ndarray) ^ isinstance(high, np.ndarray)):
+    if d in xp.COMPLEX and not (isinstance(low, np.ndarray) ^ isinstance(high, np.ndarray)):
         raise OperatorDtypeError("clamp is not supported for complex types")
-    if d.kind == "b" and (isinstance(low, bool) or isinstance(high, bool)) and (low is None or high is None):
+    if d == xp.BOOL and (isinstance(low, bool) or isinstance(high, bool)) and (low is None or high is None):
         raise no_kernel("clamp_max_scalar_cpu" if low is None else "clamp_min_scalar_cpu", d)
-    if d.kind == "c" or (d.kind == "b" and low is not None and high is not None):
-        raise no_kernel("clamp_cpu" if d.kind == "b" else "maximum_cpu" if high is None else "minimum_cpu", d)
+    if d in xp.COMPLEX or (d == xp.BOOL and low is not None and high is not None):
+        raise no_kernel("clamp_cpu" if d == xp.BOOL else "maximum_cpu" if high is None else "minimum_cpu", d)
     result = self.astype(wide(d))
     if low is not None:
         result = np.asarray(np.maximum(result, np.asarray(low).astype(wide(d))))
@@ -163,7 +163,7 @@ _LIMITS: Final = (*_REAL, type(None))
 
 def clamp_by_numbers(self: Array, low: Any, high: Any) -> Array:
     """The same by numbers, of which complex ones may stand for real ones."""
-    if xp.is_float(self.dtype):
+    if self.dtype in xp.FLOATING:
         low, high = (converted(v, self.dtype) if isinstance(v, complex) else v for v in (low, high))
     return clamp(self, low, high)
 
@@ -229,7 +229,7 @@ def divide_mode(self: Array, other: Any, rounding_mode: str | None) -> Array:
         raise OperatorError(
             f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'"
         )
-    if d.kind in "bc" and rounding_mode is not None:
+    if d not in xp.REAL and rounding_mode is not None:
         raise no_kernel(f"div_{rounding_mode}_cpu", d)
     if d in xp.HALVES and rounding_mode == "trunc" and np.size(other) != 1:
         quotient = np.asarray(np.divide(*_operands(d, self, other, keeps=True))).astype(d).astype(wide(d))
@@ -256,33 +256,25 @@ def integral(expression: str, name: str) -> Callable[[Any, Any], Array]:
 
     def kernel(self: Any, other: Any) -> Array:
         d = result_type((self, other))
-        if d.kind == "b" and type(self) is np.ndarray and type(other) is np.ndarray and "shift" not in name:
+        if d == xp.BOOL and type(self) is np.ndarray and type(other) is np.ndarray and "shift" not in name:
             return np.asarray(function(self, other))
-        if d.kind not in ("iu" if "shift" in name else "iub"):
+        if d not in (xp.INTEGERS if "shift" in name else xp.INTEGRAL):
             raise no_kernel(name, d)
         return np.asarray(function(*_operands(d, self, other))).astype(d)
 
     return kernel
 
 
-_POWERS: Final[dict[Any, Callable[[Array], Array]]] = {
-    2: np.square, 3: lambda x: x * x * x, 0.5: np.sqrt, -1: np.reciprocal, -0.5: lambda x: 1 / np.sqrt(x),
-    -2: lambda x: 1 / (x * x),
-}  # fmt: skip
-"""Powers that are taken by other functions, which PyTorch takes, too."""
-
-
 def power(self: Any, exponent: Any) -> Any:
-    if type(exponent) in (int, float) and isinstance(self, np.ndarray) and self.dtype in xp.FLOATS:
-        simpler = _POWERS.get(exponent)
-        if simpler is not None:
-            return np.asarray(simpler(self))
+    is_plain = isinstance(self, np.ndarray) and self.dtype in xp.FLOATS
+    if is_plain and type(exponent) in (int, float) and exponent in pointwise.POWERS:
+        return np.asarray(pointwise.power(self, exponent))
     d = result_type((self, exponent))
-    if d.kind in "iu" and isinstance(exponent, int) and exponent < 0:
+    if d in xp.INTEGERS and isinstance(exponent, int) and exponent < 0:
         raise OperatorError("Integers to negative integer powers are not allowed.")
-    if d.kind == "b" and not isinstance(self, np.ndarray) and not self:
+    if d == xp.BOOL and not isinstance(self, np.ndarray) and not self:
         raise no_kernel("pow", d)
-    if not isinstance(exponent, np.ndarray) and (d.kind in "iu" or d in xp.HALVES):
+    if not isinstance(exponent, np.ndarray) and (d in xp.INTEGERS or d in xp.HALVES):
         exponent = converted(exponent, d)
     base, power = _operands(d, self, exponent)
     if not isinstance(exponent, np.ndarray):
@@ -397,7 +389,7 @@ op("aten::addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1
 
 
 def where(condition: Array, self: Any, other: Any) -> Array:
-    if condition.dtype.kind != "b" and condition.dtype != xp.UINT8:
+    if condition.dtype != xp.BOOL and condition.dtype != xp.UINT8:
         raise OperatorError(
             "where expected condition to be a boolean tensor, "
             f"but got a tensor with dtype {xp.ir_name(condition.dtype)}"
@@ -424,7 +416,7 @@ def nonzero_tuple(condition: Array) -> list[Array]:
 
 
 def masked_fill(self: Array, mask: Array, value: Any) -> Array:
-    if mask.dtype.kind != "b":
+    if mask.dtype != xp.BOOL:
         raise OperatorError(f"masked_fill_ only supports boolean masks, but got mask with dtype {c_name(mask.dtype)}")
     if isinstance(value, np.ndarray) and value.ndim:
         raise OperatorError(

@@ -103,7 +103,7 @@ def _overhang(sizes: Sizes, space: Space, places: Sizes) -> Sizes:
 
 
 def _lowest(d: xp.NumpyDtype) -> Any:
-    return np.iinfo(d).min if d.kind in "iu" else -math.inf
+    return np.iinfo(d).min if d in xp.INTEGERS else -math.inf
 
 
 def _greatest(
@@ -115,7 +115,7 @@ def _greatest(
     quick = pooling_precomputed.known(key)
     if quick is not None:
         return quick(self)
-    if self.dtype.kind in "bc":
+    if self.dtype not in xp.REAL:
         raise no_kernel(f"max_pool{n}d", self.dtype)
     space = _space(f"max_pool{n}d_with_indices_out_cpu_template", n, self, kernel_size, stride, padding, dilation)
     sizes = self.shape[-n:]
@@ -131,7 +131,7 @@ def _max_pool(n: int) -> Callable[..., tuple[Array, Array]]:
         self: Array, kernel_size: Sequence[int], stride: Sequence[int], padding: Sequence[int],
         dilation: Sequence[int], ceil_mode: bool,
     ) -> tuple[Array, Array]:  # fmt: skip
-        if self.dtype.kind in "bc":
+        if self.dtype not in xp.REAL:
             raise no_kernel(f"max_pool{n}d", self.dtype)
         space = _space(f"max_pool{n}d_with_indices_out_cpu_template", n, self, kernel_size, stride, padding, dilation)
         sizes = self.shape[-n:]
@@ -157,7 +157,7 @@ def _max_pool(n: int) -> Callable[..., tuple[Array, Array]]:
 
 def _max_only(n: int) -> Callable[..., Tensor]:
     def pool(self: Tensor, *args: Any) -> Tensor:
-        if n == 1 and not xp.is_float(self.array.dtype):
+        if n == 1 and self.array.dtype not in xp.FLOATING:
             raise no_kernel("max_pool1d_impl", self.array.dtype)
         if n == 1:
             pooling_checks.max_pool1d(self.array.shape, *args)
@@ -240,7 +240,7 @@ def _avg_pool(n: int) -> Callable[..., Array]:
         quick = pooling_precomputed.known(key)
         if quick is not None:
             return quick(self)
-        if self.dtype.kind in "bc":
+        if self.dtype not in xp.REAL:
             raise no_kernel(f"avg_pool{n}d", self.dtype)
         space = _space(f"avg_pool{n}d", n, self, kernel_size, stride, padding, [1])
         sizes = self.shape[-n:]
@@ -248,13 +248,13 @@ def _avg_pool(n: int) -> Callable[..., Array]:
         used = wide(self.dtype)
         divisor = _divisor(sizes, space, places, count_include_pad, divisor_override, used)
         after = _overhang(sizes, space, places)
-        if used is self.dtype and used.kind == "f":
+        if used is self.dtype and used in xp.FLOATS:
             return pooling_precomputed.keep(key, pooling_precomputed.averages(space, places, after, divisor))(self)
         padded = pad(self.astype(used, copy=False), space.padding, after)
         total = np.zeros((*self.shape[:-n], *places), used)
         for offset in offsets(space):
             total += shifted(padded, offset, space.stride, places)
-        result = np.trunc(total / divisor) if used.kind in "iu" else np.asarray(total / divisor)
+        result = np.trunc(total / divisor) if used in xp.INTEGERS else np.asarray(total / divisor)
         return result.astype(self.dtype, copy=False)
 
     return kernel
@@ -325,7 +325,7 @@ def _adaptive_avg(n: int) -> Callable[[Tensor, list[int]], Tensor]:
     def pool(self: Tensor, output_size: list[int]) -> Tensor:
         d = self.array.dtype
         wanted = pooling_checks.adaptive("avg", n, self.array.shape, output_size)
-        if not xp.is_float(d):
+        if d not in xp.FLOATING:
             raise no_kernel(f"adaptive_avg_pool{n}d", d)
         result = widened(self)
         if set(wanted) == {1}:
@@ -352,7 +352,7 @@ def _adaptive_avg(n: int) -> Callable[[Tensor, list[int]], Tensor]:
 def _adaptive_max(n: int) -> Callable[[Array, Sequence[int]], tuple[Array, Array]]:
     def kernel(self: Array, output_size: Sequence[int]) -> tuple[Array, Array]:
         wanted = pooling_checks.adaptive("max", n, self.shape, output_size)
-        if not xp.is_float(self.dtype):
+        if self.dtype not in xp.FLOATING:
             raise no_kernel(f"adaptive_max_pool{n}d", self.dtype)
         sizes, lead = self.shape[-n:], self.shape[:-n]
         spots = np.arange(math.prod(sizes)).reshape(sizes)

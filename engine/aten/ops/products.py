@@ -32,7 +32,7 @@ ALL: Final = "function method inplace out"
 
 def vecdot(x: Tensor, y: Tensor, dim: int) -> Tensor:
     a, b = x.array.dtype, y.array.dtype
-    if a.kind not in "fcV":
+    if a not in xp.INEXACT:
         raise OperatorError(f"linalg.vecdot: Expected a floating point or complex tensor as input. Got {xp.ir_name(a)}")
     if a != b:
         raise OperatorError(
@@ -94,7 +94,7 @@ def matrix_exp(self: Array) -> Array:
     if not np.isfinite(size):
         return np.full(self.shape, np.nan, self.dtype)
     squarings = max(0, math.ceil(math.log2(float(size) + 1e-300)) + 1)
-    x = self.astype(np.complex128 if self.dtype.kind == "c" else np.float64) / 2.0**squarings
+    x = self.astype(np.complex128 if self.dtype in xp.COMPLEX else np.float64) / 2.0**squarings
     identity = np.broadcast_to(np.eye(self.shape[-1], dtype=x.dtype), x.shape)
     total = identity
     for k in range(18, 0, -1):
@@ -190,9 +190,9 @@ def addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Any, alpha: Any) 
 
 def _scaled(self: Tensor, product: Tensor, beta: Any, alpha: Any) -> Tensor:
     """beta * self + alpha * product; with beta 0, self is not looked at, though its gradient is zero."""
-    if product.array.dtype.kind in "iu":
+    if product.array.dtype in xp.INTEGERS:
         beta, alpha = int(beta), int(alpha)
-    elif product.array.dtype.kind == "b":
+    elif product.array.dtype == xp.BOOL:
         beta, alpha = bool(beta), bool(alpha)
     scaled: Tensor = product if alpha == 1 else product * alpha
     if beta == 0 and self.requires_grad:
@@ -223,7 +223,7 @@ def addr(self: Tensor, vec1: Tensor, vec2: Tensor, beta: Any, alpha: Any) -> Ten
             raise OperatorError(f"addr: Expected 1-D argument {name}, but got {vec.ndim}-D")
     d = result_type([self.array, vec1.array, vec2.array])
     for label, number in (("beta", beta), ("alpha", alpha)):
-        if d.kind in "iub" and isinstance(number, float):
+        if d in xp.INTEGRAL and isinstance(number, float):
             raise OperatorError(f"For integral input tensors, argument {label} must not be a floating point number.")
     if d not in xp.HALVES:
         return _scaled(self, vec1.outer(vec2), beta, alpha)
@@ -276,7 +276,7 @@ def vander(x: Tensor, N: int | None, increasing: bool) -> Tensor:
 def linalg_vander(x: Tensor, N: int | None) -> Tensor:
     if N is not None and N <= 1:
         raise OperatorError("N must be greater than 1.")
-    if x.array.dtype in xp.HALVES or x.array.dtype.kind == "b":
+    if x.array.dtype in xp.HALVES or x.array.dtype == xp.BOOL:
         raise OperatorError(
             f"linalg.vander supports floating point, complex, and integer tensors, but got {xp.ir_name(x.array.dtype)}"
         )
@@ -298,7 +298,7 @@ def vandermonde(x: Tensor, count: int | None) -> Tensor:
 
 def result_whole(x: Tensor) -> Any:
     """The dtype that products of the tensor's numbers take: whole numbers become int64."""
-    return xp.FROM_NUMPY[xp.INT64] if x.array.dtype.kind in "iub" else x.dtype
+    return xp.FROM_NUMPY[xp.INT64] if x.array.dtype in xp.INTEGRAL else x.dtype
 
 
 def block_diag(tensors: Sequence[Tensor]) -> Tensor:

@@ -30,20 +30,20 @@ INT_OPTIONS: Final = OPTIONS.replace("dtype=None", "dtype=4")
 
 
 def _uniform(source: Generator, shape: tuple[int, ...], d: xp.NumpyDtype) -> Array:
-    if d.kind == "c":
+    if d in xp.COMPLEX:
         return _pairs(source.uniform((*shape, 2), _part_of(d)), d)
-    if not xp.is_float(d):
+    if d not in xp.FLOATING:
         raise no_kernel("check_uniform_bounds", d)
     return source.uniform(shape, d)
 
 
 def _normal(source: Generator, shape: tuple[int, ...], d: xp.NumpyDtype) -> Array:
     """Of variance 1; a complex number's parts have half of it each."""
-    if d.kind == "c":
+    if d in xp.COMPLEX:
         return _pairs(source.normal((*shape, 2), _part_of(d)) * np.sqrt(0.5).astype(_part_of(d)), d)
     if 0 in shape:
         return np.empty(shape, d)
-    if not xp.is_float(d):
+    if d not in xp.FLOATING:
         raise no_kernel("normal_kernel_cpu", d)
     return source.normal(shape, d)
 
@@ -115,9 +115,9 @@ filler("randn", _normal)
 def _integers(low: int, high: int, size: Sequence[int], source: Any, d: xp.NumpyDtype) -> Array:
     if low >= high:
         raise OperatorError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
-    if d.kind == "c":
+    if d in xp.COMPLEX:
         raise OperatorDtypeError("check_random_bounds handles only integral, floating-point and boolean types")
-    largest = 1 if d.kind == "b" else int(np.iinfo(d).max) if d.kind in "iu" else None
+    largest = 1 if d == xp.BOOL else int(np.iinfo(d).max) if d in xp.INTEGERS else None
     if largest is not None and not (low <= largest and high - 1 <= largest):
         bound = "from" if low > largest else "to - 1"
         raise OperatorError(f"{bound} is out of bounds for {c_name(d)}")
@@ -160,7 +160,7 @@ for _has_low in (False, True):
 def _permutation(n: int, source: Any, d: xp.NumpyDtype) -> Array:
     if n < 0:
         raise OperatorError(f"n must be non-negative, got {n}")
-    if d.kind in "bc":
+    if d not in xp.REAL:
         raise no_kernel("randperm", d)
     check_memory((n,), d)
     return generator(source).permutation(n).astype(d)
@@ -188,7 +188,7 @@ _register("randperm.generator_out(SymInt n, *, Generator? generator, Tensor(a!) 
 def _draw_bernoulli(shape: tuple[int, ...], d: xp.NumpyDtype, p: Any, source: Any) -> Array:
     if isinstance(p, np.ndarray):
         p = _probabilities(p, shape, d)
-    elif d.kind == "c":
+    elif d in xp.COMPLEX:
         raise no_kernel("bernoulli_scalar_cpu_", d)
     elif not 0 <= p <= 1:
         raise OperatorError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
@@ -196,9 +196,9 @@ def _draw_bernoulli(shape: tuple[int, ...], d: xp.NumpyDtype, p: Any, source: An
 
 
 def _probabilities(p: Array, shape: tuple[int, ...], d: xp.NumpyDtype) -> Array:
-    if math.prod(shape) and d.kind == "c":
+    if math.prod(shape) and d in xp.COMPLEX:
         raise no_kernel("bernoulli_tensor_cpu_self_", d)
-    if math.prod(shape) and not xp.is_float(p.dtype):
+    if math.prod(shape) and p.dtype not in xp.FLOATING:
         raise no_kernel("bernoulli_tensor_cpu_p_", p.dtype)
     spread = expand(p, shape, False)
     wrong = p[~((p >= 0) & (p <= 1))]
@@ -236,7 +236,7 @@ def normal_like(self: Array, mean: float, std: float, source: Any) -> Array:
 
 
 def normal(mean: Any, std: Any, source: Any) -> Array:
-    if isinstance(std, np.ndarray) and std.dtype.kind == "c":
+    if isinstance(std, np.ndarray) and std.dtype in xp.COMPLEX:
         raise OperatorError("normal expects standard deviation to be non-complex")
     if np.any(np.asarray(std) < 0):
         raise OperatorError("normal expects all elements of std >= 0.0")
@@ -276,13 +276,13 @@ def integers(self: Array, low: int, high: int | None, source: Any) -> Array:
 
 def _beyond(d: xp.NumpyDtype) -> int:
     """One more than the largest whole number up to which a dtype has them all."""
-    if xp.is_float(d):
+    if d in xp.FLOATING:
         return int(2 ** (int(xp.limits(d).nmant) + 1)) + 1
-    return 2 if d.kind == "b" else int(np.iinfo(d).max) + 1
+    return 2 if d == xp.BOOL else int(np.iinfo(d).max) + 1
 
 
 def multinomial(self: Array, num_samples: int, replacement: bool, source: Any) -> Array:
-    if not xp.is_float(self.dtype):
+    if self.dtype not in xp.FLOATING:
         raise OperatorError(f"multinomial only supports floating-point dtypes for input, got: {xp.ir_name(self.dtype)}")
     if self.ndim not in (1, 2):
         raise OperatorError("prob_dist must be 1 or 2 dim")

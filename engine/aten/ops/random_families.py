@@ -28,7 +28,7 @@ def _fill(name: str, arguments: str, draw: Draw) -> None:
 
     def body(self: Tensor, *rest: Any) -> Tensor:
         *parameters, source = rest
-        if not xp.is_float(self.array.dtype) and name != "geometric":
+        if self.array.dtype not in xp.FLOATING and name != "geometric":
             raise no_kernel(f"{name}_cpu", self.array.dtype)
         overwrite(self, draw(generator(source), self.array.shape, *parameters))
         return self
@@ -72,7 +72,7 @@ def _numpy_generator(source: Any) -> np.random.Generator:
 
 def poisson(self: Array, source: Any) -> Array:
     """Counts with these rates."""
-    if not xp.is_float(self.dtype):
+    if self.dtype not in xp.FLOATING:
         raise no_kernel("poisson_cpu", self.dtype)
     if (self < 0).any():
         raise OperatorError("poisson: rates must not be negative")

@@ -435,7 +435,7 @@ def shape_as_tensor(self: Tensor) -> Tensor:
 
 
 def reshape_from_tensor(self: Tensor, shape: Tensor) -> Tensor:
-    if shape.ndim != 1 or shape.array.dtype.kind not in "iu":
+    if shape.ndim != 1 or shape.array.dtype not in xp.INTEGERS:
         raise OperatorError(f"_reshape_from_tensor: the shape must be whole numbers in a row, got {list(shape.shape)}")
     result: Tensor = self.reshape(shape.array.tolist())
     return result

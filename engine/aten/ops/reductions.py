@@ -42,7 +42,7 @@ def over(ufunc: Any, x: Array, axes: tuple[int, ...] | None, keepdim: bool = Fal
 def _summed_dtype(d: xp.NumpyDtype, dtype: int | None) -> xp.NumpyDtype:
     if dtype is not None:
         return xp.numpy_dtype(dtype)
-    return xp.INT64 if d.kind in "iub" else d
+    return xp.INT64 if d in xp.INTEGRAL else d
 
 
 def sum_dims(self: Array, dim: Dims, keepdim: bool, dtype: int | None) -> Array:
@@ -62,7 +62,7 @@ def sum_all(self: Array, dtype: int | None) -> Array:
 
 def mean_dims(self: Array, dim: Dims, keepdim: bool, dtype: int | None) -> Array:
     d = self.dtype if dtype is None else xp.numpy_dtype(dtype)
-    if d.kind in "iub":
+    if d in xp.INTEGRAL:
         what = "Input dtype" if dtype is None else "Optional dtype"
         raise OperatorError(
             "mean(): could not infer output dtype. "
@@ -132,7 +132,7 @@ op("aten::prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? 
 
 
 def _check_ordered(name: str, self: Array) -> None:
-    if self.dtype.kind == "c":
+    if self.dtype in xp.COMPLEX:
         raise no_kernel(name, self.dtype)
 
 
@@ -197,7 +197,7 @@ def extremes(name: str, pick: Callable[..., Any]) -> Callable[[Array, Dims, bool
 
 def place_of_extreme(name: str, largest: bool) -> Callable[[Array, int | None, bool], Array]:
     def kernel(self: Array, dim: int | None, keepdim: bool) -> Array:
-        if self.dtype.kind in "cb":
+        if self.dtype not in xp.REAL:
             raise no_kernel(f"{name}_cpu", self.dtype)
         if dim is None:
             if self.size == 0:
@@ -281,7 +281,7 @@ op("aten::count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor", kernel=c
 
 def _spread(self: Array, dim: Dims, correction: float, keepdim: bool, name: str) -> tuple[Array, Array]:
     """Variance and mean over dimensions, in the dtype to compute in."""
-    if self.dtype.kind in "iub":
+    if self.dtype in xp.INTEGRAL:
         what = name if name.endswith("_mean") else "std and var"
         raise OperatorError(f"{what} only support floating point and complex dtypes")
     axes = reduce_dims(dim, self.ndim)
@@ -290,7 +290,7 @@ def _spread(self: Array, dim: Dims, correction: float, keepdim: bool, name: str)
     mean = np.divide(over(np.add, x, axes, True), float(count)).astype(x.dtype, copy=False)
     apart = x - mean
     divisor = np.float64(max(0.0, count - correction))
-    parts = (apart.real, apart.imag) if apart.dtype.kind == "c" else (apart,)
+    parts = (apart.real, apart.imag) if apart.dtype in xp.COMPLEX else (apart,)
     of_parts = [np.divide(over(np.add, np.square(part), axes, keepdim), divisor) for part in parts]
     variance = np.asarray(sum(of_parts[1:], of_parts[0])).astype(parts[0].dtype)
     return variance, np.asarray(mean).reshape(variance.shape)
@@ -301,7 +301,7 @@ def spread(name: str, root: bool, with_mean: bool) -> tuple[Callable[..., Any], 
 
     def finish(self: Array, dim: Dims, correction: float, keepdim: bool) -> Any:
         variance, mean = _spread(self, dim, correction, keepdim, name)
-        real = self.dtype if self.dtype.kind != "c" else variance.dtype
+        real = self.dtype if self.dtype not in xp.COMPLEX else variance.dtype
         answer = (np.sqrt(variance) if root else variance).astype(real, copy=False)
         return (answer, mean.astype(self.dtype, copy=False)) if with_mean else answer
 
@@ -348,7 +348,7 @@ for _name in ("var", "std", "var_mean", "std_mean"):
 
 
 def vector_norm(self: Array, ord: Any, dim: Dims, keepdim: bool, dtype: int | None) -> Array:
-    if self.dtype.kind in "iub":
+    if self.dtype in xp.INTEGRAL:
         raise OperatorError(
             f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {xp.ir_name(self.dtype)}"
         )
@@ -366,7 +366,7 @@ def _norm(self: Array, order: Any, dim: Dims, keepdim: bool, dtype: int | None) 
         total = square_sums(self)
         return np.asarray(np.sqrt(total if keepdim else total.squeeze(-1)))
     x = np.abs(xp.cast(self, d).astype(wide(d), copy=False))
-    real = np.dtype(x.dtype) if d.kind == "c" else d
+    real = np.dtype(x.dtype) if d in xp.COMPLEX else d
     if order < 0 or np.isinf(order):
         _some_element(x, axes, dim, order)
     if order != 0 and x.size and all(x.shape[axis] == 1 for axis in axes):
@@ -387,10 +387,10 @@ def _norm(self: Array, order: Any, dim: Dims, keepdim: bool, dtype: int | None) 
 def _check_norm_dtype(given: xp.NumpyDtype, d: xp.NumpyDtype) -> None:
     """Raise OperatorError unless norms of such elements can be computed in `d`."""
     name = xp.ir_name(d)
-    if d.kind in "iub":
+    if d in xp.INTEGRAL:
         raise OperatorError(f"linalg.vector_norm: dtype should be floating point or complex, but got {name}")
-    if (given.kind == "c") != (d.kind == "c"):
-        kind = "complex" if given.kind == "c" else "real"
+    if (given in xp.COMPLEX) != (d in xp.COMPLEX):
+        kind = "complex" if given in xp.COMPLEX else "real"
         raise OperatorError(f"linalg.vector_norm: dtype should be {kind} for {kind} inputs, but got {name}")
     if promote_types(given, d) != d:
         raise OperatorError(
@@ -419,7 +419,7 @@ def _some_element(x: Array, axes: tuple[int, ...], dim: Dims, order: float) -> N
 
 def norm(self: Array, p: Any, dim: Dims, keepdim: bool, dtype: int | None) -> Array:
     d = self.dtype if dtype is None else xp.numpy_dtype(dtype)
-    if d.kind in "iub":
+    if d in xp.INTEGRAL:
         raise OperatorError(
             f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {xp.ir_name(d)}"
         )
@@ -448,7 +448,7 @@ op("aten::linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool k
 
 
 def logsumexp(self: Array, dim: Dims, keepdim: bool) -> Array:
-    d = self.dtype if self.dtype.kind not in "iub" else xp.FLOAT32
+    d = self.dtype if self.dtype not in xp.INTEGRAL else xp.FLOAT32
     x = self.astype(wide(d), copy=False)
     axes = reduce_dims(dim, self.ndim)
     if x.size == 0:
@@ -468,15 +468,15 @@ op("aten::logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", ker
 
 def nothing_in_the_middle(d: xp.NumpyDtype) -> Array:
     """The median of no values: NaN, the lowest integer, True."""
-    return np.asarray(np.nan if xp.is_float(d) or d.kind == "c" else True if d.kind == "b" else np.iinfo(d).min).astype(
-        d
-    )
+    return np.asarray(
+        np.nan if d in xp.FLOATING or d in xp.COMPLEX else True if d == xp.BOOL else np.iinfo(d).min
+    ).astype(d)
 
 
 def median_all(self: Array) -> Array:
     if self.size == 0:
         return nothing_in_the_middle(self.dtype)
-    if self.dtype.kind in "bc":
+    if self.dtype not in xp.REAL:
         raise no_kernel("median_cpu", self.dtype)
     return median_dim(self.reshape(-1), 0, False)[0]
 
@@ -493,7 +493,7 @@ def median_dim(self: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
     x = self.astype(wide(self.dtype), copy=False)
     order = np.argsort(x, axis=axis, kind="stable")
     middle = np.take(order, [(self.shape[axis] - 1) // 2], axis=axis)
-    if x.dtype.kind == "f":
+    if x.dtype in xp.FLOATING:
         missing = np.isnan(x)
         middle = np.where(missing.any(axis=axis, keepdims=True), missing.argmax(axis=axis, keepdims=True), middle)
     values = np.take_along_axis(self, middle, axis)
@@ -515,7 +515,7 @@ def scan(name: str, function: np.ufunc) -> Callable[[Array, int, int | None], Ar
     def kernel(self: Array, dim: int, dtype: int | None) -> Array:
         d = _summed_dtype(self.dtype, dtype)
         axis = wrap_dim(dim, self.ndim)
-        if d.kind == "b" and self.ndim:
+        if d == xp.BOOL and self.ndim:
             raise no_kernel(f"{name}_out_cpu", d)
         x = xp.cast(self, d).astype(wide(d), copy=False)
         found = running(function, x, axis, in_double=d is xp.FLOAT32) if x.ndim else x.copy()

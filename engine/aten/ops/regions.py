@@ -37,7 +37,7 @@ def _images(name: str, input: Tensor, rois: Tensor, pooled: Sequence[int]) -> Ar
             "Expected tensor for argument #1 'input' to have the same type as tensor for argument #2 'rois'; but type "
             f"{xp.ir_name(d)} does not equal {xp.ir_name(rois.array.dtype)}"
         )
-    if not xp.is_float(d):
+    if d not in xp.FLOATING:
         raise no_kernel(f"{name}_forward_kernel", d)
     if min(pooled) < 1:
         raise OperatorError(f"{name}: the pooled size must be positive, got {list(pooled)}")

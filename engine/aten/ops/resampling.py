@@ -135,7 +135,7 @@ def _check(name: str, n: int, shape: Sequence[int], output_size: Sequence[int]) 
 def _upsample(name: str, n: int, rule: TapRule) -> Callable[..., Array]:
     def kernel(self: Array, output_size: Sequence[int], align: bool, *scales: float | None) -> Array:
         _check(name, n, self.shape, output_size)
-        if self.dtype.kind in "bc" or (self.dtype.kind in "iu" and self.dtype != xp.UINT8):
+        if self.dtype not in xp.REAL or (self.dtype in xp.INTEGERS and self.dtype != xp.UINT8):
             raise no_kernel(name, self.dtype)
         result = self if rule in (_nearest, _nearest_exact) else self.astype(_working(self.dtype), copy=False)
         by_steps = n == 2 and self.dtype == xp.UINT8 and result is not self
@@ -326,7 +326,7 @@ def _check_padding(name: str, n: int, self: Array, padding: Sequence[int]) -> No
             f"Expected {n + 1}D or {n + 2}D (batch mode) tensor with possibly 0 batch size and other non-zero "
             f"dimensions for input, but got: {list(self.shape)}"
         )
-    if self.dtype.kind == "b":
+    if self.dtype == xp.BOOL:
         raise no_kernel(name, self.dtype)
     for i in range(n if name.startswith("reflection") else 0):
         if max(padding[2 * i : 2 * i + 2]) >= self.shape[-1 - i]:

@@ -259,7 +259,7 @@ def antialiased(shape: Callable[[Array], Array], reach: int) -> Callable[..., Te
         if self.ndim != 4 or len(output_size) != 2:
             raise OperatorError(f"It is expected input_size equals to 4, but got size {self.ndim}")
         d = self.array.dtype
-        whole = d.kind in "iu"
+        whole = d in xp.INTEGERS
         x = cast(self, xp.FLOAT64) if whole else widened(self)
         for axis, scale in ((3, scales_w), (2, scales_h)):
             matrix = _filter_matrix(x.shape[axis], output_size[axis - 2], align_corners, scale, shape, reach)

@@ -90,7 +90,7 @@ def gather(self: Array, dim: int, index: Array, sparse_grad: bool) -> Array:
 
 def _check_alike(self: Array, index: Array, src: Array) -> None:
     """Raise OperatorError for operands of two dtypes, unless the index is invalid, which is reported first."""
-    if self.dtype != src.dtype and index.dtype.kind in "iu":
+    if self.dtype != src.dtype and index.dtype in xp.INTEGERS:
         raise OperatorError("scatter(): Expected self.dtype to be equal to src.dtype")
 
 
@@ -155,7 +155,7 @@ def scatter_reduce(self: Array, dim: int, index: Array, src: Array, reduce: str,
     if reduce not in _INTO:
         raise OperatorError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
     _check_alike(self, index, src)
-    if (reduce in ("amax", "amin") and self.dtype.kind == "c") or (reduce == "mean" and self.dtype.kind == "b"):
+    if (reduce in ("amax", "amin") and self.dtype in xp.COMPLEX) or (reduce == "mean" and self.dtype == xp.BOOL):
         raise no_kernel(f"scatter_gather_tensor_cpu_reduce_{reduce}", self.dtype)
     base, dim, places, key = _points(self, dim, index, "scatter_reduce", src)
     if not key:
@@ -170,15 +170,15 @@ def scatter_reduce(self: Array, dim: int, index: Array, src: Array, reduce: str,
         count = np.full(base.shape, int(include_self), np.int64)
         accumulate(np.add, count, key, np.ones((), np.int64), checked=True)
         count = np.maximum(count, 1)
-        result = result // count if used.kind in "iu" else np.asarray(result / count).astype(used)
+        result = result // count if used in xp.INTEGERS else np.asarray(result / count).astype(used)
     return result.astype(self.dtype).reshape(self.shape)
 
 
 def _neutral(reduce: str, d: xp.NumpyDtype) -> Any:
     """The identity element of a reduction."""
-    if reduce in ("amax", "amin") and d.kind == "b":
+    if reduce in ("amax", "amin") and d == xp.BOOL:
         return reduce == "amin"
-    if reduce in ("amax", "amin") and d.kind in "iu":
+    if reduce in ("amax", "amin") and d in xp.INTEGERS:
         limits = np.iinfo(d)
         return limits.min if reduce == "amax" else limits.max
     return np.asarray(_NEUTRAL[reduce]).astype(d)
@@ -207,7 +207,7 @@ op("aten::scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str
 
 
 def masked_select(self: Array, mask: Array) -> Array:
-    if mask.dtype.kind != "b":
+    if mask.dtype != xp.BOOL:
         raise OperatorError("masked_select: expected BoolTensor for mask")
     shape = broadcast_shapes(self.shape, mask.shape)
     return np.asarray(np.broadcast_to(self, shape)[np.broadcast_to(mask, shape)].reshape(-1))
@@ -217,7 +217,7 @@ def masked_scatter(self: Array, mask: Array, source: Array) -> Array:
     if self.dtype != source.dtype:
         raise OperatorError("masked_scatter: expected self and source to have same dtypes but got"
                             f"{xp.ir_name(self.dtype)} and {xp.ir_name(source.dtype)}")  # fmt: skip
-    if mask.dtype.kind != "b":
+    if mask.dtype != xp.BOOL:
         raise OperatorError("masked_scatter_ only supports boolean masks, "
                             f"but got mask with dtype {xp.ir_name(mask.dtype)}")  # fmt: skip
     shape = broadcast_shapes(self.shape, mask.shape)

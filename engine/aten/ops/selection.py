@@ -46,7 +46,7 @@ def running(name: str, extreme: np.ufunc) -> Callable[[Array, int], tuple[Array,
     def kernel(self: Array, dim: int) -> tuple[Array, Array]:
         if self.size == 0:
             return self.copy(), np.zeros(self.shape, np.int64)
-        if self.dtype.kind == "c":
+        if self.dtype in xp.COMPLEX:
             raise no_kernel(name, self.dtype)
         axis = wrap_dim(dim, self.ndim)
         if self.ndim == 0:
@@ -56,7 +56,7 @@ def running(name: str, extreme: np.ufunc) -> Callable[[Array, int], tuple[Array,
         if found is not None:
             return found[0].astype(self.dtype, copy=False), found[1]
         is_extreme = x == extreme.accumulate(x, axis=axis)
-        if x.dtype.kind == "f":
+        if x.dtype in xp.FLOATING:
             np.logical_or(is_extreme, np.isnan(x), is_extreme)
         numbers = np.arange(x.shape[axis]).reshape(-1, *[1] * (x.ndim - axis - 1))
         places = np.maximum.accumulate(is_extreme * numbers, axis=axis)
@@ -85,7 +85,7 @@ def _running_in_machine_code(extreme: np.ufunc, x: Array, axis: int) -> tuple[Ar
 
 
 def aminmax(self: Array, dim: int | None, keepdim: bool) -> tuple[Array, Array]:
-    if self.dtype.kind == "c":
+    if self.dtype in xp.COMPLEX:
         raise no_kernel("aminmax", self.dtype)
     axis = None if dim is None else (wrap_dim(dim, self.ndim),)
     if axis is not None and self.ndim and self.shape[axis[0]] == 0:
@@ -239,7 +239,7 @@ def index_reduce(self: Array, dim: int, index: Array, source: Array, reduce: str
         raise OperatorError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
     base, axis, places = along(self, dim, index, "index_reduce")
     source = checked_source("index_reduce", base, axis, places, source)
-    if self.dtype.kind in "bc":
+    if self.dtype not in xp.REAL:
         raise no_kernel("index_func_" if include_self else "index_reduce_func_exclude_input_init", self.dtype)
     used = wide(self.dtype)
     result = np.moveaxis(base.astype(used), axis, 0).copy()
@@ -251,7 +251,7 @@ def index_reduce(self: Array, dim: int, index: Array, source: Array, reduce: str
         count = np.full(len(result), int(include_self), np.int64)
         np.add.at(count, places, 1)
         count = np.maximum(count, 1).reshape(-1, *[1] * (result.ndim - 1))
-        result = result // count if used.kind in "iu" else (result / count).astype(used)
+        result = result // count if used in xp.INTEGERS else (result / count).astype(used)
     return np.array(np.moveaxis(result, 0, axis), self.dtype, order="C").reshape(self.shape)
 
 
@@ -259,7 +259,7 @@ def _neutral(reduce: str, d: xp.NumpyDtype) -> Any:
     """The identity element of a reduction."""
     if reduce in ("prod", "mean"):
         return int(reduce == "prod")
-    limits = np.iinfo(d) if d.kind in "iu" else None
+    limits = np.iinfo(d) if d in xp.INTEGERS else None
     low, high = (limits.min, limits.max) if limits else (-np.inf, np.inf)
     return low if reduce == "amax" else high
 
@@ -364,7 +364,7 @@ def unique_dim(
     if not x.size:
         return _no_slices(self, axis)
     rows = x.reshape(len(x), -1)
-    if rows.dtype.kind == "b":
+    if rows.dtype == xp.BOOL:
         rows = rows.view(np.uint8)
     _, first, inverse, counts = np.unique(
         rows.astype(wide(rows.dtype)), return_index=True, return_inverse=True, return_counts=True, axis=0
@@ -383,7 +383,7 @@ def unique_consecutive(
     self: Array, return_inverse: bool, return_counts: bool, dim: int | None
 ) -> tuple[Array, Array, Array]:
     """The first of each run of equal neighbours."""
-    if self.dtype.kind == "c":
+    if self.dtype in xp.COMPLEX:
         raise no_kernel("unique" if dim is None else "unique_dim", self.dtype)
     axis = 0 if dim is None else wrap_dim(dim, self.ndim)
     if self.ndim == 1 and dim == 0:
@@ -403,7 +403,7 @@ def unique_consecutive(
 
 def isin(elements: Any, test_elements: Any, assume_unique: bool, invert: bool) -> Array:
     for values in (elements, test_elements):
-        if result_type((values,)).kind in "bc":
+        if result_type((values,)) not in xp.REAL:
             given = xp.ir_name(result_type((values,)))
             raise OperatorError(f"Unsupported input type encountered for isin(): {given}")
     d = result_type((elements, test_elements))

@@ -29,13 +29,13 @@ from engine.lang.errors import OperatorError
 def logspace(start: Any, end: Any, steps: int, base: float, d: xp.NumpyDtype) -> Array:
     """Powers of the base with evenly spaced exponents."""
     check_ends("logspace", start, end, steps, d)
-    used = xp.COMPLEX128 if d.kind == "c" else xp.FLOAT64
+    used = xp.COMPLEX128 if d in xp.COMPLEX else xp.FLOAT64
     first, last = (v.item() if isinstance(v, np.ndarray) else v for v in (start, end))
     if steps == 1:
         return full((1,), np.power(base, first.real if first.imag == 0 else first).item(), d)
-    if d.kind == "b":
+    if d == xp.BOOL:
         raise no_kernel("logspace_cpu", d)
-    counted = xp.INT64 if d.kind in "iu" else d
+    counted = xp.INT64 if d in xp.INTEGERS else d
     start, end = (np.asarray(converted(v, d)).astype(wide(d)).astype(counted) for v in (first, last))
     length = np.asarray(operand(end, counted) - operand(start, counted)).astype(counted).astype(used)
     step, places = length / max(steps - 1, 1), np.arange(steps)
@@ -45,18 +45,18 @@ def logspace(start: Any, end: Any, steps: int, base: float, d: xp.NumpyDtype) ->
 
 
 def _floating(start: Any, end: Any, *_: Any) -> xp.NumpyDtype:
-    return default_complex() if result_type((start, end)).kind == "c" else default_dtype()
+    return default_complex() if result_type((start, end)) in xp.COMPLEX else default_dtype()
 
 
 def inclusive_range(start: Any, end: Any, step: Any, d: xp.NumpyDtype) -> Array:
     """From start to end, both included."""
-    used = xp.INT64 if d.kind in "iu" else xp.FLOAT64
-    start, end, step = (int(v) if d.kind in "iu" else v for v in (converted(v, used) for v in (start, end, step)))
+    used = xp.INT64 if d in xp.INTEGERS else xp.FLOAT64
+    start, end, step = (int(v) if d in xp.INTEGERS else v for v in (converted(v, used) for v in (start, end, step)))
     if step == 0 or step != step:
         raise OperatorError("step must be nonzero")
     if not all(math.isfinite(v) for v in (start, end)):
         raise OperatorError(f"unsupported range: {start} -> {end}")
-    if d.kind in "bc":
+    if d not in xp.REAL:
         raise no_kernel("range_cpu", d)
     if (step > 0 and start > end) or (step < 0 and start < end):
         raise OperatorError("upper bound and lower bound inconsistent with step sign")

@@ -127,7 +127,7 @@ def unique(self: Array, sorted: bool, return_inverse: bool, return_counts: bool)
 
 
 def bincount(self: Array, weights: Array | None, minlength: int) -> Array:
-    if self.dtype.kind not in "iu":
+    if self.dtype not in xp.INTEGERS:
         raise no_kernel("bincount_cpu", self.dtype)
     if minlength < 0:
         raise OperatorError("minlength should be >= 0")

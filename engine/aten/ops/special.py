@@ -31,7 +31,7 @@ def in_double(function: Callable[..., Any], name: str) -> Callable[..., Array]:
 
     def kernel(*args: Any) -> Array:
         d = to_float(result_type(args))
-        if not xp.is_float(d):
+        if d not in xp.FLOATING:
             raise no_kernel(name, d)
         result = function(*(np.asarray(a).astype(np.float64) for a in args))
         return np.asarray(result).astype(wide(d)).astype(d)
@@ -60,7 +60,7 @@ def ndtr(x: Array) -> Array:
 
 def sinc(self: Array) -> Array:
     d = to_float(self.dtype)
-    x = self.astype(xp.COMPLEX128 if d.kind == "c" else np.float64)
+    x = self.astype(xp.COMPLEX128 if d in xp.COMPLEX else np.float64)
     return np.asarray(np.sinc(x)).astype(wide(d)).astype(d)
 
 
@@ -86,7 +86,7 @@ def mvlgamma(self: Array, p: int) -> Array:
     """The logarithm of the multivariate gamma function of dimension p."""
     if p < 1:
         raise OperatorError("p has to be greater than or equal to 1")
-    if self.dtype.kind == "b":
+    if self.dtype == xp.BOOL:
         raise OperatorError("The input tensor may not be a boolean tensor.")
     check_memory((self.size, p), xp.FLOAT64)
     constant = p * (p - 1) / 4 * math.log(math.pi)

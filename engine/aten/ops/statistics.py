@@ -30,7 +30,7 @@ METHOD: Final = "function method out"
 
 
 def _without_nan(self: Tensor) -> Tensor:
-    return where(run("isnan", self), 0.0, self) if xp.is_float(self.array.dtype) else self
+    return where(run("isnan", self), 0.0, self) if self.array.dtype in xp.FLOATING else self
 
 
 def nansum(self: Tensor, dim: Sequence[int] | None, keepdim: bool, dtype: int | None) -> Tensor:
@@ -39,7 +39,7 @@ def nansum(self: Tensor, dim: Sequence[int] | None, keepdim: bool, dtype: int | 
 
 
 def nanmean(self: Tensor, dim: Sequence[int] | None, keepdim: bool, dtype: int | None) -> Tensor:
-    if not xp.is_float(self.array.dtype) and self.array.dtype.kind != "c":
+    if self.array.dtype not in xp.FLOATING and self.array.dtype not in xp.COMPLEX:
         raise OperatorError("nanmean(): expected input to have floating point or complex dtype but got "
                             f"{xp.ir_name(self.array.dtype)}")  # fmt: skip
     kept = run("logical_not", run("isnan", self))
@@ -53,7 +53,7 @@ def nanmedian(self: Array) -> Array:
     kept = flat[flat == flat]
     if not kept.size:
         return nothing_in_the_middle(self.dtype)
-    if self.dtype.kind in "bc":
+    if self.dtype not in xp.REAL:
         raise no_kernel("median_cpu", self.dtype)
     return np.asarray(np.sort(kept.astype(wide(self.dtype)))[(kept.size - 1) // 2]).astype(self.dtype)
 
@@ -175,7 +175,7 @@ def cov(self: Tensor, correction: int, fweights: Tensor | None, aweights: Tensor
     if self.ndim > 2:
         raise OperatorError(f"cov(): expected input to have two or fewer dimensions but got an input with {self.ndim} "
                             "dimensions")  # fmt: skip
-    if self.array.dtype.kind == "b":
+    if self.array.dtype == xp.BOOL:
         raise OperatorError("cov(): bool dtype is not supported for input")
     rows = self if self.ndim == 2 else self.reshape([1, -1])
     count = rows.shape[1]
@@ -207,7 +207,7 @@ def _weights(fweights: Tensor | None, aweights: Tensor | None, count: int) -> Te
             raise OperatorError(f"cov(): expected {name} to have one or fewer dimensions but got {name} with "
                                 f"{weights.ndim} dimensions")  # fmt: skip
         kind, d = "integral" if name == "fweights" else "floating point", weights.array.dtype
-        if not (d.kind in "iu" if name == "fweights" else xp.is_float(d)):
+        if not (d in xp.INTEGERS if name == "fweights" else d in xp.FLOATING):
             given = xp.ir_name(d)
             raise OperatorError(f"cov(): expected {name} to have {kind} dtype but got {name} with {given} dtype")
         if weights.array.size != count:
@@ -229,11 +229,11 @@ def corrcoef(self: Tensor) -> Tensor:
     if covariance.ndim == 0:
         return covariance / covariance
     diagonal = covariance.diagonal(0, 0, 1)
-    if diagonal.array.dtype.kind == "c":
+    if diagonal.array.dtype in xp.COMPLEX:
         diagonal = run("real", diagonal)
     deviation = diagonal.sqrt()
     scaled: Tensor = covariance / deviation.unsqueeze(-1) / deviation.unsqueeze(0)
-    return scaled if scaled.array.dtype.kind == "c" else scaled.clamp(-1, 1)
+    return scaled if scaled.array.dtype in xp.COMPLEX else scaled.clamp(-1, 1)
 
 
 op("aten::cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor", python=cov,
@@ -274,7 +274,7 @@ def _steps(y: Tensor, x: Tensor, dim: int) -> tuple[Tensor, int]:
 def trapezoid(y: Tensor, dx: Any, dim: int) -> Tensor:
     if y.shape[_axis_of(y, dim)] == 0:
         return _no_areas(y, dim)
-    if y.array.dtype.kind == "b":
+    if y.array.dtype == xp.BOOL:
         raise OperatorError("trapezoid: received a bool input for `y`, but bool is not supported")
     if isinstance(dx, bool):
         raise OperatorError("trapezoid: Currently, we only support dx as a real number")
@@ -288,7 +288,7 @@ def _no_areas(y: Tensor, dim: int) -> Tensor:
 
 
 def _no_bools(name: str, y: Tensor, x: Tensor) -> None:
-    if "b" in (y.array.dtype.kind, x.array.dtype.kind):
+    if xp.BOOL in (y.array.dtype, x.array.dtype):
         raise OperatorError(f"{name}: received a bool input for `x` or `y`, but bool is not supported")
 
 
@@ -304,7 +304,7 @@ def trapezoid_at(y: Tensor, x: Tensor, dim: int) -> Tensor:
 def _cumulative_axis(y: Tensor, dim: int) -> int:
     if y.ndim == 0:
         raise OperatorIndexError("slice() cannot be applied to a 0-dim tensor.")
-    if y.array.dtype.kind == "b":
+    if y.array.dtype == xp.BOOL:
         raise OperatorError("cumulative_trapezoid: received a bool input for `y`, but bool is not supported")
     return wrap_dim(dim, y.ndim)
 
@@ -340,7 +340,7 @@ def diff(self: Tensor, n: int, dim: int, prepend: Tensor | None, append: Tensor 
     for _ in range(min(n, result.shape[axis])):
         size = max(result.shape[axis] - 1, 0)
         after, before = result.narrow(axis, min(1, result.shape[axis]), size), result.narrow(axis, 0, size)
-        boolean = result.array.dtype.kind == "b"
+        boolean = result.array.dtype == xp.BOOL
         result = run("logical_xor", after, before) if boolean else after - before
     return result
 

@@ -124,9 +124,9 @@ def _result_type(a: Any, b: Any) -> int:
     return xp.FROM_NUMPY[result_type((a, b))].number
 
 
-op("aten::is_floating_point(Tensor self) -> bool", kernel=lambda self: xp.is_float(self.dtype), variants=VIEW)
-op("aten::is_complex(Tensor self) -> bool", kernel=lambda self: self.dtype.kind == "c", variants=VIEW)
-op("aten::is_signed(Tensor self) -> bool", kernel=lambda self: self.dtype.kind not in "ub", variants=VIEW)
+op("aten::is_floating_point(Tensor self) -> bool", kernel=lambda self: self.dtype in xp.FLOATING, variants=VIEW)
+op("aten::is_complex(Tensor self) -> bool", kernel=lambda self: self.dtype in xp.COMPLEX, variants=VIEW)
+op("aten::is_signed(Tensor self) -> bool", kernel=lambda self: xp.FROM_NUMPY[self.dtype].is_signed, variants=VIEW)
 op("aten::is_conj(Tensor self) -> bool", kernel=lambda self: False, variants=VIEW)
 op("aten::is_neg(Tensor self) -> bool", kernel=lambda self: False, variants=VIEW)
 op("aten::is_inference(Tensor self) -> bool", kernel=lambda self: False, variants=VIEW)
@@ -152,7 +152,7 @@ def _real(value: Any) -> Any:
     return value
 
 
-def _implicit(kind: str, allowed: str, name: str) -> Any:
+def _implicit(kind: str, refused: frozenset[xp.NumpyDtype], name: str) -> Any:
     """A tensor where a number is wanted: it must have no dimensions and the right kind."""
 
     def body(a: Tensor) -> Any:
@@ -160,7 +160,7 @@ def _implicit(kind: str, allowed: str, name: str) -> Any:
             raise OperatorError("Cannot input a tensor that requires grad as a scalar argument")
         if a.array.ndim:
             raise OperatorError("Cannot input a tensor of dimension other than 0 as a scalar argument")
-        if a.array.dtype.kind not in allowed:
+        if a.array.dtype in refused:
             raise OperatorError(f"Cannot input a tensor of type {xp.ir_name(a.array.dtype)} as {name}")
         value = item(a.array)
         return float(_real(value)) if kind == "float" else value
@@ -178,6 +178,6 @@ for _a, _b in (("Tensor", "Tensor"), ("Tensor", "float"), ("float", "Tensor"), (
         _names = "x", "y"
     op(f"aten::Complex.{_a}_{_b}({_a} {_names[0]}, {_b} {_names[1]}) -> complex",
        python=lambda a, b: complex(float(a), float(b)))  # fmt: skip
-op("aten::ScalarImplicit(Tensor a) -> Scalar", python=_implicit("scalar", "iubfcV", "a scalar argument"))
-op("aten::IntImplicit(Tensor a) -> int", python=_implicit("int", "iu", "an integral argument"))
-op("aten::FloatImplicit(Tensor a) -> float", python=_implicit("float", "iubfcV", "a floating point argument"))
+op("aten::ScalarImplicit(Tensor a) -> Scalar", python=_implicit("scalar", frozenset(), "a scalar argument"))
+op("aten::IntImplicit(Tensor a) -> int", python=_implicit("int", xp.INEXACT | {xp.BOOL}, "an integral argument"))
+op("aten::FloatImplicit(Tensor a) -> float", python=_implicit("float", frozenset(), "a floating point argument"))

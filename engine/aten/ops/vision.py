@@ -38,7 +38,7 @@ def nms(dets: Array, scores: Array, iou_threshold: float) -> Array:
         raise OperatorError(
             f"dets should have the same type as scores, got {xp.ir_name(dets.dtype)} and {xp.ir_name(scores.dtype)}"
         )
-    if not xp.is_float(dets.dtype):
+    if dets.dtype not in xp.FLOATING:
         raise no_kernel("nms_kernel", dets.dtype)
     order = np.argsort(-scores.astype(wide(scores.dtype)), kind="stable")
     boxes = dets[order].astype(wide(dets.dtype), copy=False)
@@ -116,7 +116,7 @@ def _check_regions(input: Array, rois: Array) -> None:
             "Expected tensor for argument #1 'input' to have the same type as tensor for argument #2 'rois'; but type "
             f"{xp.ir_name(input.dtype)} does not equal {xp.ir_name(rois.dtype)}"
         )
-    if not xp.is_float(input.dtype):
+    if input.dtype not in xp.FLOATING:
         raise no_kernel("roi_align_forward_kernel", input.dtype)
     images = rois[:, 0]
     if images.size and not (images.min() >= 0 and images.max() < len(input)):

@@ -20,8 +20,9 @@ from engine.aten.dispatch.op import Op
 from engine.aten.formatting import printing
 from engine.aten.python import indexing
 from engine.aten.values import tensor as tensors
+from engine.aten.values import xp
 from engine.aten.values.tensor import Tensor
-from engine.lang.deferred import Unwritten
+from engine.lang import deferred
 from engine.lang.errors import OperatorTypeError
 from engine.lang.generated import define
 
@@ -90,7 +91,7 @@ def _unary(name: str) -> _Late:
 
 
 def _invert(self: Tensor) -> Any:
-    if self.array.dtype.kind not in "bui":
+    if self.array.dtype not in xp.INTEGRAL:
         raise OperatorTypeError(
             f"~ inverts bits, so it takes tensors of integers and booleans, but this one is {self.dtype}",
             hints=("-x negates, 1 - x is the complement of a probability",),
@@ -157,7 +158,7 @@ _TAKEN: Final[dict[str, Any]] = {}
 def bind(members: Mapping[str, Any]) -> None:
     """Give `Tensor` these members: methods, properties, constants."""
     for name, member in members.items():
-        setattr(Tensor, name, Unwritten(Tensor, name, member.write) if isinstance(member, _Late) else member)
+        setattr(Tensor, name, deferred.unwritten(Tensor, name, member.write) if isinstance(member, _Late) else member)
 
 
 def bind_table() -> None:
@@ -181,9 +182,7 @@ def member(name: str) -> Any:
     """The member in Python, resolved, whatever has taken its place; None if there is none."""
     if name in _TAKEN:
         return _TAKEN[name]
-    if isinstance(vars(Tensor).get(name), Unwritten):
-        getattr(Tensor, name)
-    return vars(Tensor).get(name)
+    return deferred.member(Tensor, name)
 
 
 def take(name: str, implementation: Any) -> None:

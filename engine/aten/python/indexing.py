@@ -16,7 +16,7 @@ from engine.aten.dispatch.compose import LateOperator, run
 from engine.aten.dispatch.wrapping import view
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.tensor import Tensor, tensor
-from engine.aten.values.xp import INT64, Array
+from engine.aten.values.xp import FLOATING, FLOATS, INT64, Array
 from engine.lang.errors import OperatorIndexError, OperatorTypeError, OperatorValueError
 
 _SELECT: Final = LateOperator("select.int")
@@ -51,7 +51,7 @@ def read(self: Tensor, index: Any) -> Any:
 def write(self: Tensor, index: Any, value: Any) -> None:
     """`self[index] = value`; raises OperatorIndexError, OperatorError where the value does not fit."""
     is_apart = self._requires_grad or HOOKS.rebased or HOOKS.several
-    if type(value) in _NUMBERS and HOOKS.trace is None and self.array.dtype.kind == "f" and not is_apart:
+    if type(value) in _NUMBERS and HOOKS.trace is None and self.array.dtype in FLOATS and not is_apart:
         shown = _shown(self, index)
         if shown is not None and self.array.flags.c_contiguous and (HOOKS.devices or self.array.flags.writeable):
             shown[...] = value
@@ -165,7 +165,7 @@ def _apply(view: Tensor, dim: int, part: Any) -> tuple[Tensor, int, Tensor | Non
         return _slice(view, dim, part), 1, None
     if isinstance(part, (list, tuple, range, np.ndarray)):
         part = tensor(part)
-        if part.array.dtype.kind == "f":
+        if part.array.dtype in FLOATING:
             part = tensor(part.array.astype(INT64))
         if HOOKS.tracer is not None:
             HOOKS.tracer.constant(part, "indices")

@@ -16,7 +16,7 @@ import numpy as np
 from engine.aten.values.ivalue import CustomObject
 from engine.aten.values.quantizer import Quantizer, integers_of, is_quantized, quantizer_of
 from engine.aten.values.tensor import Tensor
-from engine.aten.values.xp import Array
+from engine.aten.values.xp import INTEGERS, Array
 from engine.lang import custom_classes
 from engine.lang.custom_classes import PREFIX
 from engine.lang.errors import OperatorError
@@ -176,7 +176,7 @@ def _read_conv(n: int) -> Callable[[Any], Conv]:
         version, tensors, optional = state
         if version != "2":
             raise OperatorError(f"a convolution's state has the version {version!r:.20}, and '2' is known")
-        if len(tensors) != 2 or len(optional) != 1 or tensors[0].array.dtype.kind not in "iu":
+        if len(tensors) != 2 or len(optional) != 1 or tensors[0].array.dtype not in INTEGERS:
             raise OperatorError("a convolution's state is made of its numbers, its weight and its bias")
         if tensors[0].array.ndim != 1 or tensors[0].array.size != 3 + 4 * n or is_quantized(tensors[0].array):
             raise OperatorError(f"a convolution over {n} dimensions is described by {3 + 4 * n} integers")

@@ -24,7 +24,7 @@ from engine.aten.values.quantizer import (
     wrapped,
 )  # fmt: skip
 from engine.aten.values.tensor import Tensor
-from engine.aten.values.xp import FROM_NUMPY, Array
+from engine.aten.values.xp import FROM_NUMPY, INTEGERS, Array
 from engine.lang.errors import OperatorError
 
 
@@ -251,7 +251,7 @@ def select(x: Array, dim: int, index: int) -> Array:
     dim %= x.ndim
     if dim != how.axis:
         return described(taken, Quantizer(how.dtype, how.scale, how.zero_point, how.axis - (dim < how.axis)))
-    if how.zero_point.dtype.kind != "i":
+    if how.zero_point.dtype not in INTEGERS:
         raise OperatorError("a row whose zero point is no integer cannot be taken out of a quantized tensor")
     return described(taken, Quantizer(how.dtype, float(np.float32(how.scale[index])), int(how.zero_point[index])))
 

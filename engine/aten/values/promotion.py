@@ -19,7 +19,6 @@ from engine.lang.errors import OperatorError, OperatorTypeError, OperatorValueEr
 from engine.lang.records import dataclass
 from engine.lang.scalars import dtype
 
-_RANK = {"b": 0, "i": 1, "u": 1, "f": 2, "V": 2, "c": 3}
 _COMPLEX_OF = {xp.FLOAT64: xp.COMPLEX128}
 _pairs: dict[tuple[NumpyDtype, NumpyDtype], NumpyDtype] = {}
 
@@ -51,8 +50,8 @@ def default_complex() -> NumpyDtype:
 
 
 def rank(d: NumpyDtype) -> int:
-    """bool 0, integers 1, floats 2, complex 3."""
-    return _RANK[d.kind]
+    """bool 0, integers 1, floats (and integers that stand for such) 2, complex 3."""
+    return 3 if d in xp.COMPLEX else 1 if d in xp.INTEGERS else 0 if d == xp.BOOL else 2
 
 
 def dtype_of_number(value: Any) -> NumpyDtype:
@@ -125,20 +124,20 @@ def check_cast(source: NumpyDtype, target: NumpyDtype) -> None:
 
 def fit(value: Any, d: NumpyDtype) -> Any:
     """A Python number as one of dtype `d`: integers wrap around, as in C."""
-    if d.kind in "iu":
+    if d in xp.INTEGERS:
         bits = 8 * d.itemsize
         wrapped = int(value.real if isinstance(value, complex) else value) & ((1 << bits) - 1)
-        return wrapped - (1 << bits) if d.kind == "i" and wrapped >> (bits - 1) else wrapped
-    if d.kind == "b":
+        return wrapped - (1 << bits) if d in xp.SIGNED_INTEGERS and wrapped >> (bits - 1) else wrapped
+    if d == xp.BOOL:
         return bool(value)
-    return complex(value) if d.kind == "c" else value
+    return complex(value) if d in xp.COMPLEX else value
 
 
 def rounded(value: Any, d: NumpyDtype) -> Any:
     """A Python number as an operand of dtype `d`: wrapped or rounded to it, as a number to compute with."""
-    if d.kind in "iu":
+    if d in xp.INTEGERS:
         return d.type(fit(value, d))
-    if d.kind == "f" or d in xp.HALVES:
+    if d in xp.FLOATING:
         return float(d.type(value if d is xp.FLOAT64 else np.float32(value)))
     return fit(value, d)
 
@@ -159,13 +158,13 @@ def operand(value: Any, d: NumpyDtype, keeps: bool = False) -> Any:
 def stored(values: list[Any], d: NumpyDtype) -> Array:
     """Python numbers as an array, which rounds them once; raises OperatorError, OperatorTypeError or OperatorValueError
     for those that the dtype has no place for."""
-    if d.kind in "iu":
+    if d in xp.INTEGERS:
         return _whole(values, d)
-    if d.kind not in "cb" and complex in set(map(type, values)):
+    if d in xp.REAL and complex in set(map(type, values)):
         raise OperatorTypeError("must be real number, not complex")
-    if d.kind == "b":
+    if d == xp.BOOL:
         return np.array(values, d)
-    exact = np.array(values, xp.COMPLEX128 if d.kind == "c" else xp.FLOAT64)
+    exact = np.array(values, xp.COMPLEX128 if d in xp.COMPLEX else xp.FLOAT64)
     array: Array = xp.silently(lambda: exact.astype(wide(d), copy=False).astype(d, copy=False))
     return array
 
@@ -186,9 +185,9 @@ def _whole(values: list[Any], d: NumpyDtype) -> Array:
 
 def converted(value: Any, d: NumpyDtype) -> Any:
     """A number to be stored as `d`; raises OperatorError when it has no place there."""
-    if d.kind == "b":
+    if d == xp.BOOL:
         return bool(value)
-    if isinstance(value, complex) and d.kind != "c":
+    if isinstance(value, complex) and d not in xp.COMPLEX:
         if value.imag:
             raise _overflow(d)
         value = value.real
@@ -204,16 +203,16 @@ def element(value: Any, d: NumpyDtype) -> Any:
 
 def _has_place(value: Any, d: NumpyDtype) -> bool:
     """True if the dtype's range holds the number; negative integers wrap around in unsigned ones, inf is a float."""
-    if d.kind in "iu":
+    if d in xp.INTEGERS:
         low, high = _RANGES[d]
-        return bool((-high if d.kind == "u" and isinstance(value, int) else low) <= value <= high)
+        return bool((-high if d not in xp.SIGNED_INTEGERS and isinstance(value, int) else low) <= value <= high)
     limit = _LARGEST[d]
     parts = (value.real, value.imag) if isinstance(value, complex) else (value,)
     return all(math.isinf(part) or not abs(part) > limit for part in parts)
 
 
-_RANGES = {d: (int(np.iinfo(d).min), int(np.iinfo(d).max)) for d in xp.TO_NUMPY.values() if d.kind in "iu"}
-_LARGEST = {d: float(xp.limits(d).max) for d in xp.TO_NUMPY.values() if d.kind not in "iub"}
+_RANGES = {d: (int(np.iinfo(d).min), int(np.iinfo(d).max)) for d in xp.TO_NUMPY.values() if d in xp.INTEGERS}
+_LARGEST = {d: float(xp.limits(d).max) for d in xp.TO_NUMPY.values() if d not in xp.INTEGRAL}
 _C_TYPES = {
     "float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
     "complex64": "c10::complex<float>", "complex128": "c10::complex<double>",

@@ -50,7 +50,7 @@ class Quantizer:
     def scheme(self) -> int:
         if self.axis is None:
             return PER_TENSOR
-        return PER_CHANNEL if self.zero_point.dtype.kind == "i" else PER_CHANNEL_FLOAT
+        return PER_CHANNEL if self.zero_point.dtype in xp.INTEGERS else PER_CHANNEL_FLOAT
 
     @property
     def limits(self) -> tuple[int, int]:
@@ -95,7 +95,7 @@ def per_channel(d: scalars.dtype, scales: Array, zero_points: Array, axis: int, 
         raise OperatorError("number of elements in scales and zero_points must match, in one dimension each")
     if scales.size != shape[axis]:
         raise OperatorError(f"length of scales must equal to channel, expected {shape[axis]} got {scales.size}")
-    is_whole = zero_points.dtype.kind in "iu"
+    is_whole = zero_points.dtype in xp.INTEGERS
     zeros = zero_points.astype(np.int64 if is_whole else np.float32)
     low, high = LIMITS[d.name]
     if is_whole and zeros.size and not (low <= int(zeros.min()) and int(zeros.max()) <= high):

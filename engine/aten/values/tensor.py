@@ -257,8 +257,10 @@ class Tensor(metaclass=TensorType):
         array = self.array
         if array.size != 1:
             raise OperatorError(f"a Tensor with {array.size} elements cannot be converted to Scalar")
-        if array.dtype.kind == "V":  # bfloat16, and integers that stand for numbers
-            return float(array.item() if array.dtype is xp.BFLOAT16 else ABOVE.call("dequantize", (self,), {}).item())
+        if array.dtype in xp.HALVES:
+            return float(array.item())
+        if array.dtype.names is not None:  # integers that stand for numbers
+            return float(ABOVE.call("dequantize", (self,), {}).item())
         return array.item()
 
     def __len__(self) -> int:

@@ -45,6 +45,23 @@ FROM_NUMPY: Final[dict[NumpyDtype, dtype]] = {
     **{n: d for d, n in TO_NUMPY.items()},
     **{np.dtype([(name, n)]): scalars.DTYPE_WORDS[name] for name, n in QUANTIZED.items()},
 }
+
+
+def _of(*categories: scalars.Category) -> frozenset[NumpyDtype]:
+    """The dtypes of tensors whose elements are such numbers; quantized ones, whose integers stand for others, never."""
+    return frozenset(n for d, n in TO_NUMPY.items() if d.category in categories)
+
+
+FLOATING: Final = _of("float")
+COMPLEX: Final = _of("complex")
+INEXACT: Final = FLOATING | COMPLEX
+"""Dtypes that have gradients, infinities and NaN."""
+SIGNED_INTEGERS: Final = frozenset(map(np.dtype, (np.int8, np.int16, np.int32, np.int64)))
+INTEGERS: Final = SIGNED_INTEGERS | set(map(np.dtype, (np.uint8, np.uint16, np.uint32, np.uint64)))
+"""Integers without bool, with those that arrays have on the way of a computation though no tensor does."""
+INTEGRAL: Final = INTEGERS | {BOOL}
+REAL: Final = INTEGERS | FLOATING
+"""All but bool and complex: numbers that have an order and a range."""
 BY_NUMBER: Final[dict[int, NumpyDtype]] = {d.number: n for d, n in TO_NUMPY.items()}
 
 
@@ -79,15 +96,11 @@ def category(d: NumpyDtype) -> scalars.Category:
     return FROM_NUMPY[d].category
 
 
-def is_float(d: NumpyDtype) -> bool:
-    return d.kind == "f" or d is BFLOAT16 or d == BFLOAT16
-
-
 def cast(array: Array, d: NumpyDtype) -> Array:
     """The array in another dtype; the imaginary part of complex numbers is dropped."""
     if array.dtype is d:
         return array
-    if array.dtype.kind == "c" and d.kind not in "cb":
+    if array.dtype in COMPLEX and d in REAL:
         return array.real.astype(d)
     if (d is FLOAT32 and array.dtype in HALVES) or (d in HALVES and array.dtype is FLOAT32):
         result = np.empty(array.shape, d) if language.worth(array) and array.flags.c_contiguous else None

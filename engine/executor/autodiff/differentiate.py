@@ -32,7 +32,7 @@ from engine.aten.dispatch.grad_mode import no_grad
 from engine.aten.dispatch.op import Op
 from engine.aten.values import libraries
 from engine.aten.values.tensor import Tensor
-from engine.aten.values.xp import FROM_NUMPY
+from engine.aten.values.xp import COMPLEX, FLOATING, FROM_NUMPY
 from engine.executor.autodiff.formulas import (
     FormulaGraph,
     differentiable_arguments,
@@ -204,7 +204,7 @@ class Tape:
     kept: Sequence[Item] = ()
 
     def __post_init__(self) -> None:
-        if any(item.example.array.dtype.kind == "c" for item in _tensors(self.required)):
+        if any(item.example.array.dtype in COMPLEX for item in _tensors(self.required)):
             raise NotDifferentiable(None, _COMPLEX)
         self.active = {item for item in self.required if _is_real(item.example)}
         for step in self.steps:
@@ -220,7 +220,7 @@ class Tape:
         outputs = [*_tensors(step.outputs)]
         op = owner_of_formulas(step.op)
         known, through = differentiable_arguments(op), recipe_of(op).through
-        if any(item.example.array.dtype.kind == "c" for item in (*_tensors(step.inputs), *outputs)):
+        if any(item.example.array.dtype in COMPLEX for item in (*_tensors(step.inputs), *outputs)):
             raise NotDifferentiable(step.origin, _COMPLEX)
         if not op.gradient and any(_is_real(item.example) for item in outputs):
             raise NotDifferentiable(step.origin, f"{op.name} has no formula for its gradient")
@@ -247,7 +247,7 @@ class Tape:
 
 
 def _is_real(example: Any) -> bool:
-    return isinstance(example, Tensor) and example.array.dtype.kind == "f"
+    return isinstance(example, Tensor) and example.array.dtype in FLOATING
 
 
 def _tensors(items: Iterable[Item]) -> Iterable[Item]:

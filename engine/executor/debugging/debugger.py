@@ -97,7 +97,7 @@ class Debugger:
         *, follows_plans: bool = False,
     ) -> None:  # fmt: skip
         self.recording = Recording(function, inputs, bound, follows_plans=follows_plans)
-        self.modules = ModulePaths(inputs)
+        self.modules = ModulePaths(function.graph, inputs)
         self.evaluator = Evaluator(resolver_for)
         self.breakpoints: list[Breakpoint] = []
         self.selected = 0
@@ -135,7 +135,8 @@ class Debugger:
     @property
     def frames(self) -> list[FrameView]:
         """The calls under way, outermost first."""
-        return [self._view(frame) for frame in self.recording.frames]
+        frames = self.recording.frames
+        return [self._view(frame, path) for frame, path in zip(frames, self.modules.along(frames), strict=True)]
 
     @property
     def frame(self) -> FrameView:
@@ -143,11 +144,12 @@ class Debugger:
         frames = self.recording.frames
         if not frames:
             raise ArgumentError("the run is over", hints=("'back' goes back into it, 'restart' begins anew",))
-        return self._view(frames[-1 - self.selected])
+        at = len(frames) - 1 - self.selected
+        return self._view(frames[at], self.modules.along(frames)[at])
 
-    def _view(self, frame: Frame) -> FrameView:
+    def _view(self, frame: Frame, module: str | None) -> FrameView:
         function = stops.names_of(frame.code)[-1]
-        return FrameView(function, self.modules.of(frame), place_in(frame), frame.pc, frame.instruction, frame)
+        return FrameView(function, module, place_in(frame), frame.pc, frame.instruction, frame)
 
     def select(self, outwards: int) -> FrameView:
         """Select the frame so many calls farther out (in, if negative).  Raises ArgumentError where there is none."""
@@ -218,6 +220,8 @@ class Debugger:
                 self.recording.go_to(position)
             except ExecutionError as error:
                 return self._stopped(Stop("error", str(error), error=error))
+            except KeyboardInterrupt:
+                return self._stopped(Stop("interrupted"))
         return self._stopped(Stop("end") if self.finished else Stop("step"))
 
     def restart(self) -> Stop:
@@ -324,19 +328,38 @@ class Debugger:
 
     def break_at(self, text: str, *, is_temporary: bool = False) -> Breakpoint:
         """A breakpoint, written as `stops` says.  Raises ArgumentError, ParseError."""
-        match = _CONDITIONAL.fullmatch(text.strip())
-        place, condition = (match[1].strip(), match[2]) if match else (text.strip(), "")
+        made = self._breakpoint(text.strip())
+        made.is_temporary = is_temporary
+        return self._add(made)
+
+    def _breakpoint(self, text: str) -> Breakpoint:
+        match = _CONDITIONAL.fullmatch(text)
+        place, condition = (match[1].strip(), match[2]) if match else (text, "")
         if not place:
             names = self._known_names(condition or text)
             where = _at_changes(names)
             change = Change(Condition(condition, self.evaluator), stops.at_writes(names), where)
-            return self._add(Breakpoint(0, text.strip(), where, change, after=True, is_temporary=is_temporary))
+            return Breakpoint(0, text, where, change, after=True)
         where, more = self._where(place)
         holds: list[Holds] = [more] if more is not None else []
         if condition:
             holds.append(Condition(condition, self.evaluator))
         test = holds[0] if len(holds) == 1 else (lambda frame: all(each(frame) for each in holds)) if holds else None
-        return self._add(Breakpoint(0, text.strip(), where, test, is_temporary=is_temporary))
+        return Breakpoint(0, text, where, test)
+
+    def set_condition(self, number: int, condition: str) -> Breakpoint:
+        """Give a breakpoint another condition, or with "" none.  Raises ArgumentError, ParseError."""
+        found = self.breakpoint(number)
+        if isinstance(found.holds, (Watch, stops.BadResult)):
+            raise ArgumentError(f"{number} stops at values and has no condition", hints=("b if x.max() > 10",))
+        match = _CONDITIONAL.fullmatch(found.text)
+        place = match[1].strip() if match else found.text
+        names_in(condition)
+        made = self._breakpoint(f"{place} if {condition}".strip() if condition else place)
+        found.text, found.where, found.holds, found.after = made.text, made.where, made.holds, made.after
+        found.forget()
+        self._forget_pcs()
+        return found
 
     def watch(self, text: str) -> Breakpoint:
         """A stop wherever the value of an expression changes; `nan`, `inf`: where a computed tensor has one.
@@ -344,7 +367,9 @@ class Debugger:
         Raises ArgumentError, ParseError.
         """
         if {*text.split()} <= stops.BAD_VALUES:
-            return self._add(Breakpoint(0, f"watch {text}", stops.at_results, stops.has_bad_result(text), after=True))
+            return self._add(
+                Breakpoint(0, f"watch {text}", stops.at_results, stops.BadResult((*text.split(),)), after=True)
+            )
         names = self._known_names(text)
         watched = Watch(text, self.evaluator)
         if self.recording.frames:
@@ -375,6 +400,17 @@ class Debugger:
         for known in (self._before, self._after, self._runs, self._stops):
             known.clear()
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of all variables of the functions that may be called."""
+        values = (value for code in self._codes() for value in code.values if value is not None)
+        return frozenset(filter(None, map(author_name, values)))
+
+    def places(self) -> list[tuple[str, str]]:
+        """The modules and functions at which a breakpoint may stand, each with its kind."""
+        modules = [(path, "module") for path in self.modules.known() if path]
+        return modules + [(name, "function") for code in self._codes() for name in stops.names_of(code)]
+
     def _where(self, place: str) -> tuple[Where, Holds | None]:
         line = _LINE.fullmatch(place)
         if line is not None:
@@ -385,8 +421,9 @@ class Debugger:
             return stops.at_failing_guard, None
         if place.startswith("%"):
             return stops.at_node(place[1:]), None
-        if place.removeprefix(".") in self.modules.known():
-            return stops.at_module(place.removeprefix("."), self.modules)
+        paths = self.modules.meant(place.removeprefix("."))
+        if paths:
+            return stops.at_beginning, lambda _: self.modules.along(self.recording.frames)[-1] in paths
         if any(place in stops.names_of(code) for code in self._codes()):
             return stops.at_call(place), None
         if table.overloads(place if "::" in place else f"aten::{place}"):
@@ -411,8 +448,7 @@ class Debugger:
     def _known_names(self, text: str) -> list[str]:
         """The variables of the program in an expression.  Raises ArgumentError where there are none."""
         names = names_in(text)
-        codes = [*self._codes()]
-        known = {author_name(value) for code in codes for value in code.values if value is not None} - {""}
+        known = self.names
         found = [name for name in names if name in known]
         if not found:
             hints = [hint for name in names for hint in did_you_mean(name, known)]

@@ -293,7 +293,14 @@ def is_true(value: Any) -> bool:
     return bool(value.array) if value.array.size == 1 else bool(value.array.any())
 
 
-_MISSING: Final = object()
+class _Unset:
+    """The value of an expression whose variables are not set."""
+
+    def __repr__(self) -> str:
+        return "unset"
+
+
+_MISSING: Final = _Unset()
 
 
 @dataclass(eq=False, slots=True)
@@ -322,25 +329,31 @@ class Watch:
             value = statements.value([frame.registers[r] for r in statements.reads])
         except EngineError:
             return _MISSING
-        return _copied(value)
+        return copied(value)
 
 
-def _copied(value: Any) -> Any:
-    """A copy that writes do not change."""
+def copied(value: Any) -> Any:
+    """A copy that writes do not change, tensors included, without their gradients."""
     if isinstance(value, Tensor):
-        return Tensor(value.array.copy())
-    if isinstance(value, (list, tuple)):
-        return [_copied(each) for each in value]
+        return value.detach().clone()
+    if isinstance(value, list):
+        return [copied(each) for each in value]
+    if isinstance(value, tuple):
+        return tuple(copied(each) for each in value)
     if isinstance(value, dict):
-        return {key: _copied(each) for key, each in value.items()}
+        return {key: copied(each) for key, each in value.items()}
     return value
 
 
 def _is_same(a: Any, b: Any) -> bool:
-    if isinstance(a, list) and isinstance(b, list):
+    """True for equal values; NaN is the same as NaN."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, (list, tuple)):
         return len(a) == len(b) and all(map(_is_same, a, b))
-    if isinstance(a, dict) and isinstance(b, dict):
+    if isinstance(a, dict):
         return a.keys() == b.keys() and all(_is_same(a[key], b[key]) for key in a)
-    if isinstance(a, Tensor) and isinstance(b, Tensor):
-        return a.array.dtype == b.array.dtype and a.array.shape == b.array.shape and bool((a.array == b.array).all())
-    return type(a) is type(b) and (a is b or bool(a == b))
+    if isinstance(a, Tensor):
+        x, y = a.array, b.array
+        return x.dtype == y.dtype and x.shape == y.shape and bool(((x == y) | ((x != x) & (y != y))).all())
+    return a is b or bool(a == b) or bool(a != a and b != b)

@@ -6,11 +6,11 @@ hold the author's variables there, the path of the module whose method it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from engine.aten.values.ivalue import Object
-from engine.aten.values.submodules import each_module
+from engine.aten.values.submodules import every_place, is_module, joined
 from engine.executor.bytecode.code import Code
 from engine.executor.bytecode.instructions import (
     ASSIGN,
@@ -25,7 +25,8 @@ from engine.executor.bytecode.instructions import (
 )
 from engine.executor.debugging.author_names import author_name
 from engine.executor.interpreter.interpreter import Frame
-from engine.ir.graph import Block, Node, Value
+from engine.ir.facts.program_text import called_module, module_inputs
+from engine.ir.graph import Block, Graph, Node, Value
 from engine.lang.records import dataclass
 from engine.lang.source import SourceRange
 from engine.lang.types import Type
@@ -174,19 +175,56 @@ def registers_of(code: Code, name: str) -> frozenset[int]:
 
 
 class ModulePaths:
-    """The paths of the modules inside the arguments of a call."""
+    """The paths of the modules inside the arguments of a call, wherever modules stand among these.
 
-    def __init__(self, inputs: Sequence[Any]) -> None:
-        roots = [each for each in inputs[:1] if isinstance(each, Object) and each.type.is_module]
-        self._paths: Mapping[int, str] = {id(module): path for root in roots for path, module in each_module(root)}
+    Where there are several, paths begin with the names of their arguments: `m2.fc1`.  That may be left out of a name,
+    which then means one in each, or added.
+    """
 
-    def of(self, frame: Frame) -> str | None:
-        """The path of the module whose method the frame runs, "" for the outermost; None for none."""
+    def __init__(self, graph: Graph, inputs: Sequence[Any]) -> None:
+        by_value = dict(module_inputs(graph))
+        self._paths: dict[int, list[str]] = {}
+        self._meant: dict[str, set[str]] = {}
+        for value, given in zip(graph.inputs, inputs, strict=False):
+            root = by_value.get(value)
+            if root is None or not is_module(given):
+                continue
+            for path, module in every_place(given):
+                whole = joined(root, path)
+                self._paths.setdefault(id(module), []).append(whole)
+                for name in {path, whole, joined(value.variable_name, path)}:
+                    self._meant.setdefault(name, set()).add(whole)
+
+    def along(self, frames: Sequence[Frame]) -> list[str | None]:
+        """For each of these calls, outermost first, the path of the module whose method it runs; None for none."""
+        found: list[str | None] = []
+        caller, around = None, ""
+        for frame in frames:
+            found.append(self.of(frame, caller, around))
+            caller, around = frame, around if found[-1] is None else found[-1]
+        return found
+
+    def of(self, frame: Frame, caller: Frame | None, around: str) -> str | None:
+        """The path of the module whose method the frame runs, "" for the outermost; None for none.
+
+        Of a module with several paths, it is that by which the caller, which works for the one `around`, reaches it.
+        """
         owner = frame.registers[0] if frame.code.graph.inputs else None
-        return self._paths.get(id(owner)) if isinstance(owner, Object) else None
+        paths = (
+            self._paths.get(id(owner)) if isinstance(owner, Object) and frame.code.name in owner.type.methods else None
+        )
+        if paths is None:
+            return None
+        node = caller.instruction.node if caller is not None else None
+        here = joined(around, called_module(node)) if node is not None else ""
+        return here if here in paths else paths[0]
+
+    def meant(self, name: str) -> set[str]:
+        """The paths that a name stands for: its own, or one in each of several modules; none of what is not known."""
+        return self._meant.get(name, set())
 
     def known(self) -> list[str]:
-        return [*self._paths.values()]
+        return [*self._meant]
 
 
 class ModuleStack:
@@ -203,6 +241,7 @@ class ModuleStack:
         known = next((at for at, (a, (b, _)) in enumerate(zip(frames, stack, strict=False)) if a is not b), len(stack))
         del stack[min(known, len(frames)) :]
         for frame in frames[len(stack) :]:
-            found = self._paths.of(frame)
-            stack.append((frame, found if found is not None else stack[-1][1] if stack else ""))
+            caller, around = stack[-1] if stack else (None, "")
+            found = self._paths.of(frame, caller, around)
+            stack.append((frame, around if found is None else found))
         return stack[-1][1]

@@ -22,9 +22,10 @@ import numpy as np
 from engine.aten.values.tensor import Tensor
 from engine.executor.bytecode.code import Code
 from engine.executor.bytecode.instructions import CALL, LOAD, OPERATE, TAIL_CALL, Instruction
-from engine.executor.debugging.places import ModulePaths, line_starts, place_of, writers_of
+from engine.executor.debugging.places import line_starts, place_of, writers_of
 from engine.executor.interpreter.interpreter import Frame
 from engine.executor.profiling.bailouts import BAIL_OUT
+from engine.ir.graph import Value
 from engine.lang.records import dataclass
 from engine.lang.source import SourceRange
 from engine.lang.types import ClassType
@@ -62,6 +63,10 @@ class Breakpoint:
         if found is None:
             found = self._known[code] = frozenset(self.where(code))
         return found
+
+    def forget(self) -> None:
+        """Look its instructions up again: it stands somewhere else."""
+        self._known.clear()
 
     def stops(self, frame: Frame) -> bool:
         """True if the run stops, where the frame is at, or behind, one of the instructions; counts that."""
@@ -112,9 +117,9 @@ def names_of(code: Code) -> tuple[str, ...]:
     return code.name, f"{owner.qualname.rpartition('.')[2]}.{code.name}"
 
 
-def at_module(path: str, paths: ModulePaths) -> tuple[Where, Holds]:
-    """The beginning of the methods of a module, and the condition that it is this one."""
-    return (lambda code: [_first_line(code)]), (lambda frame: paths.of(frame) == path)
+def at_beginning(code: Code) -> Iterable[int]:
+    """The beginning of any function; that it is a module's method is a condition on the calls."""
+    return [_first_line(code)]
 
 
 def at_operator(kind: str) -> Where:
@@ -160,28 +165,42 @@ def at_results(code: Code) -> Iterable[int]:
 # ------------------------------------------------------------------ conditions on values
 
 
-def has_bad_result(kinds: str) -> Holds:
-    """True if the instruction before has computed a tensor with NaN ("nan"), infinities ("inf"), or either."""
-    tests: list[Callable[[Any], Any]] = [_TESTS[kind] for kind in kinds.split()]
+@dataclass(eq=False, slots=True)
+class BadResult:
+    """True if the instruction before has computed a value with NaN ("nan"), infinities ("inf"), or either.
 
-    def test(frame: Frame) -> bool:
-        values = [frame.registers[r] for r in frame.code.instructions[frame.pc - 1].outputs]
-        return any(is_bad(each) for each in map(_array, values) if each is not None for is_bad in tests)
+    `value` and `holds` are then the value of the graph, and what it is.
+    """
 
-    return test
+    kinds: tuple[str, ...]
+    value: Value | None = None
+    holds: Any = None
+
+    def __call__(self, frame: Frame) -> bool:
+        for register in frame.code.instructions[frame.pc - 1].outputs:
+            held = frame.registers[register]
+            if is_bad(held, self.kinds):
+                self.value, self.holds = frame.code.values[register], held
+                return True
+        return False
+
+
+def is_bad(value: Any, kinds: Iterable[str] = ("nan",)) -> bool:
+    """True for a number, or a tensor, list or tuple of numbers, one of which is of these kinds."""
+    if isinstance(value, (list, tuple)):
+        return any(is_bad(each, kinds) for each in value)
+    array = _array(value)
+    return array is not None and any(_TESTS[kind](array).any() for kind in kinds)
 
 
 def _array(value: Any) -> Any:
     """The numbers of a tensor or float on the CPU; None where there are none to ask."""
-    if isinstance(value, float):
-        return np.float64(value)
-    if not isinstance(value, Tensor) or type(value.array) is not np.ndarray or value.array.dtype.kind not in "fc":
+    if isinstance(value, (float, complex)):
+        return np.asarray(value)
+    if not isinstance(value, Tensor) or type(value.array) is not np.ndarray or value.is_quantized:
         return None
-    return value.array
+    return value.array if value.dtype.is_floating_point or value.dtype.is_complex else None
 
 
-_TESTS: Final[dict[str, Callable[[Any], Any]]] = {
-    "nan": lambda array: np.count_nonzero(np.isnan(array)),
-    "inf": lambda array: np.count_nonzero(np.isinf(array)),
-}
+_TESTS: Final[dict[str, Callable[[Any], Any]]] = {"nan": np.isnan, "inf": np.isinf}
 BAD_VALUES: Final = frozenset(_TESTS)

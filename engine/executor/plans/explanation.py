@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
+from engine.aten.values import xp
 from engine.aten.values.tensor import Tensor
 from engine.executor.codegen.fusion_groups import is_fusion_group
 from engine.executor.plans.differentiation import DifferentiableGroup, Specialised, Variant
@@ -41,6 +43,7 @@ from engine.ir.facts.program_text import value_name
 from engine.ir.graph import Graph, Node, Value
 from engine.ir.ops import op_of
 from engine.ir.unit import Function
+from engine.lang.errors import EngineError
 from engine.lang.records import dataclass
 from engine.lang.types import TensorType
 
@@ -77,9 +80,19 @@ class KernelExplanation:
         """LLVM before and after its passes, and assembly.  Raises MachineError."""
         return machine.compile_program(machine.program(self._kernel.binding.kernel))
 
-    def measure(self, seconds: float = 0.02) -> float:
-        """The seconds of a call on random numbers: the fastest of as many as fit in the time given."""
-        args = [_random(value) for value in self._kernel.example]
+    def measure(self, seconds: float = 0.02) -> float | None:
+        """The seconds of a call on random numbers: the fastest of as many as fit in the time given.
+
+        None where the kernel takes no such numbers: by integers of 1 it may index what has one element, by those of 0
+        divide.
+        """
+        for least in (1, 0):
+            args = [_random(value, least) for value in self._kernel.example]
+            with suppress(EngineError, ArithmeticError):
+                return self._fastest(args, seconds)
+        return None
+
+    def _fastest(self, args: Sequence[Any], seconds: float) -> float:
         best, end = float("inf"), time.perf_counter() + seconds
         while (start := time.perf_counter()) < end:
             self._run(*args)
@@ -277,19 +290,20 @@ def _kernel(kernel: Kernel, group: FusedGroup, compiler: Compiler) -> KernelExpl
     )  # fmt: skip
 
 
-def _random(value: Any) -> Any:
+def _random(value: Any, least: int) -> Any:
+    """Numbers in the tensor's place; integers are all `least`."""
     if not isinstance(value, Tensor):
         return value
     shown = value.array
-    made = np.asarray(np.random.default_rng(0).random(shown.shape) + (shown.dtype.kind not in "fV"))
+    made = np.asarray(np.random.default_rng(0).random(shown.shape) + (0 if shown.dtype in xp.FLOATING else least))
     return Tensor(_laid_out(made.astype(shown.dtype), shown.strides))
 
 
 def _laid_out(array: Any, strides: Sequence[int]) -> Any:
     """The array in memory of its own with these strides, as far as they are positive and do not overlap."""
     order = sorted(range(array.ndim), key=lambda i: -strides[i])
-    back = np.argsort(order)
-    return np.ascontiguousarray(array.transpose(order)).transpose(back)
+    back = sorted(range(array.ndim), key=order.__getitem__)
+    return array.transpose(order).copy().transpose(back)
 
 
 # ------------------------------------------------------------------ what runs without a kernel

@@ -12,6 +12,7 @@ from typing import Any, Final
 from engine.frontend.compilation.function_schema import evaluate_default
 from engine.frontend.emit import Emitter
 from engine.frontend.names.type_annotations import dotted_name
+from engine.frontend.sugared.values import declare_attribute
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import Assign, ClassDef, Property, Var
 from engine.ir.constants import type_of
@@ -52,7 +53,7 @@ def _script_class(
                     view.range,
                     hints=("remove one of the two",),
                 )
-            type.add_attribute(name, fresh().types.read(view.annotation))
+            declare_attribute(type, name, fresh().types.read(view.annotation), view.range)
     for property in definition.properties:
         _add_property(type, property, declare)
     declare([tree for tree in definition.body if tree.kind == "def"], type)

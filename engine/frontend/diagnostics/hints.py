@@ -20,12 +20,15 @@ from engine.lang.types import (
     NONE,
     NUMBER,
     STR,
+    ClassType,
     DictType,
+    InterfaceType,
     ListType,
     OptionalType,
     TensorType,
     Type,
     UnionType,
+    interface_gap,
 )  # fmt: skip
 
 Hints = tuple[str, ...]
@@ -57,6 +60,8 @@ def conversion_hints(actual: Type, wanted: Type, range: SourceRange | None) -> H
     doubtful = narrowing_hints(actual, text)
     if doubtful or wanted is ANY:
         return doubtful
+    if isinstance(inner, InterfaceType) and isinstance(actual, (ClassType, InterfaceType)):
+        return (interface_gap(actual, inner) or "",)
     if actual is NONE:
         return (f"where None may stand, the type is Optional[{inner.annotation_str}]",)
     if actual is STR and text[:1] in ("'", '"'):

@@ -22,7 +22,7 @@ from engine.frontend.syntax.views import TernaryIf
 from engine.ir.constants import constant_inputs
 from engine.ir.graph import Value
 from engine.lang.errors import OperatorError
-from engine.lang.types import STR, TupleType, Type
+from engine.lang.types import STR, ClassType, TupleType, Type
 
 BINARY: Final = {
     "+": ("aten::add", "__add__"), "-": ("aten::sub", "__sub__"), "*": ("aten::mul", "__mul__"),
@@ -44,7 +44,15 @@ def binary(e: Emitter, tree: Tree, hint: Type | None) -> SugaredValue:
         operands.reverse()
     if tree.kind == "+" and all(isinstance(operand.value.type, TupleType) for operand in operands):
         return SimpleValue(e.tuple([part for operand in operands for part in unpack_tuple(e.graph, operand.value)]))
+    if tree.kind == "!=" and _inverts(operands[0].value.type):
+        same = call_operator(e, "aten::eq", "__eq__", operands, tree).as_value(e, tree.range)
+        return SimpleValue(e.insert("aten::__not__", [same], tree.range))
     return call_operator(e, operator, method, operands, tree)
+
+
+def _inverts(type: Type) -> bool:
+    """True for a class without `__ne__` of its own, which Python then takes to be the opposite of `__eq__`."""
+    return isinstance(type, ClassType) and "__ne__" not in type.methods and "__eq__" in type.methods
 
 
 def remainder(e: Emitter, tree: Tree, hint: Type | None) -> SugaredValue:

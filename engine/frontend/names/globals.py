@@ -36,7 +36,8 @@ class Magic(SugaredValue):
             return self.fallback.call(b, args, kwargs, range)
         if self.method not in target.type.methods:
             text = f"'{target.type.annotation_str}' object has no attribute or method '{self.method}'"
-            raise CompileError(text, range, hints=[f"define {self.method} in the class"])
+            reason = target.type.unresolved.get(self.method)
+            raise CompileError(text, range, hints=[reason or f"define {self.method} in the class"])
         return MethodValue(target, self.method).call(b, args[1:], kwargs, range)
 
 

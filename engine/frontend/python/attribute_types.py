@@ -6,6 +6,7 @@ In: the value of an attribute that is not annotated.  Out: its type, or `NoType`
 from __future__ import annotations
 
 import enum
+import inspect
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
@@ -53,10 +54,15 @@ def type_of_value(value: Any, classes: ClassTypes) -> Type:
         what = "Dictionary inputs"
         key = _common(value.keys(), classes, "dict key", what, "Dictionary inputs must have entries")
         return DictType(key, _common(value.values(), classes, "dict value", what, ""))
-    inner = getattr(value, "_ivalue", None)
+    inner = own_attribute(value, "_ivalue")
     if isinstance(inner, Object) and not inner.type.is_module:
         return inner.type
     return _instance(value, classes)
+
+
+def own_attribute(value: Any, name: str) -> Any:
+    """The attribute that the object or its class has; None where at most `__getattr__` of the program would tell."""
+    return getattr(value, name, None) if inspect.getattr_static(value, name, None) is not None else None
 
 
 def _instance(value: Any, classes: ClassTypes) -> Type:
@@ -67,8 +73,8 @@ def _instance(value: Any, classes: ClassTypes) -> Type:
     if isinstance(value, enum.Enum) or _has_code(cls):
         try:
             found = classes(cls)
-        except CompileError:
-            raise NoType(_refusal(value)) from None
+        except CompileError as error:
+            raise NoType(f"{_refusal(value)} The class cannot be compiled: {error.message}") from None
         if not isinstance(found, ClassType) or not found.is_module:
             return found
     raise NoType(_refusal(value))

@@ -83,10 +83,11 @@ def class_def(
     """The tree of a class: its methods, properties and assignments; static methods are left out.
 
     Assignments that are no TorchScript are left out, too: a class may have attributes for Python alone.  The methods
-    named in `unused` raise when they are called.  A class that exists in Python (`as_python`) may have a metaclass.
+    named in `unused` raise when they are called.  A class that exists in Python (`as_python`) may have several bases
+    and a metaclass.
     """
     range = place.range(node)
-    if len(node.bases) > 1 or (node.keywords and not as_python):
+    if (len(node.bases) > 1 or node.keywords) and not as_python:
         raise NotSupportedError(
             "a class has at most one base class, and no metaclass",
             range,

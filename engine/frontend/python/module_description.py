@@ -15,9 +15,9 @@ from dataclasses import field
 from typing import Any, Final, NamedTuple
 
 from engine.aten.values.tensor import Tensor
-from engine.frontend.python.attribute_types import NoType, type_of_value
+from engine.frontend.python.attribute_types import NoType, own_attribute, type_of_value
 from engine.frontend.python.modifiers import IGNORED, modifier_of
-from engine.frontend.python.resolver import PythonResolver, PythonUnit, names_of
+from engine.frontend.python.resolver import Annotated, PythonResolver, PythonUnit, annotations_of, in_torch, names_of
 from engine.ir.unit import Function
 from engine.lang import scalars
 from engine.lang.errors import CompileError, InvalidConstantError
@@ -67,17 +67,16 @@ class AnnotatedValue(NamedTuple):
 
 
 class Members(NamedTuple):
-    """The declarations of a class about its instances' attributes."""
+    """The declarations of a class and its bases about its instances' attributes."""
 
-    annotations: Mapping[str, Any]
+    annotations: Mapping[str, Annotated]
     constants: tuple[str, ...]
 
 
 def members_of_class(cls: type) -> Members:
-    """The annotations of the class, or of the nearest base that has some, and the names of its constants."""
-    found = (inspect.get_annotations(base) for base in cls.__mro__ if base is not object)
-    annotations = next((each for each in found if each), {})
-    finals = [name for name, hint in annotations.items() if _is_final(hint)]
+    """The annotations of the class and of its bases, and the names of its constants."""
+    annotations = annotations_of(cls)
+    finals = [name for name, each in annotations.items() if _is_final(each.hint)]
     return Members(annotations, tuple(dict.fromkeys([*getattr(cls, "__constants__", ()), *finals])))
 
 
@@ -91,9 +90,13 @@ def check_initialized(module: Any) -> None:
         )
 
 
-def describe(module: Any, python: PythonUnit, children: Mapping[str, Type]) -> Description:
+Misfit = Callable[[Type, Any], str | None]
+"""Tells why a value of Python cannot be one of the type; None if it can."""
+
+
+def describe(module: Any, python: PythonUnit, children: Mapping[str, Type], misfit: Misfit) -> Description:
     """The module's description.  Raises CompileError for what no module may have."""
-    work = _Work(module, python, members_of_class(type(module)))
+    work = _Work(module, python, members_of_class(type(module)), misfit)
     work.tensors()
     constants = tuple(work.constants(children))
     own = tuple((name, m.__func__) for name, m in vars(module).items() if inspect.ismethod(m) and m.__self__ is module)
@@ -127,8 +130,8 @@ def methods_to_compile(cls: type) -> Iterator[str]:
 class _Work:
     """The attributes found so far, and those that have no type with the reason."""
 
-    def __init__(self, module: Any, python: PythonUnit, members: Members) -> None:
-        self.module, self.python, self.members = module, python, members
+    def __init__(self, module: Any, python: PythonUnit, members: Members, misfit: Misfit) -> None:
+        self.module, self.python, self.members, self.misfit = module, python, members, misfit
         self.attributes: list[tuple[str, Type, str]] = []
         self._ignored = set(getattr(module, "__jit_ignored_attributes__", ()))
         self.unresolved = dict.fromkeys(self._ignored, "attribute was ignored during compilation")
@@ -172,15 +175,24 @@ class _Work:
     def _type(self, name: str, value: Any) -> Type:
         """The annotated type, else that of the value.  Raises NoType."""
         given = vars(self.module).get(ATTRIBUTE_TYPES, {})
-        hint = value.type if isinstance(value, AnnotatedValue) else given.get(name, self.members.annotations.get(name))
+        cls, found = type(self.module), self.members.annotations.get(name)
+        hint = value.type if isinstance(value, AnnotatedValue) else given.get(name, found and found.hint)
         if hint is None:
-            return type_of_value(value, self.python.type_of)
+            return self._inferred(value)
+        owner = found.owner if found is not None and found.hint is hint else cls
         try:
-            return PythonResolver(self.python, names_of(type(self.module)), type(self.module)).annotation(hint)
+            return PythonResolver(self.python, names_of(owner), owner).annotation(hint)
         except CompileError as error:
-            if isinstance(value, Tensor):
+            if isinstance(value, Tensor) or in_torch(owner):
                 return type_of_value(value, self.python.type_of)
             raise NoType(f"{error.message}.") from None
+
+    def _inferred(self, value: Any) -> Type:
+        """The type of the value.  Raises NoType, also where parts are of other types than its class declares."""
+        type = type_of_value(value, self.python.type_of)
+        if not isinstance(value, Tensor) and (reason := self.misfit(type, value)) is not None:
+            raise NoType(reason)
+        return type
 
     def _why_not(self, name: str, value: Any, reason: str) -> str:
         inferred = name not in self.members.annotations
@@ -215,8 +227,8 @@ def constant_value_of(value: Any, owner: str) -> Any:
 
 def is_function(value: Any) -> bool:
     """True for something that a program calls, not data."""
-    own = getattr(value, "_function", None)
-    if inspect.isfunction(value) or isinstance(own, Function) or hasattr(value, "torch_path"):
+    own = own_attribute(value, "_function")
+    if inspect.isfunction(value) or isinstance(own, Function) or own_attribute(value, "torch_path") is not None:
         return True
     return inspect.isbuiltin(value) and value.__module__ == "math"
 

@@ -6,6 +6,7 @@ methods: `hook(self, input: Tuple[...], output: T) -> U`, called wherever the mo
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -54,6 +55,11 @@ def _declared(
     made: dict[str, tuple[Callable[..., Any], Hook]],
     declare: Declare,
 ) -> Hook:
+    if not inspect.isfunction(function):
+        raise CompileError(
+            f"a {kind.lower()} on module '{type.name}' is a {function.__class__.__name__}, and no function",
+            hints=("take it off before compiling, or write it as a function",),
+        )
     name = function.__name__
     if name in made and made[name][0] is function:
         return made[name][1]

@@ -21,14 +21,14 @@ from engine.frontend.python.ignored_functions import PythonFunction
 from engine.frontend.python.modifiers import IGNORED, modifier_of
 from engine.frontend.python.module_description import (
     Description,
+    Misfit,
     check_initialized,
     describe,
-    members_of_class,
     methods_to_compile,
 )
 from engine.frontend.python.module_hooks import compile_hooks, declare_hooks
 from engine.frontend.python.overloads import overloads_of, refuse_missing_implementation, renamed, with_signature
-from engine.frontend.python.resolver import PythonResolver, PythonUnit, names_of
+from engine.frontend.python.resolver import PythonResolver, PythonUnit, annotations_of, names_of
 from engine.frontend.python.trees import tree_from_function
 from engine.frontend.sugared.classes import FunctionValue
 from engine.frontend.sugared.modules import ConcreteModule, ModuleValue
@@ -37,8 +37,9 @@ from engine.frontend.sugared.values import MethodValue
 from engine.frontend.syntax.parser import parse_expression, parse_program
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import Decl, Def, Param
-from engine.ir.unit import Function
+from engine.ir.unit import DEFINING, Function
 from engine.lang.errors import CompileError
+from engine.lang.literals import string_literal
 from engine.lang.records import dataclass
 from engine.lang.source import Source, SourceRange
 from engine.lang.types import ClassType, InterfaceType
@@ -59,16 +60,17 @@ class _Named:
 class PythonModules:
     """The modules that were compiled of one Python program."""
 
-    def __init__(self, python: PythonUnit) -> None:
-        self.python = python
+    def __init__(self, python: PythonUnit, misfit: Misfit) -> None:
+        self.python, self._misfit = python, misfit
         self._known: WeakKeyDictionary[type, dict[int, list[_Named]]] = WeakKeyDictionary()
         self._newest: WeakKeyDictionary[type, ref[ClassType]] = WeakKeyDictionary()
 
     def begin_anew(self) -> None:
         """Make new types for all modules from now on."""
-        self.python.begin_anew()
-        self._known.clear()
-        self._newest.clear()
+        with DEFINING:
+            self.python.begin_anew()
+            self._known.clear()
+            self._newest.clear()
 
     def concrete(self, module: Any) -> ConcreteModule:
         """The module's type, made if there is none like it yet.  Raises CompileError."""
@@ -76,18 +78,20 @@ class PythonModules:
         if isinstance(inner, Object):
             return self.of_type(inner.type)
         check_initialized(module)
-        children = {name: self._child(module, name, each) for name, each in _children(module)}
-        description = describe(module, self.python, {name: child.type for name, child in children.items()})
-        alike = self._known.setdefault(type(module), {}).setdefault(description.digest(), [])
-        for each in alike:
-            if (known := self._concrete_of(each)) is not None and known.description == description:
-                return known
-        again = next((each for each in alike if self.python.unit.find_type(each.name) is None), None)
-        concrete = self._make(type(module), description, children, None if again is None else again.name)
-        if again is None:
-            alike.append(_Named(concrete.type.qualname, ref(concrete.type)))
-        else:
-            again.type = ref(concrete.type)
+        with DEFINING, self.python.attempt():
+            children = {name: self._child(module, name, each) for name, each in _children(module)}
+            types = {name: child.type for name, child in children.items()}
+            description = describe(module, self.python, types, self._misfit)
+            alike = self._known.setdefault(type(module), {}).setdefault(description.digest(), [])
+            for each in alike:
+                if (known := self._concrete_of(each)) is not None and known.description == description:
+                    return known
+            again = next((each for each in alike if self.python.unit.find_type(each.name) is None), None)
+            concrete = self._make(type(module), description, children, None if again is None else again.name)
+            if again is None:
+                alike.append(_Named(concrete.type.qualname, ref(concrete.type)))
+            else:
+                again.type = ref(concrete.type)
         return concrete
 
     def _concrete_of(self, known: _Named) -> ConcreteModule | None:
@@ -126,8 +130,9 @@ class PythonModules:
         cls = type.python_class
         member = None if cls is None else inspect.getattr_static(cls, name, None)
         if name not in type.methods and inspect.isfunction(member) and not _stays_in_python(member):
-            with self.python.attempt():
-                self._declare(self.of_type(type), name, member)
+            with DEFINING, self.python.attempt():
+                if name not in type.methods:
+                    self._declare(self.of_type(type), name, member)
                 self.compile(self.of_type(type))
         found = type.methods.get(name)
         return found if isinstance(found, Function) else None
@@ -161,7 +166,7 @@ class PythonModules:
         if not names:
             return
         children = {a.name: a.type for a in made.attributes if isinstance(a.type, ClassType) and a.type.is_module}
-        description = describe(module, self.python, children)
+        description = describe(module, self.python, children, self._misfit)
         for name, attribute, kind in description.attributes:
             if made.attribute(name) is None:
                 made.add_attribute(name, attribute, kind)
@@ -180,11 +185,11 @@ class PythonModules:
         return _Child(annotated or concrete.type, concrete)
 
     def _annotated_interface(self, cls: type, name: str) -> InterfaceType | None:
-        hint = members_of_class(cls).annotations.get(name)
-        if hint is None:
+        annotated = annotations_of(cls).get(name)
+        if annotated is None:
             return None
         try:
-            found = PythonResolver(self.python, names_of(cls)).annotation(hint)
+            found = PythonResolver(self.python, names_of(annotated.owner)).annotation(annotated.hint)
         except CompileError:
             return None
         return found if isinstance(found, InterfaceType) else None
@@ -236,10 +241,11 @@ class PythonModules:
             self._declare_text(concrete, _LENGTH.format(description.length))
         if concrete.container == "dict":
             names = [name for name, _ in description.children]
-            self._declare_text(concrete, _CONTAINS.format(f"key in {names!r}" if names else "False"))
+            listed = ", ".join(map(string_literal, names))
+            self._declare_text(concrete, _CONTAINS.format(f"key in [{listed}]" if names else "False"))
 
     def _declare_text(self, concrete: ConcreteModule, text: str) -> None:
-        trees = parse_program(Source(text, "<container>"))
+        trees = parse_program(Source(text, "<container>", is_generated=True))
         if any(Def(tree).name in concrete.type.methods for tree in trees):  # the class has its own
             return
         declare(self.python.unit, trees, TextResolver(self.python.unit), concrete.type.qualname, concrete.type)
@@ -262,6 +268,7 @@ class PythonModules:
             copy = with_signature(tree, tree_from_function(signature), f"{name}__{index}")
             self._method(concrete, copy, function)
         if signatures:
+            self.python.unit.on_undo(partial(concrete.overloads.pop, name, None))
             concrete.overloads[name] = tuple(f"{name}__{index}" for index in range(len(signatures)))
         else:
             self._method(concrete, tree, function)
@@ -369,4 +376,5 @@ def _properties(cls: type) -> Iterator[tuple[str, list[Callable[..., Any]]]]:
     skipped = getattr(cls, "__jit_unused_properties__", ())
     for name, member in inspect.getmembers(cls, lambda member: isinstance(member, property)):
         if name not in skipped and modifier_of(member.fget) not in IGNORED:
-            yield name, [function for function in (member.fget, member.fset) if function is not None]
+            has_setter = member.fset is not None and modifier_of(member.fset) not in IGNORED
+            yield name, [member.fget, member.fset] if has_setter else [member.fget]

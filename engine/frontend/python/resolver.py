@@ -17,10 +17,9 @@ import typing
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import field, is_dataclass
-from typing import Any, Final
-from weakref import WeakSet
+from typing import Any, Final, NamedTuple
 
 from engine.aten.dispatch import table
 from engine.aten.values.awaits import Await
@@ -31,21 +30,21 @@ from engine.frontend.compilation.compile import declare, define_class, signature
 from engine.frontend.names.namespaces import MathNamespace, TorchNamespace
 from engine.frontend.names.resolve import qualified, type_value
 from engine.frontend.names.type_annotations import TypeReader, no_contained_type
-from engine.frontend.python.dataclass_methods import with_dataclass_methods
+from engine.frontend.python.dataclass_methods import classes_of, flattened, is_frozen, is_generated
 from engine.frontend.python.ignored_blocks import BLOCKS
 from engine.frontend.python.ignored_functions import PythonFunction
 from engine.frontend.python.modifiers import IGNORED, ORIGINAL, modifier_of
 from engine.frontend.python.namespaces import COMPILED_MODULES, HOMES, PythonModule, PythonTorchNamespace, in_library
 from engine.frontend.python.overloads import overloads_of, refuse_missing_implementation, with_signature
 from engine.frontend.python.trees import methods_by_name, tree_from_class, tree_from_function
-from engine.frontend.sugared.classes import ClassValue, ConstantValue, ExceptionClass, FunctionValue
+from engine.frontend.sugared.classes import ClassValue, ConstantValue, ExceptionClass, FunctionValue, ObjectClass
 from engine.frontend.sugared.python_values import SCALARS, PythonValue
 from engine.frontend.sugared.sugared_value import Builder, SugaredValue
 from engine.frontend.sugared.values import BuiltinFunction, DeviceClass, SpecialForm, SugaredTuple
 from engine.frontend.syntax.parser import parse_expression
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import Def
-from engine.ir.unit import CompilationUnit, Function, shared_unit
+from engine.ir.unit import DEFINING, CompilationUnit, Function, shared_unit
 from engine.lang import scalars
 from engine.lang.errors import CallFrame, CompileError
 from engine.lang.records import dataclass
@@ -107,25 +106,27 @@ class PythonUnit:
 
     def __init__(self) -> None:
         self.unit = shared_unit()
-        self.dataclasses: WeakSet[type] = WeakSet()
-        """Dataclasses that programs may use: those that were compiled by name."""
+        self._begun: dict[type, str] = {}
+        """The classes that are being compiled, and the names of their types, which their own code may use."""
 
     def function(self, fn: Callable[..., Any]) -> Function:
         """The function, declared; it is compiled when it is first needed.  Raises CompileError."""
         fn = getattr(fn, ORIGINAL, fn)
-        known = self._compiled(fn).function
-        if known is not None and self._has(known):
-            return known
-        tree = tree_from_function(fn)
-        prefix = self._free_prefix(fn)
-        (function,) = declare(self.unit, [tree], PythonResolver(self, names_of(fn)), prefix)
-        function.doc = inspect.getdoc(fn) or ""
-        self._compiled(fn).function = function
+        with DEFINING, self.attempt():
+            known = self._compiled(fn).function
+            if known is not None and self._has(known):
+                return known
+            tree = tree_from_function(fn)
+            prefix = self._free_prefix(fn)
+            (function,) = declare(self.unit, [tree], PythonResolver(self, names_of(fn)), prefix)
+            function.doc = inspect.getdoc(fn) or ""
+            self._compiled(fn).function = function
         return function
 
     def begin_anew(self) -> None:
         """Compile all again that is asked for from now on; names are free.  Programs keep what they were made of."""
-        self.unit = shared_unit()
+        with DEFINING:
+            self.unit = shared_unit()
 
     def forget(self, fn: Callable[..., Any]) -> None:
         """Compile the function anew when it is next needed: what it calls has changed."""
@@ -161,16 +162,34 @@ class PythonUnit:
         compiled = self._known(cls)
         if compiled is not None and compiled.adopted is not None:
             return compiled.adopted
-        known = compiled.type if compiled is not None else None
-        if known is not None and self.unit.find_type(known.annotation_str) is known:
-            return known
-        found = self._define(cls, seen or {})
-        self._compiled(cls).type = found
-        if isinstance(found, ClassType):
-            for callee in [*found.methods.values(), *found.static_methods.values()]:
-                assert isinstance(callee, Function)
-                callee.ensure_defined()
+        with DEFINING, self.attempt():
+            compiled = self._known(cls)
+            known = compiled.type if compiled is not None else self.unit.find_type(self._begun.get(cls, ""))
+            if known is not None and self.unit.find_type(known.annotation_str) is known:
+                return known
+            prefix = self._free_prefix(cls)
+            self._begun[cls] = qualified(prefix, cls.__name__)
+            try:
+                found = self._define(cls, seen or {}, prefix)
+            finally:
+                del self._begun[cls]
+            self._compiled(cls).type = found
+            if isinstance(found, ClassType):
+                self._finish(cls, found)
         return found
+
+    def _finish(self, cls: type, type: ClassType) -> None:
+        """Compile all methods.  Those that `dataclass` generates are left out where the fields do not allow them."""
+        for callee in [*type.methods.values(), *type.static_methods.values()]:
+            assert isinstance(callee, Function)
+            try:
+                callee.ensure_defined()
+            except CompileError as error:
+                if not is_dataclass(cls) or not is_generated(cls, callee.name):
+                    raise
+                type.methods.pop(callee.name, None)
+                self.unit.remove_function(callee.qualname)
+                type.unresolved[callee.name] = f"dataclass makes it, but for these fields not: {error.message}"
 
     def known_type(self, cls: type) -> Type | None:
         """The class, if it was compiled."""
@@ -186,36 +205,19 @@ class PythonUnit:
         return [self._overload(fn, signature) for signature in signatures]
 
     def _overload(self, fn: Callable[..., Any], signature: Callable[..., Any]) -> Function:
-        overloads = self._compiled(fn).overloads
-        if signature not in overloads or not self._has(overloads[signature]):
-            tree = with_signature(tree_from_function(fn), tree_from_function(signature), fn.__name__)
-            resolver = PythonResolver(self, names_of(fn))
-            (overloads[signature],) = declare(self.unit, [tree], resolver, self._free_prefix(fn))
-        return overloads[signature]
+        with DEFINING, self.attempt():
+            overloads = self._compiled(fn).overloads
+            if signature not in overloads or not self._has(overloads[signature]):
+                tree = with_signature(tree_from_function(fn), tree_from_function(signature), fn.__name__)
+                resolver = PythonResolver(self, names_of(fn))
+                (overloads[signature],) = declare(self.unit, [tree], resolver, self._free_prefix(fn))
+            return overloads[signature]
 
-    @contextmanager
-    def attempt(self) -> Iterator[None]:
-        """Compile all of the block or nothing: a CompileError undoes everything."""
-        functions, types, taken = set(self.unit.functions), set(self.unit.types), set(self.unit.taken)
-        try:
-            yield
-        except CompileError:
-            for name in set(self.unit.functions) - functions:
-                self._remove(name)
-            for name in set(self.unit.types) - types:
-                self.unit.remove_type(name)
-            self.unit.taken &= taken
-            raise
+    def attempt(self) -> AbstractContextManager[None]:
+        """Compile all of the block or nothing: an error undoes everything.  `with DEFINING, python.attempt()`."""
+        return self.unit.attempt()
 
-    def _remove(self, qualname: str) -> None:
-        prefix, _, name = qualname.rpartition(".")
-        owner = self.unit.find_type(prefix)
-        if isinstance(owner, ClassType):
-            owner.methods.pop(name, None)
-        self.unit.remove_function(qualname)
-
-    def _define(self, cls: type, seen: Mapping[str, Any]) -> Type:
-        prefix = self._free_prefix(cls)
+    def _define(self, cls: type, seen: Mapping[str, Any], prefix: str) -> Type:
         resolver = PythonResolver(self, {**seen, **names_of(cls)}, own=cls)
         if INTERFACE in vars(cls):
             return self._interface(cls, qualified(prefix, cls.__name__), resolver)
@@ -225,12 +227,17 @@ class PythonUnit:
             return found
         if issubclass(cls, tuple) and hasattr(cls, "_fields"):
             return self._named_tuple(cls, qualified(prefix, cls.__name__), resolver)
-        tree = tree_from_class(cls)
         if is_dataclass(cls):
-            self._check_dataclass(cls)
-            tree = with_dataclass_methods(cls, tree)
-        type = define_class(self.unit, methods_by_name(tree), resolver, prefix)
+            whole = flattened(
+                cls, tree_from_class, lambda base: PythonResolver(self, {**seen, **names_of(base)}, own=cls)
+            )
+            type = define_class(self.unit, whole.tree, whole.names, prefix, resolvers=whole.resolvers)
+            assert isinstance(type, ClassType)
+            type.is_frozen = is_frozen(cls)
+        else:
+            type = define_class(self.unit, methods_by_name(tree_from_class(cls)), resolver, prefix)
         if isinstance(type, ClassType):
+            type.python_class = cls
             self._add_static_methods(cls, type)
             for name, member in vars(cls).items():
                 if isinstance(member, (staticmethod, classmethod)):
@@ -241,17 +248,14 @@ class PythonUnit:
                 )
         return type
 
-    def _check_dataclass(self, cls: type) -> None:
-        if cls not in self.dataclasses:
-            raise CompileError(
-                f"the methods of dataclass '{cls.__name__}' have no source to compile",
-                hints=("compile it first: torch.jit.script(class), also as a decorator above @dataclass",),
-            )
-
     def _named_tuple(self, cls: type, qualname: str, resolver: PythonResolver) -> Type:
-        hints = inspect.get_annotations(cls)
+        hints = annotations_of(cls)
         fields: tuple[str, ...] = getattr(cls, "_fields")  # noqa: B009
-        types = tuple(resolver.annotation(hints[name]) if name in hints else TENSOR for name in fields)
+        resolvers = {each.owner: PythonResolver(self, names_of(each.owner), each.owner) for each in hints.values()}
+        resolvers[cls] = resolver
+        types = tuple(
+            resolvers[hints[name].owner].annotation(hints[name].hint) if name in hints else TENSOR for name in fields
+        )
         defaults = tuple(getattr(cls, "_field_defaults", {}).values())
         for default in defaults:
             _check_field_default(cls, default)
@@ -270,7 +274,8 @@ class PythonUnit:
         return type
 
     def _add_static_methods(self, cls: type, type: ClassType) -> None:
-        for name, member in vars(cls).items():
+        inherited = [item for base in classes_of(cls)[::-1] for item in vars(base).items()]
+        for name, member in inherited:
             if isinstance(member, staticmethod):
                 resolver = PythonResolver(self, names_of(member.__func__), own=cls)
                 tree = tree_from_function(member.__func__)
@@ -344,6 +349,27 @@ def names_of(thing: Any) -> Mapping[str, Any]:
     return known
 
 
+class Annotated(NamedTuple):
+    """An annotation of a class, and the class in whose text it stands."""
+
+    owner: type
+    hint: Any
+
+
+def annotations_of(cls: type) -> dict[str, Annotated]:
+    """The annotations of the class and of its bases, as Python has them: the nearest of a name holds."""
+    found: dict[str, Annotated] = {}
+    for base in cls.__mro__:
+        for name, hint in inspect.get_annotations(base).items():
+            found.setdefault(name, Annotated(base, hint))
+    return found
+
+
+def in_torch(cls: type) -> bool:
+    """True for a class of the engine's own."""
+    return cls.__module__.partition(".")[0] == "engine"
+
+
 def functions_of_class(cls: type) -> list[Any]:
     """Its methods, and the functions of its properties."""
     found: list[Any] = []
@@ -382,15 +408,15 @@ class PythonResolver:
 
     def annotation(self, hint: Any) -> Type:
         """The type that a Python annotation means.  Raises CompileError."""
-        text = hint.__forward_arg__ if isinstance(hint, typing.ForwardRef) else hint
-        if isinstance(text, str):
-            return TypeReader(self).read(parse_expression(Source(text, "<annotation>")))
         found = self._type(hint, NOWHERE)
         if found is None:
             raise CompileError(f"Unknown type name '{hint}'")
         return found
 
     def _type(self, hint: Any, range: SourceRange) -> Type | None:
+        text = hint.__forward_arg__ if isinstance(hint, typing.ForwardRef) else hint
+        if isinstance(text, str):
+            return TypeReader(self).read(parse_expression(Source(text, "<annotation>")))
         try:
             known = _TYPES.get(hint)
         except TypeError:
@@ -441,6 +467,8 @@ class PythonResolver:
         if isinstance(compiled := getattr(value, "_type", None), ClassType):
             return ClassValue(compiled)
         path: str | None = getattr(value, "torch_path", None)
+        if path is not None and path.startswith(_OPERATORS_OF):
+            return BuiltinFunction(path.removeprefix(_OPERATORS_OF).replace(".", "::"))
         if path is not None:
             return TorchNamespace(path.rpartition(".")[0]).attr(b, path.rpartition(".")[2], range)
         if inspect.isfunction(value):
@@ -496,6 +524,8 @@ class PythonResolver:
             )
         if cls is scalars.device:
             return DeviceClass()
+        if cls is object:
+            return ObjectClass()
         if cls is OrderedDict:
             return SpecialForm("dict")
         if issubclass(cls, BaseException):
@@ -532,6 +562,7 @@ def _operators() -> Iterator[tuple[Any, str]]:
             yield function, operator
 
 
+_OPERATORS_OF: Final = "torch.ops."
 _OTHER_NAMES: Final = {"remainder": "mathremainder", "phase": "angle", "rect": "polar"}
 """Functions of `math` and `cmath` whose operators are called otherwise."""
 

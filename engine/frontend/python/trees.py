@@ -23,6 +23,7 @@ from engine.frontend.python.overloads import overloads_of
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import ClassDef, Def, Property
 from engine.lang.errors import CompileError, NotSupportedError, ParseError
+from engine.lang.generated import source_of
 from engine.lang.interpreter_settings import deep_recursion
 from engine.lang.python_syntax import parse_python
 from engine.lang.source import Source, SourceRange
@@ -168,6 +169,8 @@ def _source_of(thing: Callable[..., Any] | type) -> PythonSource:
 
 def _lines_of(thing: Callable[..., Any] | type) -> tuple[list[str], int, str]:
     """The lines of source, the number of the first, and the file.  Raises OSError, TypeError and others of inspect."""
+    if (text := source_of(thing)) is not None:
+        return text.splitlines(keepends=True), 1, "<generated>"
     try:
         lines, first = inspect.getsourcelines(thing)
     except (OSError, TypeError):

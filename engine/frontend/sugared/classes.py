@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from engine.aten.values.ivalue import EnumValue
 from engine.frontend.matching.schema_match import Actual, Call, match_schema
 from engine.frontend.sugared.sugared_value import Builder, SugaredIterable, SugaredValue
-from engine.frontend.sugared.values import MethodValue, SimpleValue, SpecialForm
+from engine.frontend.sugared.values import MethodValue, SimpleValue, SpecialForm, set_attribute
 from engine.ir.constants import constant_value
 from engine.ir.graph import Value
 from engine.ir.unit import Function
@@ -94,6 +94,38 @@ class ClassValue(SugaredValue):
         )
 
 
+class ObjectClass(SugaredValue):
+    """Python's `object`, of which programs may use `object.__setattr__(self, "x", value)`, for frozen fields, too."""
+
+    __slots__ = ()
+    kind = "class"
+
+    def attr(self, b: Builder, name: str, range: SourceRange) -> SugaredValue:
+        if name == "__setattr__":
+            return AttributeSetter()
+        raise CompileError(
+            f"'object.{name}' is not supported",
+            range,
+            hints=('of `object`, programs may use object.__setattr__(self, "x", value)',),
+        )
+
+
+class AttributeSetter(SugaredValue):
+    """`object.__setattr__`."""
+
+    __slots__ = ()
+    kind = "function"
+
+    def call(self, b: Builder, args: Sequence[Actual], kwargs: Sequence[Actual], range: SourceRange) -> SugaredValue:
+        name = constant_value(args[1].value) if len(args) == 3 and not kwargs else None
+        if not isinstance(name, str):
+            raise CompileError(
+                "object.__setattr__ takes an object, the name of an attribute as a literal, and a value", range
+            )
+        set_attribute(b, args[0].value, name, args[2].value, range)
+        return SimpleValue(b.constant(None, range))
+
+
 class NamedTupleConstructor(SugaredValue):
     """A named tuple's class."""
 
@@ -105,7 +137,8 @@ class NamedTupleConstructor(SugaredValue):
         without = len(type.fields) - len(type.defaults)
         defaults = [NO_DEFAULT] * without + list(type.defaults)
         cls = type.python_class
-        unnamed = () if cls is None else {*type.fields} - {*inspect.get_annotations(cls)}
+        named = {name for base in getattr(cls, "__mro__", ()) for name in inspect.get_annotations(base)}
+        unnamed = () if cls is None else {*type.fields} - named
         arguments = zip(type.fields, type.elements, defaults, strict=True)
         self.schema = FunctionSchema(
             (type.name or "tuple").rpartition(".")[2],

@@ -22,7 +22,7 @@ from engine.ir.unit import Function
 from engine.lang.errors import CompileError, did_you_mean
 from engine.lang.records import dataclass
 from engine.lang.source import SourceRange
-from engine.lang.types import NONE, ClassType, InterfaceType, TupleType, Type
+from engine.lang.types import NONE, ClassType, InterfaceType, TupleType, Type, interface_gap
 
 Lookup = Callable[["ModuleValue", Builder, str, SourceRange], SugaredValue | None]
 LISTS: Final = ("list", "parameter_list")
@@ -168,8 +168,10 @@ class ModuleValue(SugaredValue):
     def _chosen_later(self, b: Builder, index: Value, hint: InterfaceType, range: SourceRange) -> Value:
         """An item whose index is not known: all of them must offer the interface."""
         for attribute in filter(_holds_module, self.type.attributes):
-            if not attribute.type.is_subtype_of(hint):
-                raise CompileError(f"Attribute {attribute.name} is not of annotated type {hint.annotation_str}", range)
+            assert isinstance(attribute.type, (ClassType, InterfaceType))
+            if (gap := interface_gap(attribute.type, hint)) is not None:
+                text = f"Attribute {attribute.name} is not of annotated type {hint.annotation_str}: {gap}"
+                raise CompileError(text, range)
         return b.value("prim::ModuleContainerIndex", [self.value, index], hint, range)
 
     # -- calls

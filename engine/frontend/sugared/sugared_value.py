@@ -94,7 +94,8 @@ class Builder:
             raise unknown_operator(name, call.range)
         index, matched = match_schemas(self.graph, [*schemas, *(each.schema for each in written)], call)
         if index >= len(entries):
-            return inline_graph(self.graph, written[index - len(entries)].graph, matched.inputs)[0]
+            body = written[index - len(entries)].graph
+            return inline_graph(self.graph, body, matched.inputs, place=call.range)[0]
         node = self.node(name, matched.inputs, matched.return_types, call.range)
         node.op = entries[index]
         return self.packed(node.outputs, matched)

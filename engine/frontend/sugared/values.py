@@ -91,6 +91,7 @@ class SimpleValue(SugaredValue):
         return attribute_of(b, self.value, name, range)
 
     def set_attr(self, b: Builder, name: str, value: Value, range: SourceRange) -> None:
+        refuse_frozen(self.type, name, range)
         set_attribute(b, self.value, name, value, range)
 
     def call(self, b: Builder, args: Sequence[Actual], kwargs: Sequence[Actual], range: SourceRange) -> SugaredValue:
@@ -460,7 +461,7 @@ def set_attribute(b: Builder, value: Value, name: str, new: Value, range: Source
                 range,
                 hints=(f"assign self.{name} before the if, loop or with",),
             )
-        type.add_attribute(name, new.type)
+        declare_attribute(type, name, new.type, range)
         attribute = type.attribute(name)
     if attribute is None:
         raise CompileError(
@@ -477,6 +478,37 @@ def set_attribute(b: Builder, value: Value, name: str, new: Value, range: Source
             hints=conversion_hints(new.type, attribute.type, None),
         )
     b.node("prim::SetAttr", [value, new], (), range).set_attr("name", name)
+
+
+def declare_attribute(owner: ClassType, name: str, type: Type, range: SourceRange) -> None:
+    """Add an attribute to a class.  Raises CompileError for one that would hold an object of the class itself."""
+    if _holds(type, owner):
+        raise CompileError(
+            f"Assignment to attribute '{name}' cannot be of a type that contains class '{owner.qualname}'. Classes "
+            "that recursively contain instances of themselves are not yet supported",
+            range,
+            hints=("keep the objects in a list beside, and here an index into it",),
+        )
+    owner.add_attribute(name, type)
+
+
+def _holds(type: Type, wanted: ClassType) -> bool:
+    seen, todo = {type}, [type]
+    while todo:
+        parts = {part for part in todo.pop().contained() if part not in seen}
+        seen |= parts
+        todo += parts
+    return wanted in seen
+
+
+def refuse_frozen(type: Type, name: str, range: SourceRange) -> None:
+    """Raises CompileError if the attribute is a field of a frozen dataclass."""
+    if isinstance(type, ClassType) and type.is_frozen and type.attribute(name) is not None:
+        raise CompileError(
+            f"cannot assign to field '{name}': dataclass '{type.name}' is frozen",
+            range,
+            hints=(f"make another one: {type.name}(...)",),
+        )
 
 
 # -- items

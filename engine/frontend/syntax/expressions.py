@@ -13,6 +13,7 @@ both have keeps its meaning in TorchScript's text: `1 < x < 5` is `(1 < x) < 5` 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final, NamedTuple
 
 from engine.frontend.syntax import fstrings
@@ -285,7 +286,8 @@ class Expressions:
         return tree
 
     def _decoded(self, token: Token) -> str:
-        return str(self._value(python_value if self.extended else string_value, token))
+        archived = partial(string_value, archived=token.range.source.is_generated)
+        return str(self._value(python_value if self.extended else archived, token))
 
     def _value(self, decode: Callable[[str], object], token: Token) -> object:
         try:

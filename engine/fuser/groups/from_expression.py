@@ -16,6 +16,7 @@ from functools import cache
 from typing import Any, Final
 
 from engine.aten.kernels.expression import OPERATORS
+from engine.aten.kernels.pointwise import POWERS
 from engine.fuser.ir.kernel import (
     BOOL,
     FLOATS,
@@ -218,26 +219,26 @@ def _is_finite(x: Expression) -> Expression:
     return primitive("lt", primitive("abs", x), constant(float("inf"), x.type))
 
 
-_POWERS: Final[dict[float, Callable[[Expression], Expression]]] = {
-    2: lambda x: primitive("mul", x, x),
-    3: lambda x: primitive("mul", primitive("mul", x, x), x),
-    0.5: lambda x: primitive("sqrt", x),
-    -1: lambda x: primitive("div", _one(x), x),
-    -0.5: lambda x: primitive("div", _one(x), primitive("sqrt", x)),
-    -2: lambda x: primitive("div", _one(x), primitive("mul", x, x)),
-}
-"""Powers that are taken by other functions, as the operator does."""
+def _root(x: Expression) -> Expression:
+    lowest = constant(float("-inf"), x.type)
+    found = primitive("abs", primitive("sqrt", x))
+    return apply("select", primitive("eq", x, lowest), constant(float("inf"), x.type), found)
 
 
 def _power(x: Expression, exponent: Expression) -> Expression:
-    if isinstance(exponent, Constant) and exponent.value in _POWERS:
-        return _POWERS[float(exponent.value)](x)
-    return primitive("pow", x, exponent)
+    names = POWERS.get(float(exponent.value)) if isinstance(exponent, Constant) and x.type in FLOATS else None
+    if names is None:
+        return primitive("pow", x, exponent)
+    for name in names:
+        x = COMPOSED[name](x)
+    return x
 
 
 COMPOSED: Final[dict[str, Callable[..., Expression]]] = {
-    "square": _POWERS[2],
-    "reciprocal": _POWERS[-1],
+    "square": lambda x: primitive("mul", x, x),
+    "cube": lambda x: primitive("mul", primitive("mul", x, x), x),
+    "root": _root,
+    "reciprocal": lambda x: primitive("div", _one(x), x),
     "relu": lambda x: primitive("maximum", x, _zero(x)),
     "softplus": lambda x: primitive("add", primitive("maximum", x, _zero(x)), _log_of_more(x)),
     "log_sigmoid": lambda x: primitive("sub", primitive("minimum", x, _zero(x)), _log_of_more(x)),

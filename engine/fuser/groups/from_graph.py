@@ -22,6 +22,7 @@ import numpy as np
 from engine.aten.dispatch.op import Op
 from engine.aten.dispatch.scalar import numbers_in_range, rounded_names
 from engine.aten.kernels.rules import wrap_dim
+from engine.aten.values import xp
 from engine.aten.values.promotion import converted, result_type, rounded, to_float
 from engine.aten.values.tensor import Tensor
 from engine.aten.values.xp import limits
@@ -546,7 +547,7 @@ def _types(op: Op, given: Mapping[str, Lowered], group: Group, sample: Tensor) -
     operands = [name.strip() for name in named.split(",")] if named else _promoted(op)
     chosen = [_operand_of(given[name], group) for name in operands if given[name] is not None]
     d = result_type(tuple(chosen))
-    d = to_float(d) if rule == "float" else np.dtype(np.int64) if rule == "number" and d.kind == "b" else d
+    d = to_float(d) if rule == "float" else np.dtype(np.int64) if rule == "number" and d == xp.BOOL else d
     if d not in TYPES:
         raise Unsupported(f"no kernels of {d}")
     return result, TYPES[d]

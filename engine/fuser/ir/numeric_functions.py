@@ -17,6 +17,7 @@ from typing import Any, Final
 import ml_dtypes
 import numpy as np
 
+from engine.aten.values import xp
 from engine.fuser.ir.kernel import BOOL, FUNCTIONS, HALVES, WHOLE, wrapped
 
 Number = Any
@@ -40,7 +41,7 @@ def converted(value: Number, type: str) -> Number:
         return np.bool_(value != 0)
     if type not in WHOLE:
         return value.astype(NUMPY[type])
-    is_whole = value.dtype.kind in "iub"
+    is_whole = value.dtype in xp.INTEGRAL
     return NUMPY[type](wrapped(int(value), type) if is_whole else _nearest(float(value), type))
 
 

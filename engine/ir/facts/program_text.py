@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from engine.ir.graph import Node, Value
+from engine.ir.graph import Graph, Node, Value
 from engine.lang.source import SourceRange
 from engine.lang.types import ClassType
 
@@ -33,14 +33,24 @@ def value_name(value: Value) -> str:
 
 
 def called_module(node: Node) -> str:
-    """The path of the module whose method the node calls, inside the one that calls; "" for the same, and functions."""
+    """The path of the module whose method the node calls, inside the one that calls; "" for the same, and functions.
+
+    Where several modules come in, it begins with the name of one: `m2.fc1`.
+    """
     if node.kind != "prim::CallMethod" or not is_module(node.inputs[0]):
         return ""
     names, value = list[str](), node.inputs[0]
     while value.node.kind == "prim::GetAttr" and is_module(value.node.input):
         names.append(value.node.attr("name"))
         value = value.node.input
+    names += [root for each, root in module_inputs(node.graph) if each is value and root]
     return ".".join(reversed(names))
+
+
+def module_inputs(graph: Graph) -> list[tuple[Value, str]]:
+    """The inputs that are modules, with what the paths of the modules inside begin with: "" where there is one."""
+    found = [each for each in graph.inputs if is_module(each)]
+    return [(each, each.variable_name.lstrip("$") if len(found) > 1 else "") for each in found]
 
 
 def is_module(value: Value) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 
 from engine.aten.values.promotion import result_type
 from engine.aten.values.tensor import Tensor, from_numpy
-from engine.aten.values.xp import Array
+from engine.aten.values.xp import FLOATING, REAL, Array
 from engine.ir.constants import constant_value, insert_constant
 from engine.ir.graph import Graph, Node, Value
 from engine.ir.match import constant_bool
@@ -91,7 +91,7 @@ _ASKS_FOR_NO_ELEMENT: Final = ("aten::dim", "aten::size", "aten::len", "prim::dt
 
 
 def is_float(value: object) -> bool:
-    return isinstance(value, Tensor) and value.array.dtype.kind == "f"
+    return isinstance(value, Tensor) and value.array.dtype in FLOATING
 
 
 def constant_array(value: Value) -> Array | None:
@@ -110,9 +110,7 @@ def per_channel(value: Value, layer: Layer) -> Array | None:
     dimensions, one number, or one for each channel in the place of the channels.
     """
     constant = constant_value(value)
-    found = (
-        constant.array if isinstance(constant, Tensor) and constant.array.dtype.kind in "fi" else constant_array(value)
-    )
+    found = constant.array if isinstance(constant, Tensor) and constant.array.dtype in REAL else constant_array(value)
     if found is None or found.ndim > layer.weight.ndim:
         return None
     if found.ndim and result_type((layer.weight, found)) != layer.weight.dtype:

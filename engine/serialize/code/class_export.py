@@ -12,9 +12,10 @@ from typing import Any
 
 from engine.ir.constants import type_of
 from engine.lang.custom_classes import is_custom
+from engine.lang.literals import string_literal
 from engine.lang.records import dataclass
 from engine.lang.types import ClassType, EnumType, FunctionType, InterfaceType, TupleType, Type
-from engine.serialize.code.python_text import ConstantTable, annotation, qualname_of
+from engine.serialize.code.python_text import ConstantTable, annotation, name_text, qualname_of
 from engine.serialize.code.source_export import SourcePrinter
 from engine.serialize.container.qualified_names import TypeNames, is_identifier, name_of, prefix_of
 
@@ -66,7 +67,7 @@ class CodeExporter:
             printer = SourcePrinter(self.class_name, self.constants, self.need, self.name_of)
             self.printers[prefix_of(name)] = printer
         if isinstance(type, FunctionType):
-            printer.function(type.function)  # type: ignore[arg-type]
+            printer.function(type.function, name=name_of(name))  # type: ignore[arg-type]
         elif isinstance(type, ClassType):
             write_class(printer, type, name_of(name))
         elif isinstance(type, InterfaceType):
@@ -92,6 +93,7 @@ def write_class(printer: SourcePrinter, type: ClassType, name: str) -> None:
             _write_attribute(printer, index, attribute.name, printer.annotation(attribute.type))
         for constant, value in type.constants.items():
             kind = type_of(value)
+            name_text(constant, "a constant")
             shown = printer.constant(value, kind)
             printer.line(f"{constant} : Final[{printer.annotation(kind)}] = {shown}\n")
         for function in _functions(type):
@@ -109,7 +111,7 @@ def _write_module_head(printer: SourcePrinter, type: ClassType) -> None:
 
 
 def _name_list(names: list[str]) -> str:
-    return "[" + "".join(f'"{name}", ' for name in names) + "]"
+    return "[" + "".join(f"{string_literal(name)}, " for name in names) + "]"
 
 
 def _write_attribute(printer: SourcePrinter, index: int, name: str, shown: str) -> None:
@@ -118,7 +120,7 @@ def _write_attribute(printer: SourcePrinter, index: int, name: str, shown: str) 
         return
     if index == 0:
         printer.line("__annotations__ = []\n")
-    printer.line(f'__annotations__["{name}"] = {shown}\n')
+    printer.line(f"__annotations__[{string_literal(name)}] = {shown}\n")
 
 
 def _functions(type: ClassType) -> list[Any]:
@@ -133,9 +135,10 @@ def _write_interface(printer: SourcePrinter, type: InterfaceType, name: str) -> 
     printer.line(f"class {name}({'ModuleInterface' if type.is_module else 'Interface'}):\n")
     with printer.indented():
         for method, schema in type.methods.items():
-            shown = [f"{a.name}: {printer.annotation(a.type)}" for a in schema.arguments[1:]]
+            arguments = [(name_text(a.name, "an argument"), printer.annotation(a.type)) for a in schema.arguments[1:]]
+            shown = [f"{argument}: {kind}" for argument, kind in arguments]
             returned = printer.annotation(schema.returns[0].type)
-            printer.line(f"def {method}({', '.join(['self', *shown])}) -> {returned}:\n")
+            printer.line(f"def {name_text(method, 'a method')}({', '.join(['self', *shown])}) -> {returned}:\n")
             printer.line("  pass\n")
             for part in (*schema.arguments[1:], *schema.returns):
                 printer.need(part.type)
@@ -148,11 +151,13 @@ def _write_fields(printer: SourcePrinter, type: Type, name: str) -> None:
     with printer.indented():
         if isinstance(type, EnumType):
             for member, value in type.members:
-                printer.line(f"{member} = {printer.constant(value, type.value_type)}\n")
+                printer.line(
+                    f"{name_text(member, 'a member of an enum')} = {printer.constant(value, type.value_type)}\n"
+                )
             return
         for field_name, element in zip(type.fields, type.elements, strict=True):
             printer.need(element)
-            printer.line(f"{field_name} : {printer.annotation(element)}\n")
+            printer.line(f"{name_text(field_name, 'a field of a tuple')} : {printer.annotation(element)}\n")
 
 
 def _qualname(type: Type) -> str:

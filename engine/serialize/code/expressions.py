@@ -11,11 +11,12 @@ from typing import Any, Final, Protocol
 from engine.ir.constants import NOT_CONSTANT, constant_value
 from engine.ir.graph import Node, Value
 from engine.ir.ops import op_of
-from engine.ir.printer import fixed_arguments, quoted
+from engine.ir.printer import fixed_arguments
 from engine.lang.errors import ArchiveError
+from engine.lang.literals import string_literal
 from engine.lang.types import NONE, FunctionType, OptionalType, TupleType, Type
 from engine.serialize.code.call_arguments import necessary_arguments
-from engine.serialize.code.python_text import tells_its_type
+from engine.serialize.code.python_text import name_text, tells_its_type
 from engine.serialize.code.tagged_text import TaggedText
 from engine.serialize.container.qualified_names import is_identifier
 
@@ -130,7 +131,7 @@ def _get_attr(writer: ExpressionPrinter, text: TaggedText, node: Node) -> None:
     if is_identifier(name):
         text.write(writer.use(node.inputs[0]), ".", name)
     else:
-        text.write("getattr(", writer.use(node.inputs[0]), ", ", quoted(name), ")")
+        text.write("getattr(", writer.use(node.inputs[0]), ", ", string_literal(name), ")")
 
 
 def _arguments(writer: ExpressionPrinter, text: TaggedText, node: Node) -> None:
@@ -150,7 +151,7 @@ def _python_call(writer: ExpressionPrinter, text: TaggedText, node: Node) -> Non
 
 
 def _call_method(writer: ExpressionPrinter, text: TaggedText, node: Node) -> None:
-    text.write("(", writer.use(node.inputs[0]), ")", ".", node.attr("name"), "(")
+    text.write("(", writer.use(node.inputs[0]), ")", ".", name_text(node.attr("name"), "a method"), "(")
     _arguments(writer, text, node)
     text.write(")")
     writer.depend(node.inputs[0].type)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from engine.serialize.code.source_export import SourcePrinter
 
 _NAMES: Final = re.compile(
-    rf""""(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|(?<![\w.])(?:CONSTANTS\.c\d+|{ROOT}(?:\.[A-Za-z_]\w*)+)"""
+    rf""""(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|(?<![\w.])(?:CONSTANTS\.c\d+|{ROOT}(?:\.[A-Za-z_\x80-\U0010ffff][\w\x80-\U0010ffff]*)+)"""
 )
 """Strings, which stay as they are, and names that another archive may have others for."""
 

@@ -12,8 +12,10 @@ from typing import Any, Final
 
 from engine.aten.values.ivalue import EnumValue, Object
 from engine.aten.values.tensor import Tensor
-from engine.ir.printer import float_text, quoted
+from engine.ir.printer import float_text
 from engine.lang import scalars
+from engine.lang.errors import ArchiveError
+from engine.lang.literals import string_literal
 from engine.lang.records import dataclass
 from engine.lang.types import (
     ANY,
@@ -33,6 +35,7 @@ from engine.lang.types import (
     in_union_order,
     members_of,
 )  # fmt: skip
+from engine.serialize.container.qualified_names import is_name
 
 ClassName = Callable[[Type, str], str]
 """(class, its qualified name) -> its name in the text."""
@@ -40,10 +43,19 @@ ClassName = Callable[[Type, str], str]
 _WORDS: Final = """
     _ as aten attribute CONSTANTS fork getattr inf nan infj nanj ops __torch__ uninitialized unchecked_cast
     and assert async await break class continue def del elif else except False finally for from global if import in is
-    lambda None nonlocal not or pass raise return True try while with yield
+    lambda None nonlocal not or pass raise return torch True try while with yield
 """
 RESERVED: Final = frozenset(_WORDS.split())
 """Words that no variable may be called."""
+FUNCTIONS: Final = frozenset("annotate bool float int isinstance print range sorted str".split())
+"""Functions that code calls without `torch`: names that only an argument may have, as its name is part of a schema."""
+
+
+def name_text(name: str, kind: str) -> str:
+    """The name, which code spells as it is.  Raises ArchiveError for one that cannot be read back."""
+    if not is_name(name):
+        raise ArchiveError(f"{name!r:.60}, the name of {kind}, cannot stand in the code of an archive")
+    return name
 
 
 def identifier_from(name: str) -> str:
@@ -122,7 +134,8 @@ class ConstantWriter:
         if isinstance(value, (list, dict, tuple)):
             return self._container(value, type)
         if isinstance(value, EnumValue):
-            return f"{self.class_name(value.type, value.type.qualname)}.{value.name}"
+            name = name_text(value.name, "a member of an enum")
+            return f"{self.class_name(value.type, value.type.qualname)}.{name}"
         return scalar_text(value, type)
 
     def _container(self, value: Any, type: Type) -> str:
@@ -152,6 +165,6 @@ def scalar_text(value: Any, type: Type = ANY) -> str:
         imag = float_text(value.imag)
         return f"{float_text(value.real)}{'' if imag.startswith('-') else '+'}{imag}j"
     if isinstance(value, str):
-        return quoted(value)
+        return string_literal(value)
     assert isinstance(value, scalars.device), f"{value!r} is no constant"
     return f'torch.device("{value}")'

@@ -33,12 +33,14 @@ from engine.serialize.code.call_arguments import whole_default
 from engine.serialize.code.expressions import write_expression, write_list
 from engine.serialize.code.inline_scan import inlined_nodes
 from engine.serialize.code.python_text import (
+    FUNCTIONS,
     RESERVED,
     ClassName,
     ConstantTable,
     ConstantWriter,
     annotation,
     identifier_from,
+    name_text,
     qualname_of,
 )  # fmt: skip
 from engine.serialize.code.tagged_text import TaggedText
@@ -98,8 +100,11 @@ class SourcePrinter:
 
     # -- functions
 
-    def function(self, function: Function, *, typed_self: bool = True) -> None:
-        """Write a function or method; `typed_self` says whether the first parameter shows its type."""
+    def function(self, function: Function, *, name: str = "", typed_self: bool = True) -> None:
+        """Write a function or method, by its own name or that given.
+
+        `typed_self` says whether the first parameter shows its type.
+        """
         kept = _kept_text(function)
         if kept is not None:
             kept.write(self)
@@ -107,20 +112,22 @@ class SourcePrinter:
         graph, schema = function.graph, function.schema
         self._used_names.clear()
         with self._at(graph.param_node):
-            self.line(f"def {function.name}(")
+            self.line(f"def {name_text(name or function.name, 'a method')}(")
+            required = max((i for i, each in enumerate(schema.arguments) if not _has_written_default(each)), default=-1)
             for index, (argument, value) in enumerate(zip(schema.arguments, graph.inputs, strict=True)):
-                self._parameter(index, argument, value, typed_self)
+                self._parameter(index, argument, value, typed_self, with_default=index > required)
             returned = schema.returns[0].type
             self.need(returned)
             self.body.write(f") -> {self.annotation(returned)}:\n")
             self._graph_body(graph)
 
-    def _parameter(self, index: int, argument: Argument, value: Value, typed_self: bool) -> None:
+    def _parameter(self, index: int, argument: Argument, value: Value, typed_self: bool, *, with_default: bool) -> None:
+        """Write a parameter.  One before another that has to be given has no default: calls write both by position."""
         self.need(argument.type)
         name = self._new_name(argument.name)
         shown = f"{name}: {self.annotation(argument.type)}" if index or typed_self else name
         self.body.write(",\n    " if index else "", shown)
-        if argument.has_default and not argument.is_undefined_by_default:
+        if with_default:
             self.body.write("=", self.constant(whole_default(argument), argument.type))
         self._texts[value] = name
 
@@ -198,7 +205,8 @@ class SourcePrinter:
 
     def _name(self, values: Sequence[Value]) -> None:
         for value in values:
-            self._texts[value] = self._new_name(identifier_from(_base_name(value)) if value.has_debug_name else "_")
+            name = identifier_from(_base_name(value)) if value.has_debug_name else "_"
+            self._texts[value] = self._new_name(f"{name}_" if name in FUNCTIONS else name)
 
     # -- statements
 
@@ -332,7 +340,8 @@ class SourcePrinter:
 
     def _set_attr(self, node: Node) -> None:
         target, value = node.inputs
-        self.line(self.use(target), ".", node.attr("name"), " = ", self.use(value), "\n")
+        name = name_text(node.attr("name"), "an attribute")
+        self.line(self.use(target), ".", name, " = ", self.use(value), "\n")
 
     def _fork(self, node: Node) -> None:
         name, graph = self._new_name("__forked_function"), node.attr("Subgraph")
@@ -373,6 +382,10 @@ _STATEMENTS: Final[dict[str, Callable[[SourcePrinter, Node], None]]] = {
     "prim::Enter": SourcePrinter._enter, "prim::Exit": SourcePrinter._exit,
     "prim::ModuleContainerIndex": SourcePrinter._container_index, "prim::Closure": SourcePrinter._closure,
 }  # fmt: skip
+
+
+def _has_written_default(argument: Argument) -> bool:
+    return argument.has_default and not argument.is_undefined_by_default
 
 
 def _base_name(value: Value) -> str:

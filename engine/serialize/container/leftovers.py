@@ -23,11 +23,17 @@ except ImportError:  # a system without such locks: nothing is removed there
 STALE_AFTER: Final = 600.0
 """Seconds without a change after which a file that no process holds is taken for left over."""
 _LONGEST: Final = 100
+"""Bytes of the target's name in that of its temporary file."""
 
 
 def temporary_beside(target: Path) -> Path:
     """A new name in the target's folder: `.model.pt.0123456789abcdef.tmp`."""
-    return target.with_name(f".{target.name[:_LONGEST]}.{secrets.token_hex(8)}.tmp")
+    return target.with_name(f".{_clipped(target.name)}.{secrets.token_hex(8)}.tmp")
+
+
+def _clipped(name: str) -> str:
+    """The beginning of the name, short enough that the whole stays one that file systems take."""
+    return os.fsencode(name)[:_LONGEST].decode("utf-8", "ignore")
 
 
 def hold(handle: int) -> None:
@@ -39,7 +45,7 @@ def hold(handle: int) -> None:
 
 def remove_leftovers(target: Path) -> None:
     """Remove what killed saves to the same path have left behind; what cannot be removed stays."""
-    ours = re.compile(rf"\.{re.escape(target.name[:_LONGEST])}\.[0-9a-f]{{16}}\.tmp")
+    ours = re.compile(rf"\.{re.escape(_clipped(target.name))}\.[0-9a-f]{{16}}\.tmp")
     with suppress(OSError), os.scandir(target.parent) as entries:
         for entry in entries:
             if ours.fullmatch(entry.name):

@@ -11,6 +11,7 @@ from dataclasses import field
 from typing import Final
 
 from engine.lang.records import dataclass
+from engine.lang.tokens import KEYWORDS
 
 ROOT: Final = "__torch__"
 CODE_FOLDER: Final = "code/"
@@ -20,11 +21,17 @@ _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def is_identifier(text: str) -> bool:
-    return _IDENTIFIER.fullmatch(text) is not None
+    """True if PyTorch's parser, too, reads the name after a dot."""
+    return _IDENTIFIER.fullmatch(text) is not None and text not in KEYWORDS
+
+
+def is_name(text: str) -> bool:
+    """True if the parser of archives reads the name."""
+    return text.isidentifier() and text not in KEYWORDS
 
 
 def is_qualified(text: str) -> bool:
-    return all(map(is_identifier, text.split(".")))
+    return all(map(is_name, text.split(".")))
 
 
 def prefix_of(qualname: str) -> str:
@@ -53,7 +60,7 @@ class TypeNames:
         """The name of `owner` in this archive; the same at every call."""
         known = self._names.get(owner)
         if known is None:
-            known = self._names[owner] = self._free(below_root(qualname))
+            known = self._names[owner] = self._free(below_root(".".join(map(_as_name, qualname.split(".")))))
             self._used.add(known)
         return known
 
@@ -68,6 +75,14 @@ class TypeNames:
             else:
                 parts[at] = mangle
         return candidate
+
+
+def _as_name(part: str) -> str:
+    """The part with every character replaced that no name holds."""
+    if is_name(part):
+        return part
+    text = "".join(char if f"_{char}".isidentifier() else "_" for char in part)
+    return text if is_name(text) else f"_{text}"
 
 
 def below_root(qualname: str) -> str:

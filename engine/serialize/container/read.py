@@ -14,6 +14,7 @@ first runs, and which saving does.
 from __future__ import annotations
 
 import os
+import re
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -201,7 +202,7 @@ def _directory(file: memoryview, label: str) -> Iterator[ArchiveRecord]:
         if method == STORED and size != stored_size:
             raise _refuse("an entry has two different sizes", start + at)
         yield ArchiveRecord(
-            checked_name(data[name_at : name_at + name_size], start + at), method, crc, stored_size, size, header
+            _checked_path(data[name_at : name_at + name_size], start + at), method, crc, stored_size, size, header
         )
         at = following
     if at != len(data):
@@ -274,6 +275,34 @@ def _extra_field(extra: bytes, wanted: int) -> bytes | None:
 
 
 # -- names and places
+
+
+def _checked_path(raw: bytes, offset: int) -> str:
+    """The folder, whose name is that of a file when it was saved, and the checked name of a record in it.
+
+    The folder is no place for anything here, and so any name but those of this one and the one above.
+    """
+    folder, slash, name = raw.partition(b"/")
+    if not slash or folder in _NO_FOLDERS:
+        return checked_name(raw, offset)
+    within = checked_name(name, offset) if name else ""
+    return f"{folder.decode('utf-8', 'surrogateescape')}/{within}"
+
+
+_NO_FOLDERS: Final = (b"", b".", b"..")
+_ODD_IN_FOLDERS: Final = re.compile(r"[\x00-\x1f\x7f\\\ud800-\udfff]")
+
+
+def folder_for(path: object) -> str:
+    """The folder in an archive that is saved to the path: the file's name without its ending.
+
+    It is "archive" for an open file.  Characters that do not print, and `\\`, become `_`.
+    """
+    if not isinstance(path, (str, os.PathLike)):
+        return "archive"
+    name = os.path.basename(os.fsdecode(path))
+    stem = _ODD_IN_FOLDERS.sub("_", name.rpartition(".")[0] or name)
+    return "archive" if stem.encode() in _NO_FOLDERS else stem
 
 
 def checked_name(raw: bytes, offset: int) -> str:
@@ -351,7 +380,7 @@ def _locate(file: memoryview, entry: ArchiveRecord) -> tuple[ArchiveRecord, int]
     size, stored_size, _ = _widened((size, stored_size, 0), extra, entry.header)
     here, there = (crc, stored_size, size), (entry.crc, entry.stored_size, entry.size)
     same = magic == LOCAL_MAGIC and method == entry.method and not flags & ENCRYPTED
-    same = same and bytes(_slice(file, name_at, name_size)) == entry.name.encode()
+    same = same and bytes(_slice(file, name_at, name_size)) == entry.name.encode("utf-8", "surrogateescape")
     if flags & HAS_DESCRIPTOR:
         end += _descriptor_size(file, end, there)
         # What is not known when the header is written is zero in it, and follows in the descriptor.

@@ -90,7 +90,8 @@ class ContainerWriter:
         at, directory = 0, []
         with ThreadPoolExecutor(1) as pool:
             for name, data in self._sealed(crcs):
-                full_name, kept = f"{self.folder}/{name}".encode(), self.deflated.get(name, data)
+                full_name = f"{self.folder}/{name}".encode("utf-8", "surrogateescape")
+                kept = self.deflated.get(name, data)
                 method = DEFLATED if name in self.deflated else STORED
                 sizes = len(kept), len(data)
                 extra = _padding(at, len(full_name), sizes)
@@ -151,8 +152,9 @@ def replace_file(path: str | os.PathLike[str], pieces: Iterable[Contents]) -> No
     a file that is replaced are kept, and what killed saves to the path have left behind is removed.  What is no
     ordinary file (a pipe, `/dev/null`) is written into as it is.  A file that may not be written is not replaced.
     """
-    target = _target_of(path)
+    target = Path(os.fsdecode(path))
     try:
+        target = _target_of(path)
         if target.exists() and not os.access(target, os.W_OK):
             raise ArchiveError(f"'{path}' cannot be written: permission denied for the file that is there")
         if target.exists() and not target.is_file():
@@ -166,7 +168,7 @@ def replace_file(path: str | os.PathLike[str], pieces: Iterable[Contents]) -> No
 
 def _target_of(path: str | os.PathLike[str]) -> Path:
     """The file that the path leads to, over links.  Raises ArchiveError for what can be none."""
-    name = os.fspath(path)
+    name = os.fsdecode(path)
     try:
         fits = bool(name) and "\0" not in name and bool(os.fsencode(name))
     except UnicodeEncodeError:

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from engine.aten.values import xp
 from engine.aten.values.ivalue import CustomObject, EnumValue, Object
 from engine.aten.values.quantizer import integers_of
 from engine.aten.values.submodules import joined
@@ -294,7 +295,7 @@ def _differing(a: Array, b: Array) -> Array:
 def _largest(a: Array, b: Array) -> float:
     if not a.size:
         return 0.0
-    wide: Any = np.complex128 if "c" in (a.dtype.kind, b.dtype.kind) else np.float64
+    wide: Any = np.complex128 if not xp.COMPLEX.isdisjoint((a.dtype, b.dtype)) else np.float64
     with np.errstate(all="ignore"):
         apart = np.abs(a.astype(wide) - b.astype(wide))
     return float(np.nanmax(apart)) if not np.isnan(apart).all() else float("nan")

@@ -258,7 +258,7 @@ class _Modules:
         if type.slot(name) is not None:
             return  # a buffer, which older writers list twice
         try:
-            of = self.reader.read(parse_expression(Source(_text(described, "type"), MODEL)))
+            of = self.reader.read(parse_expression(Source(_text(described, "type"), MODEL, is_generated=True)))
         except CompileError as error:
             raise _damaged(f"the type of attribute '{name:.80}' is refused: {error}") from None
         index = _number(described, "id", -1)

@@ -77,7 +77,9 @@ class BareClasses:
         if id(value) not in self.noted:
             return None
         try:
-            return TypeReader(self).read(parse_expression(Source(self.noted[id(value)][1], "annotation_str")))
+            return TypeReader(self).read(
+                parse_expression(Source(self.noted[id(value)][1], "annotation_str", is_generated=True))
+            )
         except CompileError:
             return None
 

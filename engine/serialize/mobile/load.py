@@ -118,6 +118,6 @@ def _define(described: MobileFunction, classes: BareClasses, version: int, funct
 
 def _type(reader: TypeReader, owner: str, text: str) -> Type:
     try:
-        return reader.read(parse_expression(Source(text, BYTECODE)))
+        return reader.read(parse_expression(Source(text, BYTECODE, is_generated=True)))
     except CompileError as error:
         raise ArchiveError(f"the type '{text:.80}' in '{owner}' is refused: {error}", record=BYTECODE) from None

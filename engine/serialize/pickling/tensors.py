@@ -20,7 +20,7 @@ from engine.aten.values import libraries
 from engine.aten.values.quantizer import PER_TENSOR, Quantizer, described, is_quantized, per_channel, per_tensor
 from engine.aten.values.storage import Storage, address
 from engine.aten.values.tensor import Tensor
-from engine.aten.values.xp import QUANTIZED, TO_NUMPY, Array, NumpyDtype, as_strided
+from engine.aten.values.xp import COMPLEX, FLOATING, QUANTIZED, REAL, TO_NUMPY, Array, NumpyDtype, as_strided
 from engine.lang import scalars
 from engine.lang.errors import ArchiveError, OperatorError, OperatorTypeError
 from engine.lang.records import dataclass
@@ -176,7 +176,7 @@ def quantizer_from(dtype: scalars.dtype, size: tuple[int, ...], how: Any) -> Qua
         return per_tensor(dtype, how[1], how[2])
     if scheme.number not in _UNIFORM and kinds == (Tensor, Tensor, int):
         scales, zeros = how[1].array, how[2].array
-        if scales.dtype.kind != "f" or zeros.dtype.kind not in "iuf" or is_quantized(scales) or is_quantized(zeros):
+        if scales.dtype not in FLOATING or zeros.dtype not in REAL or is_quantized(scales) or is_quantized(zeros):
             raise PickleRefusal("a quantized tensor has scales or zero points that are no such numbers")
         return per_channel(dtype, scales, zeros, how[3], size)
     raise PickleRefusal(f"a quantized tensor's scheme {scheme!r} is described as another")
@@ -248,5 +248,5 @@ def storage_bytes(storage: Storage) -> bytes | memoryview:
 
 def _swap_bytes(array: Array) -> None:
     """Turn every number round; the two halves of a complex number by themselves."""
-    width = array.itemsize // (2 if array.dtype.kind == "c" else 1)
+    width = array.itemsize // (2 if array.dtype in COMPLEX else 1)
     array.view(f"u{width}").byteswap(inplace=True)

@@ -190,7 +190,7 @@ class Pickler:
 
     def _str(self, value: str, _type: Type | None = None) -> None:
         if not self._recall(("str", value)):
-            raw = value.encode(errors="surrogateescape")
+            raw = _utf8(value)
             self._out += b"X" + struct.pack("<I", len(raw)) + raw
             self._remember(("str", value))
 
@@ -332,6 +332,15 @@ class Pickler:
         for each in values:
             self._int(each)
         self._out += b"t"
+
+
+def _utf8(text: str) -> bytes:
+    """The bytes of a text of a program.  Raises ArchiveError for halves of characters."""
+    try:
+        return text.encode(errors="surrogateescape")
+    except UnicodeEncodeError as error:
+        reason = f"character {error.start} of the text {text!r:.60} is half of one, which UTF-8 cannot say"
+        raise ArchiveError(reason, hints=("take lone surrogates out of it",)) from None
 
 
 _WRITERS: Final[dict[type, Callable[[Pickler, Any, Type], None]]] = {

@@ -21,6 +21,7 @@ from engine.executor.calls.call import call_function
 from engine.executor.conversion.from_python import Mismatch, from_python, unwrapped
 from engine.executor.conversion.to_python import to_python
 from engine.executor.interpreter.interpreter import run_function
+from engine.executor.interpreter.interrupts import DIRECT_CALLS
 from engine.executor.plans.executor import RECENT, executor_of
 from engine.executor.plans.explanation import PlanExplanation, explain
 from engine.executor.plans.switches import SWITCHES
@@ -166,6 +167,9 @@ class ScriptFunction(_Compiled):
         buffer = io.BytesIO()
         self.save(buffer, _extra_files)
         return buffer.getvalue()
+
+
+DIRECT_CALLS.add(ScriptFunction.__call__.__code__)
 
 
 def refuse_python_calls(function: Function) -> None:
@@ -372,9 +376,18 @@ def python_class_of(script_class: ClassType) -> type[ScriptObject]:
     known = _python_classes.get(script_class)
     if known is None:
         special = {name: _forward(name) for name in script_class.methods if name in _SPECIAL_METHODS}
-        known = type(script_class.name, (ScriptObject,), {"__slots__": (), **special}) if special else ScriptObject
+        members = special | _as_instances_of(script_class.python_class)
+        known = type(script_class.name, (ScriptObject,), {"__slots__": (), **members}) if members else ScriptObject
         _python_classes[script_class] = known
     return known
+
+
+def _as_instances_of(cls: Any) -> dict[str, Any]:
+    """Members by which objects pass for instances of the Python class that their own was made of, if there is one."""
+    if cls is None:
+        return {}
+    shown = {"__repr__": cls.__repr__} if cls.__repr__ is not object.__repr__ else {}
+    return {"__class__": property(lambda _: cls), **shown}
 
 
 def _forward(name: str) -> Callable[..., Any]:

@@ -10,7 +10,6 @@ import os
 import struct
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 import numpy as np
@@ -22,7 +21,7 @@ from engine.aten.values.tensor import Size, Tensor
 from engine.lang import scalars
 from engine.lang.errors import ArchiveError
 from engine.serialize.archive import PathOrFile
-from engine.serialize.container.read import Container
+from engine.serialize.container.read import Container, folder_for
 from engine.serialize.container.write import ContainerWriter, replace_file, write_all
 from engine.serialize.identify.load_errors import explain_load_errors
 from engine.serialize.mobile.file import open_program
@@ -48,7 +47,7 @@ def save(obj: Any, f: PathOrFile, **_options: Any) -> None:
     pickler = _StatePickler()
     data = pickler.dump(obj)
     is_file = hasattr(f, "write")
-    writer = ContainerWriter("archive" if is_file else Path(os.fspath(f)).stem or "archive")  # type: ignore[arg-type]
+    writer = ContainerWriter(folder_for(f))
     writer.add(_PICKLE, data)
     writer.add("byteorder", b"little")
     for number, storage in enumerate(pickler.storages):

@@ -6,11 +6,10 @@ In: a path or an open file.  Out: the bytes of records; an archive of records th
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 from engine.lang.errors import ArchiveError
 from engine.serialize.archive import PathOrFile
-from engine.serialize.container.read import open_container
+from engine.serialize.container.read import folder_for, open_container
 from engine.serialize.container.write import ContainerWriter, replace_file, write_all
 
 _VERSION = "version"
@@ -41,8 +40,7 @@ class PyTorchFileWriter:
 
     def __init__(self, name_or_buffer: PathOrFile) -> None:
         self._target = name_or_buffer
-        is_path = isinstance(name_or_buffer, (str, os.PathLike))
-        self._writer = ContainerWriter(Path(name_or_buffer).stem if is_path else "archive")  # type: ignore[arg-type]
+        self._writer = ContainerWriter(folder_for(name_or_buffer))
 
     def archive_name(self) -> str:
         """The name of the folder that all records lie in."""

@@ -123,7 +123,7 @@ def _compare_forms(actual: Tensor, expected: Tensor, options: _Options, where: s
 def _compare_values(actual: Array, expected: Array, options: _Options, where: str) -> None:
     rtol, atol = _tolerances(actual, expected, options)
     d = promote_types(actual.dtype, expected.dtype)
-    d = d if d.kind in "bc" else np.dtype(np.float64) if xp.is_float(d) else d
+    d = d if d not in xp.REAL else np.dtype(np.float64) if d in xp.FLOATING else d
     mine, theirs = actual.astype(d), expected.astype(d)
     with np.errstate(all="ignore"):
         apart = np.abs(_number_like(mine) - _number_like(theirs))
@@ -136,7 +136,7 @@ def _compare_values(actual: Array, expected: Array, options: _Options, where: st
 
 
 def _number_like(array: Array) -> Array:
-    return array.astype(np.int64) if array.dtype.kind == "b" else array
+    return array.astype(np.int64) if array.dtype == xp.BOOL else array
 
 
 def _tolerances(actual: Array, expected: Array, options: _Options) -> tuple[float, float]:

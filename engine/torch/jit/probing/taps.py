@@ -28,9 +28,9 @@ from types import TracebackType
 from typing import Any, Final
 
 from engine.aten.values.ivalue import Object
-from engine.aten.values.tensor import Tensor
 from engine.executor.bytecode.instructions import ASSIGN, CALL, FORK, LOAD, OPERATE, RETURN, WAIT, Instruction
 from engine.executor.conversion.to_python import to_python
+from engine.executor.debugging.evaluating import copied
 from engine.executor.interpreter.interpreter import Frame, InterpreterState
 from engine.executor.plans.switches import watching
 from engine.ir.graph import Value
@@ -206,7 +206,7 @@ class Taps(AbstractContextManager["Taps"]):
     def _keep(self, state: InterpreterState, place: str, value: Any, types: list[Type]) -> None:
         type = self.types[place] = types[0] if len(types) == 1 else TupleType(tuple(types))
         convert: Callable[[Any], Any] | None = None if self._raw else to_python(type)
-        kept = _copied(value) if self._copy else value
+        kept = copied(value) if self._copy else value
         self.calls.setdefault(place, []).append(convert(kept) if convert else kept)
         if self._stop:
             state.leave()
@@ -250,19 +250,6 @@ def _submodules(module: Object) -> Iterator[tuple[str, Object]]:
     for attribute, value in zip(module.type.attributes, module.slots, strict=False):
         if isinstance(value, Object) and value.type.is_module:
             yield attribute.name, value
-
-
-def _copied(value: Any) -> Any:
-    """A copy of the value, tensors included."""
-    if isinstance(value, Tensor):
-        return value.detach().clone()
-    if isinstance(value, list):
-        return [_copied(each) for each in value]
-    if isinstance(value, tuple):
-        return tuple(_copied(each) for each in value)
-    if isinstance(value, dict):
-        return {key: _copied(each) for key, each in value.items()}
-    return value
 
 
 def stopped_at(taps: Taps, pattern: str, call: Callable[[], object]) -> str:

@@ -17,11 +17,22 @@ from engine.frontend.python.modules import PythonModules
 from engine.frontend.python.resolver import PythonUnit, is_module_class
 from engine.frontend.sugared.modules import ConcreteModule
 from engine.lang.errors import ArgumentError, CompileError
-from engine.lang.types import ClassType, InterfaceType, Type
+from engine.lang.types import ClassType, InterfaceType, Type, interface_gap
 
 PYTHON: Final = PythonUnit()
 """The functions and types compiled from the Python programs of this process."""
-MODULES: Final = PythonModules(PYTHON)
+
+
+def _misfit(type: Type, value: Any) -> str | None:
+    """Why a Python value cannot be one of the type; None if it can."""
+    try:
+        from_python(type)(value)
+    except Exception as error:  # reading attributes runs code of the program
+        return str(error) or f"it is no {type.annotation_str}"
+    return None
+
+
+MODULES: Final = PythonModules(PYTHON, _misfit)
 """The types of the Python modules compiled so far."""
 LEFT_TO_PYTHON: Final[WeakKeyDictionary[Object, dict[str, Any]]] = WeakKeyDictionary()
 """The attributes of compiled modules that are for ignored methods alone (`__jit_ignored_attributes__`)."""
@@ -54,7 +65,8 @@ def clear_class_registry() -> None:
 
 
 def prepared(value: Any) -> Any:
-    """The value to compile in the place of this one, as its `__prepare_scriptable__` tells, in modules of modules, too.
+    """The value to compile in the place of this one, as its `__prepare_scriptable__` tells, or that of a hook, which
+    gets the module; in modules of modules, too.
 
     A module with such parts is copied, with those in their places; the parameters are shared.
     """
@@ -64,7 +76,10 @@ def prepared(value: Any) -> Any:
 def _prepared(value: Any, done: dict[int, Any]) -> Any:
     if id(value) not in done:
         own = getattr(value, "__prepare_scriptable__", None)
-        done[id(value)] = made = value if own is None or isinstance(value, type) else own()
+        made = value if own is None or isinstance(value, type) else own()
+        for hook in list(getattr(made, "_forward_pre_hooks", {}).values()) if is_module_class(made.__class__) else ():
+            made = getattr(hook.call, "__prepare_scriptable__", lambda same: same)(made)
+        done[id(value)] = made
         children = getattr(made, "_modules", {}) if is_module_class(made.__class__) else {}
         changed = {name: new for name, old in children.items() if (new := _prepared(old, done)) is not old}
         if changed:
@@ -127,10 +142,6 @@ def _child(name: str, value: Any, type: ClassType | InterfaceType) -> Object:
         rest = [hint for hint in error.hints if not hint.startswith(_IN)]
         error.hints = (*rest, f"{_IN}{name}.{inner}".rstrip("."))
         raise
-    if interface is not None and not made.type.is_subtype_of(interface):
-        missing = [method for method in interface.methods if method not in made.type.methods]
-        raise CompileError(
-            f"'{name}' is declared as {interface.annotation_str}, and {made.type.name} does not offer that",
-            hints=[f"it has no method '{method}'" for method in missing] or ["compare the signatures of the methods"],
-        )
+    if interface is not None and (gap := interface_gap(made.type, interface)) is not None:
+        raise CompileError(f"Could not cast attribute '{name}' to type {interface.annotation_str}: {gap}")
     return made

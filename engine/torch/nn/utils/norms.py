@@ -9,10 +9,14 @@ from typing import Any
 
 from engine.torch.nn.parameter import Parameter
 from engine.torch.nn.utils.parametrizations import _SpectralNorm, _WeightNorm
+from engine.torch.nn.utils.parametrize import with_property
 
 
 class _Computed:
-    """A hook that computes the weight before every call from the parameters `names`."""
+    """A hook that computes the weight before every call from the parameters `names`.
+
+    In programs the weight is a property of the module, which computes it.
+    """
 
     def __init__(self, name: str, rule: Any, names: tuple[str, ...]) -> None:
         self.name, self.rule, self.names = name, rule, names
@@ -22,6 +26,13 @@ class _Computed:
 
     def __call__(self, module: Any, inputs: Any) -> None:
         module.__dict__[self.name] = self.value(module)
+
+    def __prepare_scriptable__(self, module: Any) -> Any:
+        """The module with the weight as a property, which shares parameters and buffers with this one."""
+        rule = f"{self.name}_rule"
+        made = with_property(module, self, self.name, f"self.{rule}({', '.join(f'self.{n}' for n in self.names)})")
+        made._modules[rule] = self.rule.train(module.training)
+        return made
 
 
 def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.aten.autograd import no_grad
+import engine as torch
 from engine.aten.dispatch.calls import call
 from engine.aten.values.tensor import Tensor
+from engine.torch.nn import functional as F
 from engine.torch.nn.modules.module import Module
 from engine.torch.nn.utils.parametrize import register_parametrization
 
@@ -22,7 +23,7 @@ class _WeightNorm(Module):
         self.dim = -1 if dim is None else dim
 
     def forward(self, weight_g: Tensor, weight_v: Tensor) -> Tensor:
-        return weight_v * (weight_g / lengths(weight_v, self.dim))
+        return torch._weight_norm(weight_v, weight_g, self.dim)  # type: ignore[no-any-return]
 
     def right_inverse(self, weight: Tensor) -> tuple[Tensor, Tensor]:
         return lengths(weight, self.dim), weight
@@ -46,7 +47,7 @@ class _SpectralNorm(Module):
             rows, columns = self._matrix(weight).shape
             for name, size in (("_u", rows), ("_v", columns)):
                 drawn = weight.detach().new_empty([size]).normal_(0, 1)
-                self.register_buffer(name, _unit(drawn, eps))
+                self.register_buffer(name, F.normalize(drawn, dim=0, eps=eps))
             self._iterate(self._matrix(weight), 15)
 
     def _matrix(self, weight: Tensor) -> Tensor:
@@ -54,14 +55,14 @@ class _SpectralNorm(Module):
         return turned.flatten(1)  # type: ignore[no-any-return]
 
     def _iterate(self, matrix: Tensor, times: int) -> None:
-        with no_grad():
+        with torch.no_grad():
             for _ in range(times):
-                self._u.copy_(_unit(matrix.mv(self._v), self.eps))
-                self._v.copy_(_unit(matrix.t().mv(self._u), self.eps))
+                self._u.copy_(F.normalize(matrix.mv(self._v), dim=0, eps=self.eps))
+                self._v.copy_(F.normalize(matrix.t().mv(self._u), dim=0, eps=self.eps))
 
     def forward(self, weight: Tensor) -> Tensor:
-        if weight.ndim == 1:
-            return _unit(weight, self.eps)
+        if not hasattr(self, "_u"):
+            return F.normalize(weight, dim=0, eps=self.eps)  # type: ignore[no-any-return]
         matrix = self._matrix(weight)
         if self.training:
             self._iterate(matrix, self.n_power_iterations)
@@ -69,10 +70,6 @@ class _SpectralNorm(Module):
 
     def right_inverse(self, value: Tensor) -> Tensor:
         return value
-
-
-def _unit(vector: Tensor, eps: float) -> Tensor:
-    return vector / vector.norm().clamp(min=eps)  # type: ignore[no-any-return]
 
 
 class _Orthogonal(Module):
@@ -87,8 +84,8 @@ class _Orthogonal(Module):
     def forward(self, x: Tensor) -> Tensor:
         columns = x.shape[-2] if self.wide else x.shape[-1]
         tall = (x.mT if self.wide else x).tril()
-        square = call("pad", (tall, [0, tall.shape[-2] - columns]), {})
-        turned = self.base @ (square - square.mT).matrix_exp()
+        square = F.pad(tall, [0, tall.shape[-2] - columns])
+        turned = self.base @ torch.matrix_exp(square - square.mT)
         found = turned[..., :columns]
         return found.mT if self.wide else found  # type: ignore[no-any-return]
 

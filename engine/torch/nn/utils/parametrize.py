@@ -6,17 +6,20 @@ property; the trained parameter is `module.parametrizations.NAME.original`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import copy
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
 from engine.aten.autograd import no_grad
 from engine.aten.values.tensor import Tensor
+from engine.frontend.python.modifiers import MODIFIER
+from engine.lang.generated import define
 from engine.torch.nn.modules.container import ModuleDict, ModuleList
 from engine.torch.nn.modules.module import Module
 from engine.torch.nn.parameter import Parameter
 
-_CACHE: Final[dict[tuple[int, str], Tensor]] = {}
+_CACHE: Final[dict[int, Tensor]] = {}
 _caching: Final[list[None]] = []
 
 
@@ -31,7 +34,9 @@ class ParametrizationList(ModuleList):
                 values = module.right_inverse(values) if hasattr(module, "right_inverse") else values
         self.is_tensor = isinstance(values, Tensor)
         learned = isinstance(original, Parameter)
-        for name, value in self._named(values):
+        named = self._named(values)
+        self._definitions = [_PROGRAM.format(", ".join(f"self.{name}" for name, _ in named))]
+        for name, value in named:
             made = Parameter(value.data, original.requires_grad) if learned else value.data
             self.register_parameter(name, made) if learned else self.register_buffer(name, made)
 
@@ -61,11 +66,30 @@ class ParametrizationList(ModuleList):
                 own.data.copy_(given)
 
     def forward(self) -> Any:
+        if not _caching:
+            return self._computed()
+        if id(self) not in _CACHE:
+            _CACHE[id(self)] = self._computed()
+        return _CACHE[id(self)]
+
+    setattr(forward, MODIFIER, "ignore")
+
+    def _computed(self) -> Any:
         first, *others = self
         value: Any = first(*self.originals())
         for module in others:
             value = module(value)
         return value
+
+
+_PROGRAM: Final = """
+def forward(self):
+    value = self[0]({})
+    for module in self[1:]:
+        value = module(value)
+    return value
+"""
+"""The method of compiled programs, for the originals that there are."""
 
 
 @contextmanager
@@ -106,11 +130,35 @@ def register_parametrization(module: Any, tensor_name: str, parametrization: Any
         module.__class__ = type(f"Parametrized{type(module).__name__}", (type(module),), {})
         module.parametrizations = ModuleDict()
     module.parametrizations[tensor_name] = parametrizations
-    setattr(type(module), tensor_name, property(
-        lambda self: _value(self, tensor_name),
-        lambda self, value: self.parametrizations[tensor_name].right_inverse(value),
-    ))  # fmt: skip
+    getter = computed_property(tensor_name, f"self.parametrizations[{tensor_name!r}]()")
+    setattr(type(module), tensor_name, getter.setter(_setter(tensor_name)))
     return module
+
+
+def computed_property(name: str, expression: str) -> property:
+    """A property of modules, in Python and in programs, that is the value of an expression over `self`."""
+    return property(define(name, ["self"], [f"return {expression}"], {}))
+
+
+def with_property(module: Any, hook: Any, name: str, expression: str) -> Any:
+    """A module that shares all with this one, but for the hook: what that computes before every call is a property."""
+    made = copy.copy(module)
+    for table in ("_parameters", "_buffers", "_modules", "_forward_pre_hooks"):
+        made.__dict__[table] = copy.copy(module.__dict__[table])
+    made.__dict__.pop(name)
+    for key in [key for key, registered in made._forward_pre_hooks.items() if registered.call is hook]:
+        del made._forward_pre_hooks[key]
+    members = {name: computed_property(name, expression), "__module__": type(module).__module__}
+    made.__class__ = type(type(module).__name__, (type(module),), members)
+    return made
+
+
+def _setter(name: str) -> Callable[[Any, Any], None]:
+    def set_original(self: Any, value: Any) -> None:
+        self.parametrizations[name].right_inverse(value)
+
+    setattr(set_original, MODIFIER, "ignore")
+    return set_original
 
 
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
@@ -139,12 +187,3 @@ def remove_parametrizations(module: Any, tensor_name: str, leave_parametrized: b
         del module.parametrizations
         module.__class__ = type(module).__bases__[0]
     return module
-
-
-def _value(module: Any, name: str) -> Any:
-    if not _caching:
-        return module.parametrizations[name].forward()
-    key = id(module), name
-    if key not in _CACHE:
-        _CACHE[key] = module.parametrizations[name].forward()
-    return _CACHE[key]

@@ -13,6 +13,7 @@ from engine.aten.dispatch.calls import call
 from engine.aten.values.tensor import Tensor
 from engine.torch.nn.modules.module import Module
 from engine.torch.nn.parameter import Parameter
+from engine.torch.nn.utils.parametrize import with_property
 
 
 class BasePruningMethod:
@@ -42,6 +43,10 @@ class _Product:
     def __call__(self, module: Any, inputs: Any) -> None:
         mask = module._buffers[f"{self.name}_mask"]
         module.__dict__[self.name] = module._parameters[f"{self.name}_orig"] * mask
+
+    def __prepare_scriptable__(self, module: Any) -> Any:
+        """The module with the parameter as a property, for programs."""
+        return with_property(module, self, self.name, f"self.{self.name}_orig * self.{self.name}_mask")
 
 
 def custom_from_mask(module: Any, name: str, mask: Tensor) -> Any:

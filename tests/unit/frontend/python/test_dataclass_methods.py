@@ -57,11 +57,6 @@ class Late:
         self.b = self.a
 
 
-@dataclass
-class NotCompiled:
-    a: int
-
-
 def uses_pair(n: int) -> float:
     pair = Pair(n)
     if pair == Pair(3, 2.0):
@@ -80,10 +75,6 @@ def compares_nothing(a: Optional[int], b: Optional[int]) -> bool:  # noqa: UP045
 
 def uses_scaled(n: int) -> list[int]:
     return [Scaled(n).value, Scaled(n, 5).value]
-
-
-def uses_what_is_not_compiled() -> int:
-    return NotCompiled(1).a
 
 
 def test_the_methods_that_python_makes_are_there() -> None:
@@ -114,8 +105,3 @@ def test_defaults_made_by_functions_are_refused() -> None:
 def test_post_init_adds_no_attributes() -> None:
     with pytest.raises(CompileError, match="Tried to set nonexistent attribute: b"):
         engine.script(Late)
-
-
-def test_a_dataclass_must_be_compiled_first() -> None:
-    with pytest.raises(CompileError, match="dataclass 'NotCompiled' have no source"):
-        engine.script(uses_what_is_not_compiled)

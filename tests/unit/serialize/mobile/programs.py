@@ -18,7 +18,7 @@ class Point(NamedTuple):
 class Flow(nn.Module):
     def forward(self, x: Tensor, n: int = 3):
         total = 0
-        unused = x.sum()
+        x.sum()
         for i in range(n):
             if i == 1:
                 continue
@@ -41,7 +41,7 @@ class Containers(nn.Module):
         pair = (x, x.dim())
         first, rank = pair
         triple = (first, rank, "a")
-        sizes = [each for each in x.shape]
+        sizes = [each + 1 for each in x.shape]
         a, b = torch.max(x, 1)
         _, second = torch.sort(x)
         found = {"a": x, "b": a}
@@ -51,7 +51,7 @@ class Containers(nn.Module):
         empty: list[Tensor] = []
         numbers: list[list[float]] = x.tolist()
         point = Point(x, 2)
-        text = "{} of {}".format(rank, len(names))
+        text = f"{rank} of {len(names)}"
         return triple[1:], sizes, found["a"], c, d, empty, numbers, point.x + point.n, text, second, b, not x.is_cuda
 
 
@@ -150,7 +150,7 @@ class Recurrent(nn.Module):
         self.layer = layer
 
     def forward(self, x: Tensor):
-        y, state = self.layer(x)
+        y, _state = self.layer(x)
         return y
 
 

@@ -109,7 +109,7 @@ def test_a_report_stands_alone_and_links_lines(run: Run, script: Run, tmp_path: 
     page = (tmp_path / "out.html").read_text()
     for chapter in ("Source", "Graph", "Passes that ran", "Guards", "Profile", "Kernels"):
         assert chapter in page
-    assert 'id="line-2"' in page and 'href="#line-2"' in page
+    assert 'id="line-3"' in page and 'href="#line-3"' in page
     assert "<script" not in page and "src=" not in page and "aten::tanh" in page
 
 

@@ -67,7 +67,7 @@ def test_errors_name_the_cell_by_the_number_beside_it(shell: InteractiveShell) -
     result = shell.run_cell("%%torchscript\ndef f(x):\n    return y\n", store_history=True)
     assert isinstance(result.error_in_exec, CellError)
     (error,) = result.error_in_exec.replies
-    assert error.location == f"cell {result.execution_count}, line 2"
+    assert error.location == f"cell {result.execution_count}, line 3"  # the magic has a line, too
 
 
 def test_errors_fit_a_narrow_page(shell: InteractiveShell) -> None:

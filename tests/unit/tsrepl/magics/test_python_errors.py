@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import signal
+import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -35,7 +37,7 @@ def test_a_failing_program_shows_its_own_lines_and_the_caller_s(
     said = shown(shell, "def through(x):\n    return boom(x)\nthrough(x)", capsys)
     assert said.count("shape '[7]' is invalid for input of size 6") == 1
     assert "return y.view(7)" in said and "<--- HERE" in said
-    assert "cell 2, line 3" in said and "cell 2, line 2, in through" in said and "cell 1, line 3, in boom" in said
+    assert "cell 2, line 3" in said and "cell 2, line 2, in through" in said and "cell 1, line 4, in boom" in said
     assert "engine/" not in said and "Traceback" not in said
 
 
@@ -57,7 +59,7 @@ def test_cells_of_python_are_named_in_every_error(
     assert "cell 4, line 3" in shown(shell, "@torch.jit.script\ndef g(x):\n    return x + unknown", capsys)
     run("%%torchscript\nclass Q(nn.Module):\n    def forward(self, x):\n        return x.view(7)")
     said = shown(shell, "Q()(torch.ones(2))", capsys)
-    assert "cell 6, line 1" in said and "cell 5, line 3, in forward" in said
+    assert "cell 6, line 1" in said and "cell 5, line 4, in forward" in said
 
 
 def test_other_errors_are_shown_as_ever(shell: InteractiveShell, capsys: pytest.CaptureFixture[str]) -> None:
@@ -92,6 +94,70 @@ def _delay_of_interrupt(shell: InteractiveShell, cell: str, capsys: pytest.Captu
     timer.join()
     assert "in count" in said and "for i in range(n)" in said and "Interrupted" in said
     return late
+
+
+EAGER = {
+    "an operator": "y = torch.randn(20)",
+    "a method": "y = x.sort()",
+    "in a function": "def through(x):\n    return torch.tanh(x)\nthrough(x)",
+    "a module": "linear(x)",
+    "another program": "other(x)",
+    "its compilation": "torch.jit.script(through)",
+}
+STEPS = (0, 1, 2, 3, 5, 8, 13, 21, 34, 55)
+"""Frames of the engine that a cell enters before it is interrupted."""
+
+
+@pytest.mark.parametrize("cell", EAGER.values(), ids=EAGER)
+def test_an_interrupt_blames_only_what_was_running(
+    shell: InteractiveShell, script: Run, run: Run, capsys: pytest.CaptureFixture[str], cell: str
+) -> None:
+    """Wherever the engine is interrupted, the lines shown are those of this cell and of what it calls."""
+    run("import engine.torch as torch\nx, linear = torch.ones(4), torch.nn.Linear(4, 4)")
+    run("def through(x):\n    return x + 1")
+    script(COUNT)
+    script("def other(x):\n    return x * 2 + 1\nother(torch.ones(4))")
+    run("for _ in range(5): count(100000)")
+    shell.run_cell(cell, store_history=True)  # what is made on first use is there then
+    stopped = 0
+    for steps in STEPS:
+        with interrupted_after(steps):
+            said = shown(shell, cell, capsys)
+        stopped += "Interrupted" in said
+        assert "in count" not in said and "for i in range(n)" not in said, said
+        assert "Traceback" not in said and "engine/" not in said and "tsrepl/" not in said, said
+        if "Interrupted" in said:
+            assert f"cell {shell.execution_count - 1}, line " in said
+    assert stopped
+
+
+INTERRUPTING = """
+def trace(frame, event, arg):
+    global left
+    left -= str(frame.f_globals.get("__name__", "")).startswith("engine.") and is_of_a_cell(frame)
+    if left < 0:
+        sys.settrace(None)
+        raise KeyboardInterrupt
+
+def is_of_a_cell(frame):
+    while frame is not None and "<ipython" not in frame.f_code.co_filename:
+        frame = frame.f_back
+    return frame is not None
+"""
+"""A function that sees each call; it is told as one of the engine's, since an interrupt comes from no code."""
+
+
+@contextmanager
+def interrupted_after(steps: int) -> Iterator[None]:
+    """An interrupt as the engine enters a frame for the first time after so many steps, within the block."""
+    made = {"__name__": "engine.interrupting", "sys": sys, "left": steps}
+    exec(INTERRUPTING, made)
+    before = sys.gettrace()
+    sys.settrace(made["trace"])
+    try:
+        yield
+    finally:
+        sys.settrace(before)
 
 
 def test_after_unloading_errors_have_python_s_traceback_again(

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from engine.executor.debugging.recording import Recording
+from tsrepl.session.entries import LEAVE
 from tsrepl.session.replies import (
     DebugReply,
     ErrorReply,
@@ -11,6 +13,7 @@ from tsrepl.session.replies import (
     Reply,
     ReportReply,
     TextReply,
+    TraceReply,
     ValueReply,
     WhoReply,
 )
@@ -136,7 +139,7 @@ def test_after_an_error_the_entry_is_run_again_up_to_it(session: Session) -> Non
     session.execute("def g(x):\n    y = x * 2\n    return y[7]\n")
     assert isinstance(session.execute("g(x)")[0], ErrorReply)
     replies = session.execute("%debug")
-    assert isinstance(replies[0], ErrorReply)
+    assert isinstance(place(replies).error, ErrorReply)
     assert here(replies) == "return y[7]"
     assert here(session.execute("bs")) == "y = x * 2"
 
@@ -232,3 +235,239 @@ def test_a_mistyped_command_names_the_nearest(session: Session) -> None:
     session.execute("%debug f(x, 2)")
     (error,) = session.execute("nxt")
     assert isinstance(error, ErrorReply) and "'next'" in error.hints[0]
+
+
+FAILS = """
+def spoil(x):
+    y = x - x
+    return (y + 1) / (y - y)
+
+def sums(a, n: int):
+    total = torch.zeros(1)
+    for i in range(n):
+        total = total + spoil(a).sum()
+    return total
+
+def swapped(n, a):
+    b = n + a
+    return b
+
+a = torch.ones(2)
+"""
+
+
+@pytest.fixture
+def failing() -> Session:
+    made = Session()
+    made.execute(FAILS)
+    return made
+
+
+def texts(replies: list[Reply]) -> list[str]:
+    return [each.text for each in replies if isinstance(each, TextReply)]
+
+
+@pytest.mark.parametrize("word", [*sorted(LEAVE), "q"])
+def test_every_word_that_leaves_leaves_the_debugger_alone(session: Session, word: str) -> None:
+    session.execute("%debug f(x, 2)")
+    assert texts(session.execute(word)) == ["left the debugger"]
+    assert session.prompt == ""
+    assert isinstance(session.execute("x")[0], ValueReply)
+
+
+def test_a_watch_of_what_is_not_set_yet_says_so(failing: Session) -> None:
+    failing.execute("%debug sums(a, 3)")
+    failing.execute("watch total")
+    assert place(failing.execute("c")).reason == "1: watch total   unset → float32 (1,)  0"
+
+
+def test_a_watch_takes_nan_for_nan(failing: Session) -> None:
+    failing.execute("%debug sums(a, 3)")
+    failing.execute("watch torch.isnan(total) * total")
+    stops = [place(failing.execute("c")) for _ in range(3)]
+    assert [bool(stop.reason) for stop in stops] == [True, True, False]
+
+
+def test_a_display_of_what_is_not_set_says_so(failing: Session) -> None:
+    failing.execute("%debug sums(a, 3)")
+    assert texts(failing.execute("display i")) == ["i is not set here"]
+    assert texts(failing.execute("display i + n")) == ["i is not set here"]
+    assert any("nothing" in text for text in texts(failing.execute("display nothing")))
+
+
+@pytest.mark.parametrize("name", ["x", "w", "a", "h", "locals"])
+def test_a_command_with_the_name_of_a_variable_tells_of_it_once(name: str) -> None:
+    session = Session()
+    session.execute(f"def f({name}):\n    y = {name} * 2\n    return y\n")
+    session.execute("%debug f(torch.ones(2))")
+    assert f"{name} is also a variable here: !{name} shows it" in texts(session.execute(name))
+    assert texts(session.execute(name)) == []
+    (value,) = session.execute(f"!{name}")
+    assert isinstance(value, ValueReply)
+    (value,) = session.execute(f"{name} + 1")
+    assert isinstance(value, ValueReply) and value.text == "tensor([2., 2.])"
+
+
+def test_arguments_stand_in_the_order_of_the_signature(failing: Session) -> None:
+    failing.execute("%debug swapped(torch.ones(1), torch.ones(1))")
+    (reply,) = failing.execute("a")[:1]
+    assert isinstance(reply, WhoReply)
+    assert [each.name for each in reply.bindings] == ["n", "a"]
+
+
+def test_every_name_of_pdb_and_gdb_is_known(session: Session) -> None:
+    """A command of theirs works, or says what to do instead; none is read as TorchScript."""
+    session.execute("def calls(x):\n    y = x * 2\n    return y\n")
+    for name in PDB + GDB:
+        session.execute("%debug calls(x)")
+        for reply in session.execute(name):
+            if isinstance(reply, ErrorReply):
+                assert "is no command" not in reply.message and "undefined" not in reply.message, name
+                assert reply.kind != "Syntax error" and (reply.hints or name in ("d", "down", "info")), name
+
+
+PDB = (
+    "h help bt where w d down u up b break tbreak cl clear disable enable ignore condition commands s step n next unt "
+    "until r return c cont continue j jump l list ll longlist a args p pp whatis source display undisplay interact "
+    "alias unalias run restart q quit exit debug retval rv exceptions"
+).split()
+GDB = (
+    "backtrace frame info finish fin stepi si nexti ni delete thread watch rwatch awatch reverse-step reverse-next "
+    "reverse-continue reverse-finish reverse-stepi start kill inspect ptype advance set catch record layout shell "
+    "printf disassemble checkpoint print tb"
+).split()
+
+
+def test_conditions_are_changed(failing: Session) -> None:
+    failing.execute("%debug sums(a, 5)")
+    failing.execute("b 9")
+    failing.execute("condition 1 i == 3")
+    failing.execute("c")
+    assert [each.text for each in failing.execute("p i") if isinstance(each, ValueReply)] == ["3"]
+    failing.execute("condition 1")
+    failing.execute("c")
+    assert [each.text for each in failing.execute("p i") if isinstance(each, ValueReply)] == ["4"]
+    for wrong in ("condition 7 i > 1", "condition", "condition 1 ((", "condition nan"):
+        (error,) = failing.execute(wrong)
+        assert isinstance(error, ErrorReply)
+
+
+def test_gdbs_info_tells_what_other_commands_tell(failing: Session) -> None:
+    failing.execute("%debug sums(a, 2)")
+    failing.execute("n")
+    for info, same in (("locals", "locals"), ("args", "a"), ("breakpoints", "b"), ("b", "b"), ("registers", "regs")):
+        assert failing.execute(f"info {info}")[:1] == failing.execute(same)[:1], info
+    (error,) = failing.execute("info nonsense")
+    assert isinstance(error, ErrorReply) and "locals" in error.message
+
+
+def test_a_stop_at_nan_shows_what_was_computed(failing: Session) -> None:
+    failing.execute("%debug sums(a, 2)")
+    failing.execute("watch inf")
+    stop = place(failing.execute("c"))
+    first = stop.variables[0]
+    assert (first.name, first.summary) == ("(y + 1) / (y - y)", "float32 (2,)  inf, inf")
+    failing.execute("%debug swapped(torch.full([1], float('nan')), torch.ones(1))")
+    failing.execute("watch nan")
+    stop = place(failing.execute("c"))
+    assert [each.name for each in stop.variables].count("b") == 1
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "complex64", "complex128"])
+def test_nan_is_found_in_every_dtype(dtype: str) -> None:
+    session = Session()
+    session.execute("def f(x):\n    y = x - x\n    z = y / y\n    return torch.relu(z.abs())\n")
+    session.execute(f"x = torch.ones(2, dtype=torch.{dtype})")
+    session.execute("%debug f(x)")
+    session.execute("watch nan")
+    assert here(session.execute("c")) == "return torch.relu(z.abs())"
+    session.execute("q")
+    trace = session.execute("%trace --first-nan f(x)")[0]
+    assert isinstance(trace, TraceReply) and " = div" in trace.rows[-1].instruction
+
+
+def test_nan_is_found_in_numbers_and_lists() -> None:
+    session = Session()
+    session.execute("def f(x: float):\n    y = x - x\n    z = [y, y * float('inf')]\n    return z\n")
+    session.execute("%debug f(1.0)")
+    session.execute("watch nan")
+    assert "nan" in place(session.execute("c")).variables[0].summary
+
+
+def test_a_debugged_call_that_is_replaced_is_told_of(session: Session) -> None:
+    session.execute("%debug f(x, 2)")
+    replies = session.execute("%debug f(x, 3)")
+    assert texts(replies) == ["the call that was debugged before is left"]
+    assert here(replies) == "z = x * 2"
+
+
+def test_an_interrupted_goto_shows_where_it_stands(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    session.execute("%debug f(x, 100)")
+
+    def interrupted(self: Recording, position: int) -> None:
+        self.forward()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Recording, "go_to", interrupted)
+    assert place(session.execute("goto 99999")).reason == "interrupted"
+
+
+# -- values that are taken out
+
+
+def test_values_are_kept_beyond_the_call(session: Session) -> None:
+    session.execute("%debug f(x, 2)")
+    session.execute("n 3")
+    session.execute("keep z as taken")
+    session.execute("keep z")
+    session.execute("keep z.sum() + n as both")
+    session.execute("p z * 2")
+    session.execute("restart")
+    session.execute("c")
+    session.execute("q")
+    shown = {name: session.execute(name)[0] for name in ("taken", "z", "both", "_")}
+    assert {name: each.text for name, each in shown.items() if isinstance(each, ValueReply)} == {
+        "taken": "tensor([0., 2.])", "z": "tensor([0., 2.])", "both": "tensor(4.)", "_": "tensor(4.)",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "command", ["%save z z.npy", "%doc z", "%tree z + n", "%time z.sum()", "%trace total(z)", "%graph z + n"]
+)
+def test_commands_see_the_variables_of_the_call(
+    session: Session, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    session.execute("%debug f(x, 2)")
+    session.execute("n")
+    assert [each for each in session.execute(command) if isinstance(each, ErrorReply)] == []
+    session.execute("c")
+    session.execute("q")
+    assert isinstance(session.execute("%doc z")[0], ErrorReply)
+
+
+def test_a_new_name_at_its_prompt_is_an_error_that_says_how_to_keep_values(session: Session) -> None:
+    session.execute("%debug f(x, 2)")
+    (error,) = session.execute("mine = x * 2")
+    assert isinstance(error, ErrorReply) and "keep x * 2 as mine" in error.hints[-1]
+    (error,) = session.execute("keep x as 3")
+    assert isinstance(error, ErrorReply)
+
+
+# -- completion
+
+
+@pytest.mark.parametrize(
+    ("typed", "wanted"),
+    [("mas", ["mask"]), ("wa", ["watch"]), ("und", ["undisplay"]), ("b blo", ["block"]), ("b mas", ["masked"]),
+     ("p mas", ["mask"]), ("mask * ma", ["mask"]), ("back-n", ["back-next"]), ("longl", ["longlist"]),
+     ("reverse-s", ["reverse-step", "reverse-stepi"]), ("undisplay ma", ["mask * 2"]), ("help unt", ["until", "unt"])],
+)  # fmt: skip
+def test_completion_knows_the_call(typed: str, wanted: list[str]) -> None:
+    session = Session()
+    session.execute(
+        "def block(mask):\n    return mask + 1\n\ndef masked(mask):\n    walked = block(mask)\n    return walked\n"
+    )
+    session.execute("%debug masked(torch.ones(2))")
+    session.execute("display mask * 2")
+    assert [each.text for each in session.complete(typed)] == wanted

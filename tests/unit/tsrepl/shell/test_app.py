@@ -70,6 +70,27 @@ def test_ctrl_c_gives_up_the_entry(talk: Talk) -> None:
     assert talk("x = (1 +" + ENTER + CTRL_C, "7" + ENTER) == "7\n"
 
 
+PROGRAM = "def f(x):\n    y = x + 1\n    z = y + 1\n    return z\n"
+DEBUG = (f"\x1b[200~{PROGRAM}\x1b[201~" + ENTER, "%debug f(torch.ones(1))" + ENTER)
+
+
+@pytest.mark.parametrize("given_up", [CTRL_C, "p x" + CTRL_C, CTRL_C + CTRL_C, "c" + CTRL_C])
+@pytest.mark.parametrize("move", ["n", "c"])
+def test_ctrl_c_in_the_debugger_runs_nothing(talk: Talk, move: str, given_up: str) -> None:
+    with_it = talk(*DEBUG, move + ENTER, given_up, "where" + ENTER, "q" + ENTER)
+    assert with_it == talk(*DEBUG, move + ENTER, "where" + ENTER, "q" + ENTER)
+
+
+@pytest.mark.parametrize("key", [CTRL_D, *(f"{word}{ENTER}" for word in ("exit", "quit()", "q", "%exit"))])
+def test_leaving_the_debugger_leaves_nothing_else(talk: Talk, key: str) -> None:
+    shown = talk("x = 20" + ENTER, *DEBUG, key, "x + 2" + ENTER)
+    assert shown.endswith("left the debugger\n22\n")
+
+
+def test_help_alone_lists_the_commands(talk: Talk) -> None:
+    assert talk("help" + ENTER) == talk("%help" + ENTER) == talk("?" + ENTER)
+
+
 def test_a_blank_entry_says_nothing(talk: Talk) -> None:
     assert talk(ENTER, "   " + ENTER) == ""
 
@@ -107,6 +128,11 @@ def test_without_a_place_for_history_the_shell_starts_all_the_same(monkeypatch: 
 def test_a_line_for_the_system(talk: Talk, capfd: pytest.CaptureFixture[str]) -> None:
     assert talk("!echo $((6 * 7))" + ENTER) == ""
     assert capfd.readouterr().out == "42\n"
+
+
+def test_a_line_for_the_system_stands_among_others(talk: Talk, capfd: pytest.CaptureFixture[str]) -> None:
+    assert talk("\x1b[200~1\n!echo here\n2\x1b[201~" + ENTER) == "1\n2\n"
+    assert capfd.readouterr().out == "here\n"
 
 
 def test_pasted_text_loses_its_prompts(talk: Talk) -> None:

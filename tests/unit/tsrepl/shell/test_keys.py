@@ -3,6 +3,7 @@
 import pytest
 from prompt_toolkit import PromptSession
 from prompt_toolkit.document import Document
+from prompt_toolkit.history import InMemoryHistory
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
@@ -19,6 +20,41 @@ def typed(keys: str) -> str:
             multiline=True, key_bindings=key_bindings(), input=pipe, output=DummyOutput()
         )
         return session.prompt()
+
+
+PASTED = (
+    "def f(x):\n    y = x\n    return y\n",
+    "def f(x):\n  if x:\n    y = 1\n  else:\n    y = 2\n  return y\n",
+    "def f(x):\n\tif x:\n\t\treturn 1\n\treturn 2\n".replace("\t", "    "),
+    "class A:\n    def f(self):\n        return 1\n\n    def g(self):\n        return 2\n",
+    "def f(x):\n    a = 1\n\n\n    return a\n",
+    "x = [\n    1,\n    2,\n]",
+    "if a:\n    b = 1\nelif c:\n    b = 2\nelse:\n    b = 3\n",
+    "for i in x:\n    for j in x:\n        print(j)\n    print(i)\nprint(x)",
+    "@torch.jit.script\ndef f(x):\n    return x\n",
+)
+
+
+@pytest.mark.parametrize("text", PASTED)
+@pytest.mark.parametrize("newline", ["\r", "\n"])
+def test_what_is_pasted_without_a_mark_keeps_its_indentation(text: str, newline: str) -> None:
+    assert typed(text.replace("\n", newline) + ENTER).rstrip(" ") == text
+
+
+@pytest.mark.parametrize("text", PASTED)
+def test_what_is_pasted_with_a_mark_keeps_its_indentation(text: str) -> None:
+    assert typed(f"\x1b[200~{text}\x1b[201~" + ENTER) == text
+
+
+@pytest.mark.parametrize("accept", [ENTER, "\n", TAB, "\x1b[C", "\x05", "\x01", "\x1b[D", "\x1b[F", "\x1b[H"])
+def test_what_a_search_finds_is_taken(accept: str) -> None:
+    history = InMemoryHistory(["attention(x)", "other(y)"])
+    with create_pipe_input() as pipe:
+        session: PromptSession[str] = PromptSession(
+            multiline=True, key_bindings=key_bindings(), input=pipe, output=DummyOutput(), history=history
+        )
+        pipe.send_text("\x12atten" + accept + ENTER)
+        assert session.prompt() == "attention(x)"
 
 
 def test_enter_runs_a_complete_line() -> None:
