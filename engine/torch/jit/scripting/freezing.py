@@ -161,7 +161,7 @@ class _Freezer:
     """
 
     def __init__(self, original: Object, freeze_interfaces: bool, preserve_parameters: bool) -> None:
-        self._root = _copied(original, {})
+        self._root = copied(original)
         self._interfaces = freeze_interfaces
         self._training = original.type.slot("training") is not None and original.get("training")
         self._parameters = preserve_parameters or self._training
@@ -423,8 +423,12 @@ def _owners(graph: Graph, found: dict[Value, tuple[Object, str]]) -> Iterator[tu
                 yield node.output, found[node.output]
 
 
-def _copied(original: Object, done: dict[int, Object]) -> Object:
+def copied(original: Object) -> Object:
     """A copy of the module and its submodules; it shares tensors and everything else."""
+    return _copied(original, {})
+
+
+def _copied(original: Object, done: dict[int, Object]) -> Object:
     if id(original) not in done:
         copy = done[id(original)] = Object(original.type, list(original.slots))
         copy.slots = [_copied(v, done) if isinstance(v, Object) and v.type.is_module else v for v in original.slots]
