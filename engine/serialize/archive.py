@@ -23,7 +23,7 @@ from engine.lang.errors import ArchiveError, ArgumentTypeError, EngineError, Mis
 from engine.lang.interpreter_settings import collecting_rarely
 from engine.lang.records import dataclass
 from engine.lang.schema import Argument, FunctionSchema
-from engine.lang.types import BOOL, ClassType, TupleType, Type
+from engine.lang.types import BOOL, ClassType, TupleType
 from engine.serialize.code.class_export import CodeExporter
 from engine.serialize.code.debug_records import DebugWriter
 from engine.serialize.code.kept_graphs import KeptGraphs

@@ -281,8 +281,14 @@ def _join(added: dict[str, Op]) -> None:
 
 def withdraw(entry: Op) -> None:
     """Take a registered operator out of the table.  Plans that were made with it keep it."""
-    del _by_qualified_name[entry.qualified_name]
-    _by_name[entry.name].remove(entry)
+    global _by_name, _by_qualified_name
+    with _publishing:
+        others = tuple(each for each in _by_name[entry.name] if each is not entry)
+        by_name = {**_by_name, entry.name: others}
+        if not others:
+            del by_name[entry.name]
+        _by_qualified_name = {name: each for name, each in _by_qualified_name.items() if each is not entry}
+        _by_name = by_name
 
 
 def _read(name: str) -> None:
