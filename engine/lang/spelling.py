@@ -1,7 +1,7 @@
 """Spelling: known names that an unknown one is likely a misspelling of.
 
 In: an unknown name, and the known ones.  Out: the nearest: a third of the letters may be wrong, missing, too many or
-swapped with their neighbours, the first one only if no other is.
+swapped with their neighbours, the first one only if no other is.  Private names are none, but for one as private.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 _SHORTEST = 3
-"""Shorter names are like too many others: only a name that extends one, or is a prefix of it, is suggested."""
+"""Shorter names are like too many others: only one with the same letters, or that extends it or is its beginning, is
+suggested.  For those of this length, one of as many other letters is none, either."""
 
 
 def nearest(name: str, known: Iterable[str], count: int) -> list[str]:
@@ -18,17 +19,24 @@ def nearest(name: str, known: Iterable[str], count: int) -> list[str]:
     low = name.lower()
     found = []
     for each in dict.fromkeys(known):
-        if each == name or abs(len(each) - len(name)) > limit:
+        if each == name or abs(len(each) - len(name)) > limit or _privacy(each) not in (0, _privacy(name)):
             continue
         far = distance(low, each.lower(), limit)
         extends = each.startswith(name) or name.startswith(each)
-        is_alike = extends or (len(name) >= _SHORTEST and (far < 2 or each[:1].lower() == low[:1]))
+        has_same = sorted(low) == sorted(each.lower())
+        is_long = len(name) > _SHORTEST or (len(name) == _SHORTEST and len(each) != _SHORTEST)
+        is_alike = extends or has_same or (is_long and (far < 2 or each[:1].lower() == low[:1]))
         if far <= limit and is_alike:
             differs_at = next(
                 (i for i, pair in enumerate(zip(name, each, strict=False)) if pair[0] != pair[1]), len(name)
             )
             found.append((far, not extends, abs(len(each) - len(name)), -differs_at, each))
     return [each for *_, each in sorted(found)[:count]]
+
+
+def _privacy(name: str) -> int:
+    """The number of underscores that the name begins with."""
+    return len(name) - len(name.lstrip("_"))
 
 
 def distance(a: str, b: str, limit: int) -> int:

@@ -9,10 +9,11 @@ import argparse
 import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 from engine.lang.errors import did_you_mean
 from tsrepl.cli import files
+from tsrepl.session.settings import SETTINGS, settings_path
 from tsrepl.session.version import __version__
 
 _ABOUT = """\
@@ -30,6 +31,15 @@ examples:
   tsrepl identify file.bin                       what is this file?
   tsrepl diff old.pt new.pt                      what changed
   tsrepl --operators my_ops.py run model.pt      with operators given in Python
+  tsrepl model.pt -c 'model(torch.ones(1, 6))'   load a file, run an entry
+
+-c may be repeated; the first entry that fails ends the command.  Of what comes
+in on standard input the entries behind one that fails are run, as at a prompt.
+The exit status is 1 in both cases.
+
+settings:
+  {path}
+{rows}
 """
 _OPEN_ABOUT = """\
 Open the shell with a file loaded under the file's name; a text file is run.
@@ -126,13 +136,14 @@ def _meant(word: str, commands: dict[str, CommandParser]) -> tuple[str, ...]:
 
 
 def _parser() -> CommandParser:
-    parser = _new_parser(CommandParser, _ABOUT, _EXAMPLES, prog="tsrepl")
+    rows = "\n".join(f"  {each.example:<22} {each.meaning}" for each in SETTINGS)
+    parser = _new_parser(CommandParser, _ABOUT, _EXAMPLES.format(path=settings_path(), rows=rows), prog="tsrepl")
     parser.add_argument("--version", action="version", version=f"tsrepl {__version__}")
-    parser.add_argument("-c", dest="command", metavar="TEXT", help="run these entries and leave")
-    parser.add_argument("-i", dest="stay", action="store_true", help="after -c, go on in the shell")
+    _add_entries(parser)
     actions = parser.add_subparsers(dest="action", title="commands", metavar="COMMAND")
     opened = _new_parser(actions.add_parser, _OPEN_ABOUT, "", name="open", help="the shell with a file loaded")
     opened.add_argument("file", metavar="FILE", help="an archive (.pt), weights, arrays, or TorchScript text (.py)")
+    _add_entries(opened, default=argparse.SUPPRESS)
     run = _new_parser(actions.add_parser, _RUN_ABOUT, _RUN_EXAMPLES, name="run", help="run an archive or a text file")
     run.add_argument("file", metavar="FILE", help="an archive (.pt) or TorchScript text (.py)")
     run.add_argument(
@@ -152,6 +163,15 @@ def _parser() -> CommandParser:
         views.add_argument(f"--{view}", dest="view", action="store_const", const=view, help=help_text)
     files.add_commands(partial(_new_parser, actions.add_parser))
     return parser
+
+
+def _add_entries(parser: CommandParser, **default: Any) -> None:
+    """The options for entries that are run instead of a dialogue, or before one."""
+    parser.add_argument(
+        "-c", dest="command", metavar="TEXT", action="append", help="run these entries and leave; may be repeated",
+        **default,
+    )  # fmt: skip
+    parser.add_argument("-i", dest="stay", action="store_true", help="after -c, go on in the shell", **default)
 
 
 OPERATORS: Final = "--operators"

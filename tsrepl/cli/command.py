@@ -11,12 +11,12 @@ import gc
 import io
 import os
 import shlex
+import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cached_property
-from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from engine.lang.deferred import deferred, left_out
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from tsrepl.cli import arguments
     from tsrepl.render import plain, progress, terminal
     from tsrepl.session.replies import ErrorReply, Reply
+    from tsrepl.session.session import Session
 else:
     arguments = deferred("tsrepl.cli.arguments")
     plain, progress = deferred("tsrepl.render.plain"), deferred("tsrepl.render.progress")
@@ -92,22 +93,25 @@ def _dispatch(options: argparse.Namespace) -> int:
         return _show(options)
     if options.action in files.BY_NAME:
         return _file_command(options)
+    first = ""
     if options.action == "open":
-        return _talk(f"{'%run' if options.file.endswith('.py') else '%load'} {shlex.quote(options.file)}")
-    if options.command is None or options.stay:
-        return _talk(options.command or "")
-    return _run_text(options.command, "-c", stop=True)
+        first = f"{'%run' if options.file.endswith('.py') else '%load'} {shlex.quote(options.file)}"
+    if options.command is None:
+        return _talk(first)
+    entries = "\n".join(options.command)
+    return _talk(first, entries) if options.stay else _run_text(entries, "-c", stop=True, first=first)
 
 
-def _talk(first: str = "") -> int:
-    """Run the first entry, then the shell, or what comes in where standard input is no terminal."""
+def _talk(*first: str) -> int:
+    """Run the first entries, then the shell, or what comes in where standard input is no terminal."""
     if not sys.stdin.isatty():
-        return _run_text(sys.stdin.buffer.read().decode("utf-8", "replace"), "stdin", stop=False, first=first)
+        text = sys.stdin.buffer.read().decode("utf-8", "replace")
+        return _run_text(text, "stdin", stop=False, first="\n".join(first))
     with unseen(), loading(), left_out("ssl"):  # asyncio takes it along; a prompt makes no connections
         from tsrepl.shell import new_shell  # only the shell needs prompt_toolkit
 
         shell = new_shell()
-    return shell.run(first)
+    return shell.run(*first)
 
 
 def _load_operators(paths: Sequence[str]) -> int:
@@ -141,7 +145,25 @@ def _run_text(text: str, name: str, *, stop: bool, first: str = "") -> int:
         from tsrepl.session.session import Session
 
         session = Session()
-    return _print_all(chain(session.run_text(first), session.run_text(text, name, stop=stop)))
+    return _print_all(_replies(session, text, name, stop=stop, first=first))
+
+
+def _replies(session: Session, text: str, name: str, *, stop: bool, first: str) -> Iterator[Reply]:
+    """The replies to the first entry and to those of the text; lines for the system's shell are run in between."""
+    from tsrepl.session.replies import ErrorReply, LeaveReply, SystemReply
+
+    has_failed = False
+    for reply in session.run_text(first):
+        has_failed = has_failed or isinstance(reply, ErrorReply)
+        yield reply
+    if has_failed and stop:
+        return
+    for reply in session.run_text(text, name, stop=stop):
+        if isinstance(reply, SystemReply):
+            sys.stdout.flush()
+            subprocess.run(reply.command, shell=True, check=False)
+        elif not isinstance(reply, LeaveReply):
+            yield reply
 
 
 def _run(options: argparse.Namespace) -> int:

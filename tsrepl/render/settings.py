@@ -1,25 +1,19 @@
 """The reader's settings for terminals.
 
 In: `config.toml` in the folder that the system has for settings.  Out: `Settings`, and a warning for what is wrong.
-
-    editing_mode = "vi"      # or "emacs", which it is without this line
-    pager = false            # true without this line: long output opens the shell's pager
-    theme = "light"          # or "dark", or "auto", which it is without this line: what COLORFGBG says
-    pager = "$PAGER"         # or any other command, as "less -R": long output goes to that program
+The rows of `SETTINGS` say what it may hold.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
-
-import platformdirs
 
 from engine.lang.deferred import deferred
 from engine.lang.records import dataclass
 from tsrepl.render.palette import AUTO, CHOICES, VARIABLE
+from tsrepl.session.settings import SETTINGS, settings_path
 
 if TYPE_CHECKING:
     import tomllib
@@ -27,10 +21,8 @@ else:
     tomllib = deferred("tomllib")  # most readers have no such file
 
 EDITING_MODES: Final = ("emacs", "vi")
-_MODE: Final = "editing_mode"
-_PAGER: Final = "pager"
-_THEME: Final = "theme"
-_NAMES: Final = (_MODE, _PAGER, _THEME)
+_NAMES: Final = tuple(each.name for each in SETTINGS)
+_MODE, _PAGER, _THEME = _NAMES
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +34,6 @@ class Settings:
     warning: str = ""
     pager: bool | str = True
     theme: str = AUTO
-
-
-def settings_path() -> Path:
-    """The path of the file of settings, which need not be there."""
-    return platformdirs.user_config_path("tsrepl") / "config.toml"
 
 
 def read_settings() -> Settings:

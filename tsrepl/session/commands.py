@@ -31,6 +31,7 @@ from tsrepl.session.replies import (
     SystemReply,
     TextReply,
 )
+from tsrepl.session.settings import SETTINGS, TOPIC, settings_path
 from tsrepl.session.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -72,6 +73,9 @@ class Command(NamedTuple):
 def show_help(workspace: Workspace, argument: str) -> Iterable[Reply]:
     if not argument:
         return [_overview(workspace)]
+    if argument == TOPIC:
+        rows = tuple(HelpTopic(each.example, each.meaning) for each in SETTINGS)
+        return [HelpReply("Settings", (f"They stand in {settings_path()}, a line each:",), rows)]
     command = find_command(argument.removeprefix(COMMAND))
     details = (command.details,) if command.details else ()
     return [HelpReply(command.usage, (command.summary, *details), examples=command.examples)]
@@ -113,6 +117,7 @@ def _overview(workspace: Workspace) -> HelpReply:
         (
             "Expressions show their value and keep it as _. A def stays for later entries. A blank line ends a block.",
             "Where an operator stands without 'torch.' it is found all the same: randn(2, 3).",
+            f"%help {TOPIC} tells of {settings_path()}, in which keys of vi, colours and the pager are chosen.",
         ),
         tuple(
             HelpTopic(each.usage, each.summary, each.goal) for goal in _GOALS for each in COMMANDS if each.goal == goal

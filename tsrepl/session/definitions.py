@@ -31,7 +31,7 @@ class Definitions:
     """`trees` are the definitions as they were typed, by name; `broken` those that do not compile any more, and why.
 
     `outside` are objects of the door's own language that definitions may use, by name; `imports` the paths for which
-    names stand, `nn` for torch.nn.
+    names stand, `nn` for torch.nn; `refused` says where a definition stands that did not compile.
     """
 
     unit: CompilationUnit = field(default_factory=CompilationUnit)
@@ -39,6 +39,7 @@ class Definitions:
     broken: dict[str, str] = field(default_factory=dict)
     outside: dict[str, Any] = field(default_factory=dict)
     imports: dict[str, str] = field(default_factory=lambda: dict(STANDARD))
+    refused: dict[str, str] = field(default_factory=dict)
 
     def define(self, trees: Sequence[Tree], variables: Container[str] = ()) -> list[DefinitionReply]:
         """Define functions and classes, which may use each other.
@@ -58,6 +59,8 @@ class Definitions:
                 self.unit.types.update(types)
             self.broken.update(were_broken)
             raise
+        for name in names:
+            self.refused.pop(name, None)
         replaced = {name for name in names if self.trees.pop(name, None) is not None}
         self.trees.update(zip(names, trees, strict=True))
         relinked = {name: self._relink(name, names, variables) for name in names}
@@ -137,7 +140,7 @@ class Definitions:
 
     def _compile(self, trees: Sequence[Tree], variables: Container[str]) -> None:
         """Add the definitions to the unit, compiled to the end.  Raises CompileError."""
-        define(self.unit, trees, DefinitionResolver(self.unit, self.broken, self.outside, self.imports, variables))
+        define(self.unit, trees, DefinitionResolver(self, variables))
 
     def _relink(self, name: str, new: Sequence[str], variables: Container[str]) -> Relinked:
         """Compile again what uses `name`, directly or not, but for what is `new` itself.

@@ -101,10 +101,12 @@ def error_replies(error: BaseException) -> list[ErrorReply]:
     return [error_reply(each) for each in (error, *others)]
 
 
-def caution_replies(function: Function) -> list[TextReply]:
-    """Cautions about constructs in the function's text that may surprise."""
+def caution_replies(function: Function, but: SourceRange | None = None) -> list[TextReply]:
+    """Cautions about constructs in the function's text that may surprise, `but` about one."""
     found = []
     for caution in function.cautions:
+        if caution.range == but:
+            continue
         hints = "".join(f"; {hint}" for hint in caution.hints)
         found.append(TextReply(f"{location_text(caution.range)}: {caution.message}{hints}", "warning"))
     return found

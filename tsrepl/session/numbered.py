@@ -31,6 +31,11 @@ def name_of_number(expression: Tree, graph: Graph, value: Any) -> str:
     return repr(dtype) if dtype is not None and _is_dtype(graph) else ""
 
 
+def names_number(expression: Tree, graph: Graph) -> bool:
+    """True if the value of the expression is shown by its name, where the value is a number that has one."""
+    return expression.kind == Select.kind and _is_dtype(graph)
+
+
 def _is_dtype(graph: Graph) -> bool:
     """True if the graph's last result is the dtype of a tensor."""
     result = graph.outputs[-1]

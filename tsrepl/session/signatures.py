@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
+from tsrepl.session.documentation import library_schemas
 from tsrepl.session.inspection import operator_schemas, signature
 from tsrepl.session.replies import SignatureHint
 from tsrepl.session.workspace import Workspace
@@ -41,6 +42,12 @@ def signature_at(workspace: Workspace, before: str) -> SignatureHint | None:
     return SignatureHint(text, start, end, len(schemas) - 1)
 
 
+def callee_at(before: str) -> str:
+    """The path of what is called by the innermost call that is open at the end of `before`; "" outside of calls."""
+    call = _open_call(before[-_LOOKED_AT:])
+    return call.callee if call is not None else ""
+
+
 def _open_call(before: str) -> _OpenCall | None:
     stack: list[list[str]] = [[]]
     for piece in _PIECE.findall(before):
@@ -61,6 +68,8 @@ def _open_call(before: str) -> _OpenCall | None:
 
 def _schemas(workspace: Workspace, callee: str) -> tuple[tuple[str, ...], int]:
     """The schemas that the callee may stand for, and how many of their arguments stand before the brackets."""
+    if library := library_schemas(callee):
+        return library, 0
     owner, _, name = callee.rpartition(".")
     function = workspace.functions().get(callee) or workspace.method(callee)
     if function is not None:

@@ -33,7 +33,7 @@ from tsrepl.session.making import with_made
 from tsrepl.session.module_methods import called, path_of, plain
 from tsrepl.session.modules import module_node, short_name, without_scopes
 from tsrepl.session.names import STANDARD, PromptResolver
-from tsrepl.session.numbered import name_of_number
+from tsrepl.session.numbered import name_of_number, names_number
 from tsrepl.session.progress_kept import KEPT, KEPT_TYPE, ROUNDS, ROUNDS_TYPE, Keeping, types_kept
 from tsrepl.session.replies import Binding, ErrorReply, ModuleReply, Reply, SchemaReply, TextReply, ValueReply
 from tsrepl.session.values import summary, tensor_facts, value_text
@@ -179,6 +179,10 @@ class Workspace:
                 lost.update(entry.defined_names())
                 yield from error_replies(error)
         yield from self._define_in_part(trees, lost)
+        for entry in entries:
+            for name in entry.defined_names():
+                if name in lost and name not in self.definitions.trees:
+                    self.definitions.refused[name] = filename
         for entry in modules:
             yield from self._define_modules(entry, filename)
 
@@ -284,7 +288,9 @@ class Workspace:
     def _run_statement(self, statement: Tree) -> Iterator[Reply]:
         keeping, (entry, arguments, kept, rounds) = self._compile_keeping(statement)
         entry.function.inlines = False  # it runs once, while the plans of what it calls serve other entries
-        yield from caution_replies(entry.function)
+        shown = ExprStmt(statement).expression if statement.kind == ExprStmt.kind else None
+        is_named = shown is not None and names_number(shown, entry.function.graph)
+        yield from caution_replies(entry.function, shown.range if shown is not None and is_named else None)
         try:
             results = entry.split(self.run(entry.function, arguments))
         except (Exception, KeyboardInterrupt) as error:
@@ -409,8 +415,7 @@ class Workspace:
 
     def resolver(self, annotations: Mapping[str, Type], variables: Iterable[str]) -> PromptResolver:
         """The resolver of names at the prompt where these variables are seen."""
-        known = self.definitions
-        return PromptResolver(known.unit, known.broken, known.outside, known.imports, annotations, variables)
+        return PromptResolver(self.definitions, annotations, variables)
 
     def run(self, function: Function, arguments: Sequence[Any]) -> Any:
         """Run a function on values.  Raises ExecutionError."""

@@ -151,14 +151,14 @@ class Shell:
     def _is_loaded(self) -> bool:
         return self._begun is not None and self._begun.done() and self._begun.exception() is None
 
-    def run(self, first: str = "") -> int:
-        """Run the first entry, then talk until the reader leaves; the exit status."""
+    def run(self, *first: str) -> int:
+        """Run the first entries, then talk until the reader leaves; the exit status."""
         for text in banner():
             self._say(text, "muted")
         if self._settings.warning:
             self._say(self._settings.warning, "warning")
-        if first:
-            self.run_entry(first)
+        for entry in filter(None, first):
+            self.run_entry(entry)
         while not self._has_left:
             self._talk()
         return 0

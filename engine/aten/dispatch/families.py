@@ -145,11 +145,16 @@ def save_index(index: Index) -> None:
     if sys.dont_write_bytecode:
         return
     unfinished = f"{_FILE}.{os.getpid()}"
-    with suppress(OSError):
+    try:
         os.makedirs(os.path.dirname(_FILE), exist_ok=True)
         with open(unfinished, "wb") as file:
             marshal.dump((_sources(), *index), file)
         os.replace(unfinished, _FILE)
+    except OSError:
+        return
+    finally:
+        with suppress(OSError):
+            os.unlink(unfinished)
 
 
 def _sources() -> dict[str, tuple[int, int]]:

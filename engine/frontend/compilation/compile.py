@@ -175,7 +175,7 @@ def declare(
         for tree in trees:
             name = qualified(prefix, Def(tree).name)
             try:
-                function = unit.add_function(Function(name, partial(make, tree=tree)))
+                function = unit.add_function(Function(name, partial(make, tree=tree), doc=Def(tree).docstring))
             except CompileError as error:
                 error.range = tree.child(0).range
                 raise

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from itertools import islice
+from keyword import iskeyword
 from typing import Final, TypeVar
 
 from engine.frontend.syntax.desugar import add_property, augmented
@@ -306,6 +307,9 @@ class Parser:
     def _simple(self) -> Tree:
         self._begin = self.lexer.cur
         start = self._begin.range.start
+        word = self._begin.text  # a name for the lexer, so that what is behind it would be blamed
+        if self._begin.kind == "ident" and word in UNSUPPORTED and iskeyword(word):
+            raise ParseError(f"there is no '{word}' in TorchScript", self._begin.range)
         read = _SIMPLE.get(self._begin.kind)
         return read(self, start) if read is not None else self._expression_statement(start)
 

@@ -4,7 +4,8 @@ import pytest
 
 from engine.lang.spelling import distance, nearest
 
-KNOWN = ["sigmoid", "tanh", "relu", "relu6", "real", "alpha", "keys", "List", "x", "id", "cosh", "floor", "list"]
+KNOWN = ["sigmoid", "tanh", "relu", "relu6", "real", "alpha", "keys", "List", "x", "id", "cosh", "floor", "list", "fix",
+         "_version", "_hidden"]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -23,6 +24,13 @@ KNOWN = ["sigmoid", "tanh", "relu", "relu6", "real", "alpha", "keys", "List", "x
         ("i", None),
         ("tanh", None),
         ("", None),
+        ("fib", None),
+        ("fxi", "fix"),
+        ("version", None),
+        ("__version__", None),
+        ("_verison", "_version"),
+        ("_relu", "relu"),
+        ("hidde", None),
     ],
 )
 def test_the_nearest(name: str, meant: str | None) -> None:

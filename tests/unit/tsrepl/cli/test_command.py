@@ -1,5 +1,6 @@
 """The command line on a terminal, which git's pager counts as."""
 
+import io
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +9,7 @@ import platformdirs
 import pytest
 
 from tsrepl.cli import main
+from tsrepl.session.entries import HELP, LEAVE
 
 MUTED = {"light": "38;2;89;99;110", "dark": "38;2;145;152;161"}
 
@@ -65,3 +67,68 @@ def test_a_file_of_operators_that_fails_is_told_by_its_line(archive: Path) -> No
     assert failed.returncode == 1 and "ZeroDivisionError" in failed.stderr and "bad.py, line 2" in failed.stderr
     assert "importlib" not in failed.stderr
     assert "there is no file 'none.py'" in run(["show", "m.pt", "--operators", "none.py"], archive).stderr
+
+
+# -- several entries, files with entries, words that leave
+
+
+MLP = str(Path(__file__).parents[4] / "examples" / "mlp.pt")
+
+
+def said(words: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
+    status = main(words)
+    shown = capsys.readouterr()
+    return status, shown.out, shown.err
+
+
+def test_entries_of_every_option_are_run(capsys: pytest.CaptureFixture[str]) -> None:
+    assert said(["-c", "x = 1", "-c", "def f(a: int):\n    return a + 1", "-c", "f(x)"], capsys)[:2] == (
+        0, "defined function f(int a) -> int\n2\n"
+    )  # fmt: skip
+    status, out, err = said(["-c", "1", "-c", "nope", "-c", "3"], capsys)
+    assert (status, out) == (1, "1\n") and "undefined value nope" in err
+
+
+def test_entries_are_run_with_a_file(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = said([MLP, "-c", "mlp(torch.ones(1, 6)).shape", "-c", "1 + 1"], capsys)
+    assert status == 0 and out.endswith("[1, 3]\nint[]\n2\n")
+    status, out, err = said(["open", "gone.pt", "-c", "1"], capsys)
+    assert status == 1 and out == "" and "gone.pt" in err
+
+
+@pytest.mark.parametrize("word", sorted(LEAVE))
+@pytest.mark.parametrize("door", ["-c", "stdin"])
+def test_words_that_leave_end_the_command(
+    word: str, door: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = f"1\n{word}\n2\n"
+    if door == "stdin":
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    assert said(["-c", text] if door == "-c" else [], capsys) == (0, "1\n", "")
+
+
+@pytest.mark.parametrize("word", sorted(HELP))
+def test_words_that_ask_for_help_are_answered(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert said(["-c", word], capsys) == said(["-c", "%help"], capsys)
+
+
+def test_lines_for_the_system_run_in_their_place(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["-c", "1\n!echo $((6 * 7))\n2"]) == 0
+    assert capfd.readouterr().out == "1\n42\n2\n"
+
+
+def test_files_run_no_lines_for_the_system(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "p.py").write_text("!touch made\n")
+    for words in (["run", str(tmp_path / "p.py")], ["-c", f"%run {tmp_path / 'p.py'}"]):
+        assert main(words) == 1
+        assert "files do not run that" in capfd.readouterr().err
+
+
+def test_help_tells_of_the_settings(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    told = capsys.readouterr().out
+    _, listed, _ = said(["-c", "%help settings"], capsys)
+    for text in ("config.toml", 'editing_mode = "vi"', "pager", "theme"):
+        assert text in told and text in listed
+    assert "config.toml" in said(["-c", "%help"], capsys)[1]
