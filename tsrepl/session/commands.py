@@ -35,9 +35,9 @@ from tsrepl.session.settings import SETTINGS, TOPIC, settings_path
 from tsrepl.session.workspace import Workspace
 
 if TYPE_CHECKING:
-    from tsrepl.session import files
+    from tsrepl.session import documentation, files
 else:
-    files = deferred("tsrepl.session.files")
+    files, documentation = deferred("tsrepl.session.files"), deferred("tsrepl.session.documentation")
 
 MAIN: Final = "main"
 """The function of a file that runs with it."""
@@ -49,8 +49,8 @@ class Command(NamedTuple):
     """`goal` is the heading that help lists it under.
 
     `run` names the function of this folder that answers, as `module.function`; it is loaded when it is first asked.
-    `argument` says what completes it, word by word: function, expression, operator, pass, path, place, name, command,
-    number, variable, or nothing.
+    `argument` says what completes it, word by word: function, expression, documented, operator, pass, path, place,
+    name, command, number, variable, or nothing.
     """
 
     name: str
@@ -78,7 +78,9 @@ def show_help(workspace: Workspace, argument: str) -> Iterable[Reply]:
         return [HelpReply("Settings", (f"They stand in {settings_path()}, a line each:",), rows)]
     command = find_command(argument.removeprefix(COMMAND))
     details = (command.details,) if command.details else ()
-    return [HelpReply(command.usage, (command.summary, *details), examples=command.examples)]
+    takes_passes = "pass" in command.argument.split()
+    topics = tuple(HelpTopic(name, documentation.pass_summary(name)) for name in pass_names()) if takes_passes else ()
+    return [HelpReply(command.usage, (command.summary, *details), topics, command.examples)]
 
 
 def run_file(workspace: Workspace, argument: str) -> Iterable[Reply]:
@@ -172,8 +174,8 @@ COMMANDS: Final[tuple[Command, ...]] = (
             "function pass", "passing.passes",
             _TARGET + " Of what has run these are the passes that made the plan; of expressions, whose last call is "
             "not made, those that make it. "
-            "Name passes to run these only, in that order, on the graph as it was compiled: "
-            f"{', '.join(pass_names())}.",
+            "Name passes to run these only, in that order, on the graph as it was compiled; %doc cse tells more about "
+            "one of them.",
             ("%passes f", "%passes f(x, x)", "%passes f constant_propagation dce")),
     Command("bisect", _WATCH, "%bisect expression [pass ...]",
             "which rewrite of which pass changes what an expression gives",
@@ -260,8 +262,9 @@ COMMANDS: Final[tuple[Command, ...]] = (
             "A main that needs arguments is defined and not called.",
             ("%run program.py",)),
     Command("doc", _LOOK, "%doc name", "signature and documentation of a name; name? and help(name) are short for it",
-            "function", "documentation.doc", "The name is that of a function, method, module, variable or operator.",
-            ("%doc f", "f?", "help(torch.relu)")),
+            "documented", "documentation.doc",
+            "The name is that of a function, method, module, variable, operator, layer, pass or kind of node.",
+            ("%doc f", "f?", "?f", "help(torch.relu)", "%doc nn.Linear", "%doc cse", "%doc prim::Loop")),
     Command("edit", _HERE, "%edit [f]", "edit the last entry, or a definition, in your editor, and run what comes back",
             "function", "surroundings.edit",
             "The editor is $VISUAL or $EDITOR. If it ends with an error (as vi does after :cq), the text stands at the "

@@ -7,11 +7,17 @@ place in it of the argument at the cursor.
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from tsrepl.session.inspection import operator_schemas, signature
+from engine.lang.deferred import deferred
+from tsrepl.session.inspection import operator_schemas, signature, written_signatures
 from tsrepl.session.replies import SignatureHint
 from tsrepl.session.workspace import Workspace
+
+if TYPE_CHECKING:
+    from tsrepl.session import module_classes
+else:
+    module_classes = deferred("tsrepl.session.module_classes")
 
 _PIECE: Final = re.compile(r"""'(?:\\.|[^'\\])*'?|"(?:\\.|[^"\\])*"?|[\w.]+|[()\[\]{},=]|\S""")
 _OPEN, _CLOSED = "([{", ")]}"
@@ -41,6 +47,22 @@ def signature_at(workspace: Workspace, before: str) -> SignatureHint | None:
     return SignatureHint(text, start, end, len(schemas) - 1)
 
 
+def keywords_at(workspace: Workspace, before: str) -> list[str]:
+    """The arguments that may be named next in the innermost open call; none behind a keyword's equals sign."""
+    before = before[-_LOOKED_AT:]
+    call = _open_call(before)
+    if call is None or before.rstrip()[-1:] not in ("(", ","):
+        return []
+    schemas, offset = _schemas(workspace, call.callee)
+    found: dict[str, None] = {}
+    for text in schemas:
+        for start, end in _argument_places(text)[call.position + offset :]:
+            name = text[start:end].partition("=")[0].partition(":")[0].split()[-1]
+            if name.isidentifier() and name != "self" and not re.search(rf"[(,]\s*{name}\s*=[^=]", before):
+                found[name] = None
+    return [*found]
+
+
 def _open_call(before: str) -> _OpenCall | None:
     stack: list[list[str]] = [[]]
     for piece in _PIECE.findall(before):
@@ -61,13 +83,20 @@ def _open_call(before: str) -> _OpenCall | None:
 
 def _schemas(workspace: Workspace, callee: str) -> tuple[tuple[str, ...], int]:
     """The schemas that the callee may stand for, and how many of their arguments stand before the brackets."""
+    callee = callee if callee.partition(".")[0] in workspace.seen() else workspace.definitions.spelled(callee)
     owner, _, name = callee.rpartition(".")
     function = workspace.functions().get(callee) or workspace.method(callee)
     if function is not None:
         return (signature(function),), 0
     if (known := workspace.definitions.signature(callee)) is not None:
         return (known,), 0
-    if owner and owner != "torch" and (schemas := operator_schemas(name)):
+    layer = module_classes.layer_signature(callee) if owner == "torch.nn" else ""
+    if layer:
+        return (layer,), 0
+    if written := written_signatures(callee):
+        return written, 0
+    is_method = bool(owner) and not f"{owner}.".startswith(("torch.", "math."))
+    if is_method and (schemas := operator_schemas(name)):
         return schemas, 1
     return operator_schemas(callee), 0
 

@@ -69,7 +69,12 @@ class EntryCompleter(Completer):
         self._candidates = candidates
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
-        for candidate in self._candidates(document.text_before_cursor):
+        before = document.text_before_cursor
+        found = self._candidates(before)
+        typed = before[len(before) - found[0].replaces :] if found else ""
+        if len(found) == 1 and not found[0].text.startswith(typed):
+            yield Completion(typed, -len(typed), display_meta="as typed")  # no name with other letters takes its place
+        for candidate in found:
             yield Completion(candidate.text, -candidate.replaces, display=candidate.shown, display_meta=candidate.kind)
 
 

@@ -4,8 +4,8 @@ import pytest
 
 from engine.lang.spelling import distance, nearest
 
-KNOWN = ["sigmoid", "tanh", "relu", "relu6", "real", "alpha", "keys", "List", "x", "id", "cosh", "floor", "list", "fix", "_version",
-         "_hidden"]  # fmt: skip
+KNOWN = ["sigmoid", "tanh", "relu", "relu6", "real", "alpha", "keys", "List", "x", "id", "cosh", "floor", "list", "fix",
+         "_version", "_hidden"]  # fmt: skip
 
 
 @pytest.mark.parametrize(
