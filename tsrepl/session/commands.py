@@ -279,7 +279,8 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("env", _HERE, "%env [NAME=value]", "show or set environment variables", "variable", "surroundings.env", "",
             ("%env TSREPL_COMPILE=off",)),
     Command("who", _HERE, "%who", "what is defined", "", "overview.who"),
-    Command("reset", _HERE, "%reset", "forget everything that is defined", "", "overview.reset"),
+    Command("reset", _HERE, "%reset [-f]", "forget everything that is defined", "number", "overview.reset",
+            "The prompt asks before it does; with -f it does not.", ("%reset -f",)),
     Command("help", _HERE, "%help [command]", "this list, or more about one command", "command", "commands.show_help",
             "", ("%help trace",)),
 )  # fmt: skip
