@@ -9,7 +9,7 @@ import argparse
 import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 from engine.lang.errors import did_you_mean
 from tsrepl.cli import files
@@ -147,6 +147,8 @@ def _parser() -> CommandParser:
     run.add_argument(
         "--input", metavar="INPUT", nargs="+", action="extend", default=[], help="see below; may be repeated"
     )
+    for flags, settings in files.GRAD:
+        run.add_argument(*flags, **settings)
     run.add_argument("--output", metavar="OUT", help="keep the result in a .npz or .npy file instead of printing it")
     show = _new_parser(actions.add_parser, _SHOW_ABOUT, _SHOW_EXAMPLES, name="show", help="look into a file")
     show.add_argument("file", metavar="FILE", help="an archive (.pt), weights, or TorchScript text (.py)")
@@ -160,7 +162,7 @@ def _parser() -> CommandParser:
     return parser
 
 
-def _add_entries(parser: CommandParser, **default: str) -> None:
+def _add_entries(parser: CommandParser, **default: Any) -> None:
     """The options for entries that are run instead of a dialogue, or before one."""
     parser.add_argument(
         "-c", dest="command", metavar="TEXT", action="append", help="run these entries and leave; may be repeated",

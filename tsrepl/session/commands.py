@@ -15,6 +15,7 @@ from itertools import chain, groupby
 from time import perf_counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from engine.aten.dispatch.grad_mode import no_grad
 from engine.lang.counts import duration
 from engine.lang.deferred import deferred
 from engine.lang.errors import did_you_mean
@@ -61,6 +62,11 @@ class Command(NamedTuple):
     run: str
     details: str = ""
     examples: tuple[str, ...] = ()
+
+    @property
+    def runs_calls(self) -> bool:
+        """True if it runs a call from its beginning to its end."""
+        return self.name != "debug" and bool({"expression", "function", "place"} & {*self.argument.split()})
 
     @property
     def function(self) -> Run:
@@ -160,7 +166,14 @@ _HERE: Final = "Around the session"
 _GOALS: Final = (_LOOK, _WATCH, _FILE, _HERE)
 _TARGET = "f is a function you defined, a method like m.forward, a module (its forward), or any expression."
 
-_KEPT = "With a name alone, what earlier calls of f left is shown, and nothing is run."
+_KEPT = (
+    "With a name alone, what earlier calls of f left is shown, and nothing is run. With --no-grad no gradients are "
+    "recorded in the call, as within torch.no_grad(); every command that runs a call takes it."
+)
+_PLANS = (
+    "Hits are calls that found the plan, misses those for which a plan was made first, failures those in which a check "
+    "of it failed, so that the interpreter went on. "
+)
 
 COMMANDS: Final[tuple[Command, ...]] = (
     Command("graph", _LOOK, "%graph [--no-lines] [--full] f", "the graph that f was compiled to", "function",
@@ -197,7 +210,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("explain", _LOOK, "%explain f(x)", "the story of a call: its plans, and what they cost",
             "expression", "explaining.story", _KEPT, ("%explain f(x, x)", "%explain f")),
     Command("plan", _LOOK, "%plan f(x)", "a row for each plan: for what, why it was made, guards, kernels, hits, cost",
-            "expression", "explaining.plans", _KEPT, ("%plan f(x, x)", "%plan f")),
+            "expression", "explaining.plans", _PLANS + _KEPT, ("%plan f(x, x)", "%plan f")),
     Command("profile", _WATCH, "%profile [--types] f(x)",
             "where time and memory go: by module, by line, by node; or what types values had",
             "expression", "costs.profile",
@@ -382,7 +395,24 @@ def run_command(workspace: Workspace, text: str) -> Iterable[Reply]:
         raise UsageError(f"{COMMAND}{name} takes no argument", hints=(f"write {command.usage}",))
     if not argument and command.argument and _IN_BRACKETS.sub("", command.usage.partition(" ")[2]).strip():
         raise UsageError(f"{COMMAND}{name} needs an argument", hints=(f"write {command.usage}",))
+    if command.runs_calls and _NO_GRAD.search(argument):
+        return _without_gradients(workspace, command, _NO_GRAD.sub("", argument).strip())
     return command.function(workspace, argument)
+
+
+_NO_GRAD: Final = re.compile(r"(?:^|(?<=\s))--no-grad(?:\s+|$)")
+
+
+def _without_gradients(workspace: Workspace, command: Command, argument: str) -> Iterator[Reply]:
+    """The replies of a command while no gradients are recorded."""
+    coming: Iterator[Reply] | None = None
+    while True:
+        with no_grad():
+            coming = iter(command.function(workspace, argument)) if coming is None else coming
+            reply = next(coming, None)
+        if reply is None:
+            return
+        yield reply
 
 
 def _run_cell(workspace: Workspace, text: str) -> Iterator[Reply]:
