@@ -44,8 +44,8 @@ def lasting(notebook: Any) -> Any:
     }
     for cell in notebook.cells:
         cell.metadata = {key: value for key, value in cell.metadata.items() if key == "tags"}
-        for output in cell.get("outputs", ()):
-            output.get("data", {}).pop(WIDGET, None)
+        if "outputs" in cell:  # views are outputs of their own, before their static forms
+            cell.outputs = [output for output in cell.outputs if WIDGET not in output.get("data", {})]
     return notebook
 
 

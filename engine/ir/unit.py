@@ -7,22 +7,28 @@ and classes, each under a name that is unique in its unit.
 from __future__ import annotations
 
 import re
-import threading
+import sys
 from collections.abc import Callable, MutableMapping
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import field
+from functools import partial
+from types import FrameType
 from typing import Any, Final
 from weakref import WeakValueDictionary, ref
 
 from engine.ir.graph import Graph
 from engine.lang.errors import Caution, CompileError
+from engine.lang.locks import callers, lock
 from engine.lang.records import dataclass
 from engine.lang.schema import FunctionSchema
 from engine.lang.types import ClassType as ClassType
 from engine.lang.types import Type
 
-_TURN: Final = threading.Condition()
-"""Whoever needs a function that another thread compiles waits here."""
+DEFINING: Final = lock()
+"""Held by the thread that defines, compiles or removes functions and classes, of whatever unit.
+
+Definitions need each other across units, so there is one lock for all: no two threads wait for each other, and what one
+defines while another fails is its own.
+"""
 _MANGLE: Final = "___torch_mangle_"
 _MANGLED: Final = re.compile(rf"(.*)\.{_MANGLE}\d+\.([^.]*)")
 
@@ -33,8 +39,7 @@ class Function:
 
     `creator` makes both when they are first needed, so that functions may call each other in any
     order; a function that needs its own schema meanwhile is a recursive one and refused.  Another thread that needs it
-    waits.  `lock` is held meanwhile: functions that are first compiled late and need each other share one, so that two
-    threads never wait for each other.
+    waits for `DEFINING`.
     `executor` is whatever `engine.executor` keeps to run it, which calls `before_run` when it first does, `entry` a
     builtin that does a call with positional arguments where nobody watches, `cautions` what may surprise in its text.
     The plans of a function that `inlines` hold what it calls; those of others, which run once only, leave that to the
@@ -53,12 +58,11 @@ class Function:
     """Source text from its own archive, written to archives again where the code calls unknown operators."""
     examples: tuple[Type, ...] = ()
     """The types of the arguments that it was traced with, behind `self`; archives keep them."""
-    lock: AbstractContextManager[Any] = field(default_factory=nullcontext)
     _schema: FunctionSchema | None = None
     _graph: Graph | None = None
     _signature: FunctionSchema | None = None
-    _compiled_by: int = 0
-    """The thread that compiles it now, by number."""
+    _was_begun: bool = False
+    """True while it is compiled, and after that was interrupted."""
     itself: ref[Function] = field(init=False, repr=False)
     """For those who must not keep it."""
 
@@ -109,29 +113,54 @@ class Function:
         """Run the creator once.  Raises CompileError when the function needs itself to be compiled."""
         if self._graph is not None:
             return
-        with self.lock:
-            if not self._is_my_turn():
+        with DEFINING:
+            if self._graph is not None:
                 return
+            if self._was_begun and self._is_being_compiled():
+                text = f"function '{self.name}' is called recursively. Recursive calls are not supported"
+                raise CompileError(text, hints=("write a loop; what is left to do can wait in a list",))
             assert self.creator is not None, f"{self.qualname} has neither graph nor creator"
+            self._was_begun = True
             try:
                 self.creator(self)
             finally:
-                with _TURN:
-                    self._compiled_by = 0
-                    _TURN.notify_all()
+                self._was_begun = False
         assert self._graph is not None, f"the creator of {self.qualname} defined nothing"
 
-    def _is_my_turn(self) -> bool:
-        """Is it this thread that compiles the function?  Not if another has done it."""
-        me = threading.get_ident()
-        with _TURN:
-            _TURN.wait_for(lambda: self._compiled_by in (0, me))
-            if self._compiled_by == me:
-                text = f"function '{self.name}' is called recursively. Recursive calls are not supported"
-                raise CompileError(text, hints=("write a loop; what is left to do can wait in a list",))
-            if self._graph is None:
-                self._compiled_by = me
-            return self._graph is None
+    def _is_being_compiled(self) -> bool:
+        """True if a call of `ensure_defined` is under way in this thread, besides the one that asks."""
+        innermost = sys._getframe(1)
+        outer = (frame for frame in callers(innermost.f_back) if frame.f_code is innermost.f_code)
+        return any(frame.f_locals.get("self") is self for frame in outer)
+
+
+class _Attempt:
+    """A block that adds to the unit what it defines or, where it raises, nothing.  See `CompilationUnit.attempt`."""
+
+    __slots__ = ("frame", "start", "unit")
+
+    def __init__(self, unit: CompilationUnit) -> None:
+        self.unit = unit
+        self.start = 0
+        """The number of steps to undo that were there before it."""
+        self.frame: FrameType | None = None
+        """The call that the block stands in."""
+
+    def __enter__(self) -> None:
+        unit = self.unit
+        unit.clear_interrupted()
+        self.start, self.frame = len(unit.undoing), sys._getframe(1)
+        unit.attempts.append(self)
+
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+        unit = self.unit
+        if error is not None:
+            unit.undo(self.start)
+        # nothing is called from here on, so that who is interrupted knows that all or nothing was added
+        unit.attempts = unit.attempts[:-1]
+        if not unit.attempts:
+            unit.undoing = []
+        self.frame = None
 
 
 @dataclass(eq=False, slots=True)
@@ -146,7 +175,36 @@ class CompilationUnit:
     types: MutableMapping[str, Type] = field(default_factory=dict)
     taken: set[str] = field(default_factory=set)
     """The names that a shared unit has given, but for those with a number, which come only once."""
+    undoing: list[Callable[[], object]] = field(default_factory=list)
+    """Steps that undo the additions of the attempts under way."""
+    attempts: list[_Attempt] = field(default_factory=list)
+    """The attempts under way, and those that were interrupted while they ended."""
     _mangle_count: int = 0
+
+    def attempt(self) -> _Attempt:
+        """A block that adds to the unit what it defines or, where it raises, nothing: `with DEFINING, unit.attempt()`.
+
+        Blocks nest; an outer one that raises undoes what inner ones added.
+        """
+        return _Attempt(self)
+
+    def clear_interrupted(self) -> None:
+        """Undo attempts that ended in an interrupt before they undid anything, or in a thread that a fork left out."""
+        while self.attempts and not any(frame is self.attempts[-1].frame for frame in callers(sys._getframe(1))):
+            self.undo(self.attempts[-1].start)
+            del self.attempts[-1:]
+
+    def undo(self, start: int) -> None:
+        """Undo all steps but so many of the first."""
+        while len(self.undoing) > start:
+            self.undoing[-1]()
+            del self.undoing[-1:]
+
+    def on_undo(self, step: Callable[[], object]) -> None:
+        """Have an attempt that fails do this, which may be done twice."""
+        self.clear_interrupted()
+        if self.attempts:
+            self.undoing.append(step)
 
     def find_function(self, qualname: str) -> Function | None:
         return self.functions.get(qualname)
@@ -156,40 +214,48 @@ class CompilationUnit:
 
     def add_function(self, function: Function) -> Function:
         """Own the function.  Raises CompileError when its name is taken."""
-        if function.qualname in self.functions:
-            raise CompileError(f"method '{function.qualname}' already defined.")
-        self.functions[function.qualname] = function
-        self._take(function.qualname)
+        with DEFINING:
+            name = function.qualname
+            if name in self.functions:
+                raise CompileError(f"method '{name}' already defined.")
+            self._take(name)
+            self.on_undo(partial(self._drop, self.functions, name, function))
+            self.functions[name] = function
         return function
 
     def add_type(self, qualname: str, type: Type) -> None:
         """Own the class, interface, enum or named tuple.  Raises CompileError when its name is taken."""
-        if qualname in self.types:
-            raise CompileError(f"class '{qualname}' already defined.")
-        self.types[qualname] = type
-        self._take(qualname)
+        with DEFINING:
+            if qualname in self.types:
+                raise CompileError(f"class '{qualname}' already defined.")
+            self._take(qualname)
+            self.on_undo(partial(self._drop, self.types, qualname, type))
+            self.types[qualname] = type
 
     def remove_function(self, qualname: str) -> None:
-        """Forget a function, as when its definition failed."""
-        self.functions.pop(qualname, None)
-        self.taken.discard(qualname)
+        """Forget a function, whose name is free then."""
+        with DEFINING:
+            self.functions.pop(qualname, None)
+            self.taken.discard(qualname)
 
-    def remove_type(self, qualname: str) -> None:
-        """Forget a class, as when its definition failed."""
-        self.types.pop(qualname, None)
-        self.taken.discard(qualname)
+    def _drop(self, owned: MutableMapping[str, Any], qualname: str, added: Any) -> None:
+        """Take back what was added under the name, if it still stands there."""
+        if owned.get(qualname) is added:
+            del owned[qualname]
 
     def _take(self, qualname: str) -> None:
-        if isinstance(self.types, WeakValueDictionary) and _MANGLE not in qualname:
+        if isinstance(self.types, WeakValueDictionary) and _MANGLE not in qualname and qualname not in self.taken:
+            self.on_undo(partial(self.taken.discard, qualname))
             self.taken.add(qualname)
 
     def mangle(self, qualname: str) -> str:
         """The name itself while it is free, else `ns.___torch_mangle_N.Name` with the next N."""
         match = _MANGLED.fullmatch(qualname)
         scope, name = (match[1], match[2]) if match else qualname.rpartition(".")[::2]
-        while qualname in self.types or qualname in self.functions or qualname in self.taken:
-            qualname = f"{scope}.{_MANGLE}{self._mangle_count}.{name}".lstrip(".")
-            self._mangle_count += 1
+        with DEFINING:
+            while qualname in self.types or qualname in self.functions or qualname in self.taken:
+                qualname = f"{scope}.{_MANGLE}{self._mangle_count}.{name}".lstrip(".")
+                self._mangle_count += 1
         return qualname
 
 

@@ -5,10 +5,11 @@ In: numbers by name, from any thread.  Out: sums or averages of the logger that 
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import defaultdict
 from enum import Enum
+
+from engine.lang.locks import lock
 
 
 class AggregationType(Enum):
@@ -43,7 +44,7 @@ class LockingLogger(LoggerBase):
     """A logger that sums or averages the numbers, from any thread."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = lock()
         self._sums: dict[str, int] = defaultdict(int)
         self._counts: dict[str, int] = defaultdict(int)
         self._kinds: dict[str, AggregationType] = {}

@@ -63,6 +63,37 @@ class Unwritten:
         return made.__get__(instance, kind) if hasattr(made, "__get__") else made
 
 
+def unwritten(owner: type, name: str, write: Callable[[], Any]) -> Any:
+    """A member of the class that `write` makes when it is first used.
+
+    A special method is a function from the beginning: Python looks for it itself, and takes one whose descriptor raises
+    for one that is missing, even if it was interrupted.
+    """
+    if name == "__init__" or not (name.startswith("__") and name.endswith("__")):
+        return Unwritten(owner, name, write)
+
+    def first(self: Any, /, *args: Any, **named: Any) -> Any:
+        return first.written()(self, *args, **named)  # type: ignore[attr-defined]
+
+    def written() -> Any:
+        if vars(owner).get(name) is first:
+            setattr(owner, name, write())
+        return vars(owner)[name]
+
+    first.__name__, first.written = name, written  # type: ignore[attr-defined]
+    return first
+
+
+def member(owner: type, name: str) -> Any:
+    """The class's own member, written if it was not; None if it has none."""
+    found = vars(owner).get(name)
+    if isinstance(found, Unwritten):
+        getattr(owner, name)
+        return vars(owner)[name]
+    written = getattr(found, "written", None)
+    return found if written is None else written()
+
+
 def load(*modules: Any) -> None:
     """Import deferred modules in an idle moment, before something of them is asked for."""
     for module in modules:

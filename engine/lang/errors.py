@@ -155,10 +155,11 @@ def where_missing_ones_are(names: Iterable[str]) -> str:
     spaces = {name.partition("::")[0].partition("_")[0] for name in names}
     own = spaces <= {"aten", "prim"}
     gpu = next((back_end for space, back_end in _OF_PHONES.items() if space in spaces), "")
+    given = "can be given in Python: torch.library, `tsrepl --operators OPS.py`"
     origin = (
         f"it runs on a phone's GPU, for which the program was optimized (backend='{gpu}'): optimize it for the CPU"
         if gpu
-        else "another version of PyTorch has it" if own else "it comes from an extension of PyTorch"
+        else "another version of PyTorch has it" if own else f"it comes from an extension of PyTorch, and {given}"
     )  # fmt: skip
     return f"{origin}; `tsrepl ops FILE` lists every operator that an archive lacks"
 

@@ -22,9 +22,11 @@ import gc
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
+
+from engine.lang.locks import lock
 
 MAX_NESTING: Final = 400
 MAX_HEIGHT: Final = 600
@@ -34,56 +36,87 @@ _FRAMES: Final = 15_000
 """Python frames that a tree of `MAX_HEIGHT` may take, many for each level."""
 
 
+class _Raised:
+    """A setting of the process that is another one while threads are in blocks that ask for it.
+
+    The first block changes it and the last one puts it back, unless somebody else has changed it meanwhile.  `wanted`
+    gives the setting for the one that was there.  In a child there is no block but those of the thread that forked.
+    """
+
+    def __init__(self, read: Callable[[], Any], write: Callable[..., object], wanted: Callable[[Any], Any]) -> None:
+        self._read, self._write, self._wanted = read, write, wanted
+        self._lock = lock()
+        self._blocks: dict[int, int] = {}
+        """The number of blocks that each thread is in."""
+        self._change: tuple[Any, Any] | None = None
+        """The setting before, and the one that was made of it once it is made."""
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._in_child)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """A block with that setting.  See Note [Interrupts] in `locks.py` for what stands here so plainly."""
+        me, is_counted = threading.get_ident(), False
+        try:
+            with self._lock:
+                self._blocks[me], is_counted = self._blocks.get(me, 0) + 1, True
+                if self._change is None:
+                    before = self._read()
+                    wanted = self._wanted(before)
+                    self._change = before, None
+                    self._set(wanted)
+                    self._change = before, self._read()
+            yield
+        finally:
+            with self._lock:
+                if is_counted and self._blocks[me] > 1:
+                    self._blocks[me], is_counted = self._blocks[me] - 1, False
+                elif is_counted:
+                    del self._blocks[me]
+                if not self._blocks and self._change is not None:
+                    before, made = self._change
+                    if made is None or self._read() == made:
+                        self._write(*before) if type(before) is tuple else self._write(before)
+                    self._change = None
+
+    def _set(self, setting: Any) -> None:
+        self._write(*setting) if type(setting) is tuple else self._write(setting)
+
+    def _in_child(self) -> None:
+        me = threading.get_ident()
+        self._blocks = {me: self._blocks[me]} if me in self._blocks else {}
+        if not self._blocks and self._change is not None:
+            self._set(self._change[0])
+            self._change = None
+
+
+_RECURSION: Final = _Raised(sys.getrecursionlimit, sys.setrecursionlimit, lambda before: max(before, _FRAMES))
+
+
 @contextmanager
 def deep_recursion() -> Iterator[None]:
-    """Raise Python's recursion limit while the block runs."""
-    before = sys.getrecursionlimit()
-    if before >= _FRAMES:
+    """Raise Python's recursion limit until the last of these blocks ends, in any thread."""
+    with _RECURSION.held():
         yield
-        return
-    sys.setrecursionlimit(_FRAMES)
-    try:
-        yield
-    finally:
-        sys.setrecursionlimit(before)
 
 
 OBJECTS: Final = 50_000
 """New objects, less those that were freed, between two runs of the collector."""
 
 
-class _Holders:
-    """The blocks of all threads that hold the collector back, and its thresholds before the first of them."""
-
-    def __init__(self) -> None:
-        self._lock, self._count, self._before = threading.Lock(), 0, gc.get_threshold()
-
-    def enter(self) -> None:
-        with self._lock:
-            self._count += 1
-            if self._count == 1:
-                first, *others = self._before = gc.get_threshold()
-                # 0 is a collector that is turned off
-                gc.set_threshold(first and max(first, OBJECTS), *others)
-
-    def leave(self) -> None:
-        with self._lock:
-            self._count -= 1
-            if self._count == 0:
-                gc.set_threshold(*self._before)
+def _rarely(before: tuple[int, ...]) -> tuple[int, ...]:
+    first, *others = before  # 0 is a collector that is turned off
+    return first and max(first, OBJECTS), *others
 
 
-_HOLDERS: Final = _Holders()
+_COLLECTING: Final = _Raised(gc.get_threshold, gc.set_threshold, _rarely)
 
 
 @contextmanager
 def collecting_rarely() -> Iterator[None]:
     """Hold the collector back until the last of these blocks ends, in any thread."""
-    _HOLDERS.enter()
-    try:
+    with _COLLECTING.held():
         yield
-    finally:
-        _HOLDERS.leave()
 
 
 @contextmanager
@@ -103,8 +136,15 @@ def loading() -> Iterator[None]:
 
 BLAS_VARIABLES: Final = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
 """Variables of the environment that say how many threads numpy's OpenBLAS has."""
-BLAS_ASLEEP: Final = threading.Event()
-"""Set if numpy's OpenBLAS was begun with one thread; `threads.wake_blas` starts the others."""
+
+
+class _Blas:
+    """`is_asleep` if numpy's OpenBLAS was begun with one thread; `threads.wake_blas` starts the others."""
+
+    is_asleep: bool = False
+
+
+BLAS: Final = _Blas()
 
 
 @contextmanager
@@ -120,19 +160,16 @@ def _one_blas_thread() -> Iterator[None]:
     finally:
         del os.environ[BLAS_VARIABLES[0]]
         if "numpy" in sys.modules:
-            BLAS_ASLEEP.set()
+            BLAS.is_asleep = True
 
 
 PATIENCE: Final = 0.0005
 """Seconds that threads wait for the interpreter lock before they ask for it."""
+_SWITCHING: Final = _Raised(sys.getswitchinterval, sys.setswitchinterval, lambda before: min(before, PATIENCE))
 
 
 @contextmanager
 def yielding() -> Iterator[None]:
-    """Let other threads have the interpreter lock soon; for one thread at a time."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(min(before, PATIENCE))
-    try:
+    """Let other threads have the interpreter lock soon."""
+    with _SWITCHING.held():
         yield
-    finally:
-        sys.setswitchinterval(before)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
-from threading import Lock
 from typing import Final
+
+from engine.lang.locks import lock
 
 # CPython 3.11 counts the depth of all trees that are being made in one place (gh-106905), so that two threads that
 # parse at once, as where kernels are compiled in the background, may get a SystemError from each other.
-_PARSING: Final = Lock()
+_PARSING: Final = lock()
 
 
 def parse_python(text: str, *, type_comments: bool = False) -> ast.Module:

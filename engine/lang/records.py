@@ -16,7 +16,7 @@ from operator import attrgetter
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any
 
-from engine.lang.deferred import Unwritten
+from engine.lang.deferred import unwritten
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
@@ -55,8 +55,8 @@ def _members(cls: type, repr: bool, eq: bool, frozen: bool, slots: bool) -> Iter
         yield "__setstate__", _set_state
 
 
-def _late(cls: type, name: str, write: Callable[[type], Callable[..., Any]]) -> tuple[str, Unwritten]:
-    return name, Unwritten(cls, name, partial(_written, cls, write))
+def _late(cls: type, name: str, write: Callable[[type], Callable[..., Any]]) -> tuple[str, Any]:
+    return name, unwritten(cls, name, partial(_written, cls, write))
 
 
 def _written(cls: type, write: Callable[[type], Callable[..., Any]]) -> Callable[..., Any]:

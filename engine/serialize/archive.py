@@ -11,10 +11,11 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, Literal
 
 from engine.aten.values.ivalue import Object
 from engine.aten.values.storage import address
+from engine.aten.values.submodules import each_module
 from engine.ir.clone import copy_graph
 from engine.ir.unit import Function
 from engine.lang import scalars
@@ -22,7 +23,7 @@ from engine.lang.errors import ArchiveError, ArgumentTypeError, EngineError, Mis
 from engine.lang.interpreter_settings import collecting_rarely
 from engine.lang.records import dataclass
 from engine.lang.schema import Argument, FunctionSchema
-from engine.lang.types import BOOL, ClassType, TupleType, Type
+from engine.lang.types import BOOL, ClassType, TupleType
 from engine.serialize.code.class_export import CodeExporter
 from engine.serialize.code.debug_records import DebugWriter
 from engine.serialize.code.kept_graphs import KeptGraphs
@@ -33,7 +34,7 @@ from engine.serialize.container.read import WRITTEN_BY_SAVE, Container, checked_
 from engine.serialize.container.write import ContainerWriter, replace_file, write_all
 from engine.serialize.identify.load_errors import explain_load_errors
 from engine.serialize.legacy.model_json import MODEL, load_legacy
-from engine.serialize.mobile.file import is_bytecode_only, is_flatbuffer, open_program
+from engine.serialize.mobile.file import BYTECODE, is_bytecode_only, is_flatbuffer, open_program
 from engine.serialize.pickling import traced_inputs
 from engine.serialize.pickling.read import PickleGlobal
 from engine.serialize.pickling.tensors import TensorReader, storage_bytes, wanted_device
@@ -42,6 +43,7 @@ from engine.serialize.pickling.write import Pickler
 from engine.serialize.upgrade.versions import DATA_FOLDER_SINCE, NEWEST_READ, OLDEST_WRITTEN
 
 ExtraFiles = dict[str, Any]
+Form = Literal["archive", "mobile", "flatbuffer"]
 PathOrFile = str | os.PathLike[str] | BinaryIO
 
 _VERSIONS: Final = (".data/version", "version")
@@ -280,22 +282,61 @@ def save_archive(
     path: PathOrFile,
     extra_files: Mapping[str, str | bytes] | None = None,
     run: Runner | None = None,
+    *,
+    form: Form = "archive",
 ) -> None:
     """Write a module, or a function (which will load as a module), to `path` or into a binary file.
 
+    `form` is "archive"; "mobile" for one that has bytecode, too; or "flatbuffer", which is another file with both.
     Raises ArchiveError for what archives cannot hold or where the file cannot be written, CompileError
-    for a method that does not compile.
+    for a method that does not compile, NotSupportedError for one that has no bytecode.
     """
     module = _holder(target) if isinstance(target, Function) else target
-    writer = ContainerWriter(folder_for(path))
+    extra = {name: content.encode() if isinstance(content, str) else content for name, content in _checked(extra_files)}
     try:
-        _add_records(writer, module, extra_files or {}, run)
+        pieces, size = (
+            _flat_pieces(module, extra, run) if form == "flatbuffer" else _pieces(module, path, extra, run, form)
+        )
     except RecursionError:
         raise ArchiveError("the module nests deeper than this Python can follow") from None
     if not isinstance(path, (str, os.PathLike)):
-        write_all(path, writer.pieces())
+        write_all(path, pieces)
         return
-    replace_file(path, told(writer.pieces(), path, writer.size()))
+    replace_file(path, told(pieces, path, size))
+
+
+def _pieces(
+    module: Object, path: PathOrFile, extra: Mapping[str, bytes], run: Runner | None, form: Form
+) -> tuple[Iterator[Any], int]:
+    """The bytes of an archive, and how many there are."""
+    writer = ContainerWriter(folder_for(path))
+    _add_records(writer, module, extra, run, form)
+    return iter(writer.pieces()), writer.size()
+
+
+def _flat_pieces(module: Object, extra: Mapping[str, bytes], run: Runner | None) -> tuple[Iterator[Any], int]:
+    """The bytes of a flatbuffer, and how many there are."""
+    from engine.serialize.mobile.save import flatbuffer  # which few need
+
+    source = _source_of(module)
+    if source is not None:
+        check_all(source)
+    code = CodeExporter()
+    for _, inner in each_module(module):
+        code.write(inner.type)
+    code.need(module.type)
+    code.write_needed()
+    data = flatbuffer(module, code, extra, run, max(code.version, OLDEST_WRITTEN))
+    return iter((data,)), len(data)
+
+
+def _checked(extra_files: Mapping[str, str | bytes] | None) -> Iterator[tuple[str, str | bytes]]:
+    """The extra files.  Raises ArgumentTypeError, ArchiveError for one that cannot be saved."""
+    for name, content in (extra_files or {}).items():
+        if not isinstance(name, str) or not isinstance(content, (str, bytes, bytearray, memoryview)):
+            raise ArgumentTypeError(f"the extra file {name!r:.60} is neither text nor bytes")
+        _check_extra(name)
+        yield name, content if isinstance(content, str) else bytes(content)
 
 
 def _source_of(module: Object) -> Container | None:
@@ -306,16 +347,15 @@ def _source_of(module: Object) -> Container | None:
 
 
 def _add_records(
-    writer: ContainerWriter, module: Object, extra_files: Mapping[str, str | bytes], run: Runner | None
+    writer: ContainerWriter, module: Object, extra: Mapping[str, bytes], run: Runner | None, form: Form
 ) -> None:
-    for name, content in extra_files.items():
-        if not isinstance(name, str) or not isinstance(content, (str, bytes, bytearray, memoryview)):
-            raise ArgumentTypeError(f"the extra file {name!r:.60} is neither text nor bytes")
-        _check_extra(name)
-        writer.add(_EXTRA + name, content.encode() if isinstance(content, str) else bytes(content))
+    for name, content in extra.items():
+        writer.add(_EXTRA + name, content)
     code = CodeExporter()
     addresses: dict[str, int] = {}
-    for met in _add_pickle(writer, "data", module, module.type, code, run, addresses):
+    data = Pickler(code.name_of, code.annotation, run)
+    _add_pickle(writer, "data", data.dump(module, module.type), data, addresses)
+    for met in data.classes:
         code.write(met)
     code.need(module.type)
     code.write_needed()
@@ -324,10 +364,19 @@ def _add_records(
         writer.add(record_of(prefix), str(printer.body).encode(), deflate=True)
         writer.add(f"{record_of(prefix)}.debug_pkl", debug.record(printer.body.marks), deflate=True)
     table = code.constants
-    _add_pickle(writer, "constants", tuple(table.values), TupleType(tuple(table.types)), code, run, addresses)
+    constants = Pickler(code.name_of, code.annotation, run)
+    pickled = constants.dump(tuple(table.values), TupleType(tuple(table.types)))
+    _add_pickle(writer, "constants", pickled, constants, addresses)
+    if form == "mobile":
+        from engine.serialize.mobile.save import bytecode_value, mobile_functions  # which few need
+
+        pickler, before = Pickler(code.name_of, code.annotation, run, constants.storages), len(constants.storages)
+        pickled = pickler.dump(*bytecode_value(mobile_functions(module, code)))
+        _add_pickle(writer, "constants", pickled, pickler, addresses, before, BYTECODE)
     examples = traced_inputs.examples_of(module)
     if examples:
-        _add_pickle(writer, traced_inputs.NAME, examples, traced_inputs.TYPE, code, run, None)
+        pickler = Pickler(code.name_of, code.annotation, run)
+        _add_pickle(writer, traced_inputs.NAME, pickler.dump(examples, traced_inputs.TYPE), pickler, None)
     version = max(code.version, OLDEST_WRITTEN)
     writer.add(_VERSIONS[0] if version >= DATA_FOLDER_SINCE else _VERSIONS[1], f"{version}\n".encode())
     writer.add("byteorder", b"little")
@@ -359,25 +408,23 @@ def _check_extra(name: str) -> None:
 
 def _add_pickle(
     writer: ContainerWriter,
-    name: str,
-    value: Any,
-    type: Type,
-    code: CodeExporter,
-    run: Runner | None,
+    folder: str,
+    data: bytes,
+    pickler: Pickler,
     addresses: dict[str, int] | None,
-) -> list[ClassType]:
-    """Add a pickle, after the storages it refers to, whose addresses it notes; the classes of the objects in it.
+    first: int = 0,
+    record: str = "",
+) -> None:
+    """Add a pickle, after the storages it refers to, whose addresses it notes; those before `first` are there.
 
     Without `addresses`, the storages are records without bytes.
     """
-    pickler = Pickler(code.name_of, code.annotation, run)
-    data = pickler.dump(value, type)
-    for index, storage in enumerate(pickler.storages):
-        writer.add(f"{name}/{index}", storage_bytes(storage) if addresses is not None else b"")
+    for index, storage in [*enumerate(pickler.storages)][first:]:
+        name = f"{folder}/{index}"
+        writer.add(name, storage_bytes(storage) if addresses is not None else b"")
         if addresses is not None:
-            addresses[f"{name}/{index}"] = address(storage.owner)
-    writer.add(f"{name}.pkl", data)
-    return pickler.classes
+            addresses[name] = address(storage.owner)
+    writer.add(record or f"{folder}.pkl", data)
 
 
 def _fingerprint(writer: ContainerWriter, crcs: Mapping[str, int]) -> bytes:

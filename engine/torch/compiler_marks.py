@@ -34,11 +34,6 @@ def parse_args(*kinds: str) -> Callable[[T], T]:
     return lambda each: each
 
 
-def register_fake(op: Any, func: Any = None, /, **_: Any) -> Any:
-    """A rule for an operator's results without elements as it is, or a decorator for one."""
-    return _unchanged(func)
-
-
 def _no(*_: Any, **__: Any) -> bool:
     """False: nothing is compiled, exported or taken over behind a program's back."""
     return False

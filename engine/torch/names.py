@@ -59,7 +59,7 @@ MODULES: Final[dict[str, str]] = {
     **{
         name: f"engine.torch.{name}"
         for name in (
-            "_C accelerator amp autograd backends cuda distributions fft func linalg ops optim profiler random "
+            "_C accelerator amp autograd backends cuda distributions fft func library linalg ops optim profiler random "
             "serialization special testing utils version"
         ).split()
     },

@@ -126,6 +126,14 @@ class OpNamespace:
 _OpNamespace = OpNamespace
 
 
+def forget(name: str) -> None:
+    """Look the operator up again when it is next asked for: it is gone, or is another one now."""
+    namespace, _, own = name.partition("::")
+    found = globals().get(namespace)
+    if isinstance(found, OpNamespace):
+        vars(found).pop(own, None)
+
+
 def load_library(path: str) -> None:
     """Refused: libraries of operators are built on PyTorch's C++.  Raises OSError."""
     raise OSError(

@@ -437,14 +437,6 @@ MODULES: Final[dict[str, Row]] = {
         _at("engine.torch.compiler_marks", "is_fake"),
         dict.fromkeys("FakeTensor FakeTensorMode".split(), _EXPORT),
     ),
-    "library": Row(
-        "torch.library: rules for operators.",
-        _as("engine.torch.compiler_marks", register_fake="register_fake", impl_abstract="register_fake"),
-        dict.fromkeys(
-            "Library custom_op define impl register_autograd register_kernel triton_op wrap_triton".split(),
-            "operators are rows of the engine's tables; torch.autograd.Function gives a function a gradient of its own",
-        ),
-    ),
     "_custom_ops": Row(
         "torch._custom_ops: results without elements.",
         {},

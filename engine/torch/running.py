@@ -1,7 +1,7 @@
-"""Running a Python program whose `torch` is the engine's.
+"""Running Python programs whose `torch` is the engine's.
 
-In: the words behind `python -m engine.torch`: a script's path, or `-m` and a module's name, and the program's
-arguments.  Out: the program runs as `__main__` with these arguments; the result is the exit status.
+In: a file of operators; the words behind `python -m engine.torch`: a script's path, or `-m` and a module's name, and
+the program's arguments.  Out: the program runs as `__main__` with these arguments; the result is the exit status.
 """
 
 from __future__ import annotations
@@ -10,11 +10,33 @@ import os
 import runpy
 import sys
 from collections.abc import Sequence
+from types import ModuleType
 from typing import Final
 
+from engine.lang.errors import MissingFileError
 from engine.torch.import_hook import as_torch
 
 USAGE: Final = "usage: python -m engine.torch (SCRIPT | -m MODULE) [ARGUMENTS...]"
+
+
+def load_operators(path: str) -> None:
+    """Run a Python file that gives operators (`torch.library`); they stay.  What it raises is raised.
+
+    Raises MissingFileError.
+    """
+    if not os.path.exists(path):
+        raise MissingFileError(f"there is no file '{path}'")
+    as_torch()
+    with open(path, "rb") as file:
+        code = compile(file.read(), path, "exec")
+    module = ModuleType(f"operators of {os.path.abspath(path)}")
+    module.__file__ = path
+    sys.modules[module.__name__] = module
+    try:
+        exec(code, vars(module))
+    except BaseException:
+        del sys.modules[module.__name__]
+        raise
 
 
 def run_as_torch(words: Sequence[str]) -> int | str:

@@ -101,6 +101,11 @@ class Notebook:
         )
         return self.page.locator(".jp-Notebook .jp-Cell").nth(at).locator(".jp-OutputArea")
 
+    def start(self, source: str) -> None:
+        """Run a cell, and do not wait for it."""
+        self.page.evaluate(_ADD, source)
+        self.page.evaluate("() => { window.jupyterapp.commands.execute('notebook:run-cell'); }")
+
     def cell(self, at: int) -> Any:
         """The element of a cell, brought into sight: those out of it may not be drawn."""
         return self.page.evaluate_handle(

@@ -10,6 +10,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from nbconvert import HTMLExporter
+
 from tests.browser.lab import FRONTS, MODULE, PROGRAM, THEMES, Front, drawn, of_views, opened
 
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
@@ -32,6 +34,7 @@ try:
     spin(10**15)
 except KeyboardInterrupt:
     print(time.process_time() - begin)"""
+STATIC = ".tsrepl-static"
 DRAWN = "canvas.tsw-canvas[data-drawn]:not([data-drawn='0'])"
 LONG = """lines = "".join(f"    a{i} = torch.relu(x + a{max(0, i - 1)}) * a{max(0, i - 7)}\\n" for i in range(1, 1000))
 get_ipython().run_cell_magic("torchscript", "", f"def long(x):\\n    a0 = x\\n{lines}    return a999\\n")"""
@@ -230,6 +233,31 @@ def test_the_debugger_by_its_buttons(notebook: Any) -> None:
     view.get_by_text("left the debugger").first.wait_for()
 
 
+def test_cells_are_cells_while_a_call_is_debugged_and_its_view_follows(notebook: Any) -> None:
+    view = notebook.view("%tsjit_debug f(x, 3)")
+    here = view.locator(".tsw-row.here")
+    here.filter(has_text="torch.tanh").wait_for()
+    notebook.run("%%torchscript\ndef twice(a: Tensor):\n    return a * 2").get_by_text("defined").first.wait_for()
+    assert "(2,)" in notebook.run("print(tuple(twice(torch.ones(2)).shape))").inner_text()
+    here.filter(has_text="torch.tanh").wait_for()
+    notebook.run("%tsjit_debug n")
+    here.filter(has_text="for i in").wait_for()
+    notebook.run("%tsjit_debug q")
+    view.get_by_text("left the debugger").first.wait_for()
+
+
+def test_a_view_waits_for_a_busy_kernel(notebook: Any) -> None:
+    view = notebook.view("%tsjit_graph g")
+    drawn(view)
+    notebook.start("import time; time.sleep(11)")
+    canvas = view.locator("canvas")
+    canvas.focus()
+    canvas.press("ArrowDown")
+    view.get_by_text("the kernel is busy").wait_for()
+    view.locator(".tsw-facts h4").wait_for()  # the answer, when the cell has run
+    assert "does not answer" not in view.inner_text()
+
+
 def test_an_archive_is_saved_and_loaded(notebook: Any, tmp_path: Path) -> None:
     assert "net.pt" in notebook.run(f"%tsjit_save m {tmp_path / 'net.pt'}").inner_text()
     notebook.run(f"%tsjit_load {tmp_path / 'net.pt'} as again")
@@ -278,6 +306,7 @@ def test_a_saved_notebook_shows_its_views_when_their_kernel_is_gone(
     notebook: Any, front: Front, server: tuple[str, Path]
 ) -> None:
     before = {at: notebook.seen(at) for at in notebook.views()}
+    assert notebook.page.locator(STATIC).count() and not notebook.page.locator(STATIC).locator("visible=true").count()
     notebook.save_and_leave()
     assert largest_part(server[1] / "views.ipynb") < 1_000_000
     again = opened(notebook.page, front, server[0], "views.ipynb")
@@ -285,11 +314,27 @@ def test_a_saved_notebook_shows_its_views_when_their_kernel_is_gone(
     for at, (label, boxes) in before.items():
         label_again, boxes_again = again.seen(at)
         assert label_again == label
-        assert boxes_again == boxes or boxes > 400, label  # a large picture is fetched
+        is_static = again.cell(at).query_selector(STATIC).is_visible()
+        assert (boxes_again == boxes) != is_static, label  # in place of a picture too large to be kept
     at = next(at for at, (label, _) in before.items() if label == "graph of m")
     canvas = again.cell(at).wait_for_selector("canvas.tsw-canvas")
     canvas.press("ArrowRight")
     again.page.get_by_text("the kernel that made this view is gone").first.wait_for()
+
+
+def test_an_export_without_the_net_shows_the_static_forms(server: tuple[str, Path], notebook: Any) -> None:
+    _, folder = server
+    html, _ = HTMLExporter().from_filename(str(folder / "views.ipynb"))
+    (folder / "views.html").write_text(html, encoding="utf-8")
+    page = notebook.page
+    page.context.set_offline(True)
+    page.goto((folder / "views.html").as_uri())
+    shown = page.locator(STATIC).all()
+    assert len(shown) > 10
+    assert [
+        each.inner_text()[:40] for each in shown if not each.is_visible() or each.bounding_box()["height"] < 20
+    ] == []
+    page.context.set_offline(False)
 
 
 def largest_part(saved: Path) -> int:

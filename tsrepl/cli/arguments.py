@@ -30,6 +30,7 @@ examples:
   tsrepl show model.pt                           look into an archive
   tsrepl identify file.bin                       what is this file?
   tsrepl diff old.pt new.pt                      what changed
+  tsrepl --operators my_ops.py run model.pt      with operators given in Python
   tsrepl model.pt -c 'model(torch.ones(1, 6))'   load a file, run an entry
 
 -c may be repeated; the first entry that fails ends the command.  Of what comes
@@ -101,7 +102,7 @@ class CommandParser(argparse.ArgumentParser):
 
 def parsed(words: Sequence[str]) -> argparse.Namespace:
     """The parsed arguments; a mistake ends the program with hints."""
-    parser, words = _parser(), _with_open(words)
+    parser, words = _parser(), _with_open(list(words))
     commands = parser.commands()
     first = words[0] if words else "-"
     if not first.startswith("-") and first not in commands:
@@ -119,8 +120,12 @@ def parsed(words: Sequence[str]) -> argparse.Namespace:
 
 
 def _with_open(words: Sequence[str]) -> Sequence[str]:
-    """`tsrepl model.pt` is short for `tsrepl open model.pt`."""
-    return ["open", *words] if words and words[0] not in _NAMES and os.path.isfile(words[0]) else words
+    """`tsrepl model.pt` is short for `tsrepl open model.pt`, also behind `--operators`."""
+    at = 0
+    while words[at : at + 1] == [OPERATORS]:
+        at += 2
+    is_file = len(words) > at and words[at] not in _NAMES and os.path.isfile(words[at])
+    return [*words[:at], "open", *words[at:]] if is_file else words
 
 
 def _meant(word: str, commands: dict[str, CommandParser]) -> tuple[str, ...]:
@@ -171,6 +176,7 @@ def _add_entries(parser: CommandParser, **default: Any) -> None:
     parser.add_argument("-i", dest="stay", action="store_true", help="after -c, go on in the shell", **default)
 
 
+OPERATORS: Final = "--operators"
 _VIEWS: Final = {
     "code": "Python text printed from the graphs",
     "graph": "the graphs",
@@ -182,7 +188,12 @@ _VIEWS: Final = {
 
 
 def _new_parser(make: Callable[..., CommandParser], about: str, examples: str, **options: str) -> CommandParser:
-    return make(
+    parser = make(
         description=about, epilog=examples, formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False, **options,
     )  # fmt: skip
+    parser.add_argument(
+        OPERATORS, dest="operators", metavar="OPS", action="append", default=argparse.SUPPRESS,
+        help="first run this Python file, which gives operators (torch.library); may be repeated",
+    )  # fmt: skip
+    return parser

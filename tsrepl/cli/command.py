@@ -85,6 +85,8 @@ def _say_what_can_be_said() -> None:
 def _dispatch(options: argparse.Namespace) -> int:
     if any(word == "-" for word in _paths_of(options)):
         return _print_all([_no_dash()])
+    if (given := getattr(options, "operators", None)) and (status := _load_operators(given)):
+        return status
     if options.action == "run":
         return _run(options)
     if options.action == "show":
@@ -110,6 +112,13 @@ def _talk(*first: str) -> int:
 
         shell = new_shell()
     return shell.run(*first)
+
+
+def _load_operators(paths: Sequence[str]) -> int:
+    """Run the files that give operators; the exit status."""
+    from tsrepl.session.given_operators import load_all
+
+    return _print_all(load_all(paths))
 
 
 def _paths_of(options: argparse.Namespace) -> Iterator[str]:

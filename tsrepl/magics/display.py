@@ -1,7 +1,7 @@
 """Replies in a notebook's output.
 
-In: a reply.  Out: one output with its widget, if there is one, its static HTML and its plain text; or an exception that
-shows as the error itself.
+In: a reply.  Out: its static HTML and its plain text as an output, and the view of its widget as another, if there is
+one; or an exception that shows as the error itself.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from IPython.core.display_functions import display
+from IPython.core.interactiveshell import InteractiveShell
 from rich.console import Console
 
 from engine.serialize.container.progress import FileProgress
@@ -31,22 +32,43 @@ ERROR_WIDTH: Final = 80
 """Columns of errors, which pages break anywhere, in words too, where they are too narrow for a line."""
 WIDGET: Final = "application/vnd.jupyter.widget-view+json"
 """The MIME type of a widget's view."""
+STATIC: Final = "tsrepl-static"
+"""The class of static forms that have a view; by another one, with the view's name, it finds them."""
 EVERY: Final = 0.1
 """Seconds between two states of a bar."""
 Bundle = dict[str, Any]
 
 
+# Note [Two outputs]
+#
+# Of the forms of one output, a page takes one: nbconvert takes the view of a widget wherever the notebook has its
+# state, which needs scripts from the net, and leaves out the HTML.  So the view is an output of its own, before that of
+# the static forms, and takes their place where it runs (`replaceStatic` of `widgets/common.js`).
+
+
 def show(reply: Reply) -> None:
-    """Display the reply as one output of the cell."""
-    data, metadata = bundle(reply)
-    display(data, metadata=metadata, raw=True)  # type: ignore[no-untyped-call]  # IPython has no types for it
+    """Display the reply: its view, on pages, and its static forms behind it, see Note [Two outputs]."""
+    data, _ = bundle(reply)
+    view = data.pop(WIDGET, None)
+    if view is None or not has_page():
+        _display(data)
+        return
+    of = f"{STATIC} {STATIC}-{view['model_id']}"
+    _display({"text/plain": "", "text/html": "", WIDGET: view})
+    _display({**data, "text/html": f'<div class="{of}">{data["text/html"]}</div>'})
+
+
+def _display(data: Bundle) -> None:
+    display(data, raw=True)  # type: ignore[no-untyped-call]  # IPython has no types for it
+
+
+def has_page() -> bool:
+    """True in a kernel, whose outputs go to a page."""
+    return getattr(InteractiveShell.instance(), "kernel", None) is not None
 
 
 def bundle(reply: Reply) -> tuple[Bundle, Bundle]:
-    """The forms of the reply by their MIME types, and their metadata.
-
-    The static forms stand beside the widget's view, for where no widgets run.
-    """
+    """All forms of the reply by their MIME types, and their metadata."""
     blocks = for_page(blocks_of(reply))
     text, page = text_of(unfolded(blocks), WIDTH).rstrip("\n"), picture_html(reply) + html_of(reply, blocks)
     return {"text/plain": text, "text/html": page, **_widget_view(reply)}, {}

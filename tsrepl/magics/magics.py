@@ -20,8 +20,9 @@ from rich.console import Console
 from tsrepl.magics.completion import Completion
 from tsrepl.magics.display import Bundle, CellError, PageBar, bundle, show
 from tsrepl.magics.formats import leave_formats, set_formats
+from tsrepl.magics.inspection import Inspection
 from tsrepl.magics.python_errors import catch_errors, cell_of, error_replies_of, leave_errors, with_cells
-from tsrepl.magics.words import PREFIX
+from tsrepl.magics.words import CELL, PREFIX, as_magics
 from tsrepl.render.progress import bars_made_by, progress_bars
 from tsrepl.render.report_page import write_report
 from tsrepl.session.bridge import Bridge
@@ -35,7 +36,6 @@ from tsrepl.session.replies import DefinitionReply, ErrorReply, Reply, TextReply
 from tsrepl.session.session import Session
 from tsrepl.session.workspace import LAST
 
-CELL: Final = "torchscript"
 REPORT: Final = "report"
 _MAGIC: Final = re.compile(rf"^(\s*){COMMAND}{PREFIX}", re.MULTILINE)
 """The beginning of a magic's line within a cell."""
@@ -49,6 +49,9 @@ class ShownReply:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.reply, name)
+
+    def _ipython_display_(self) -> None:
+        show(self.reply)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> tuple[Bundle, Bundle]:
         return bundle(self.reply)
@@ -67,6 +70,7 @@ class TorchScriptMagics:
         self.bridge = Bridge(self.session.workspace, shell.user_ns, shell.user_ns_hidden)
         self.session.workspace.notebook = self.bridge
         self.completion = Completion(self.session, self.bridge)
+        self.inspection = Inspection(self.session, shell)
 
     def register(self) -> None:
         """Make the magics known to IPython."""
@@ -77,6 +81,7 @@ class TorchScriptMagics:
         register(self.report, "line", PREFIX + REPORT)
         self.shell.events.register("post_run_cell", self.after_cell)
         self.shell.Completer.custom_matchers.append(self.completion.matches)
+        self.inspection.register()
         set_formats(self.shell)
         catch_errors(self.shell, self.session.workspace)
         CELLS.of = partial(cell_of, self.shell)
@@ -89,6 +94,7 @@ class TorchScriptMagics:
             magics["line"].pop(PREFIX + name, None)
         self.shell.events.unregister("post_run_cell", self.after_cell)
         self.shell.Completer.custom_matchers.remove(self.completion.matches)
+        self.inspection.unregister()
         leave_formats(self.shell)
         leave_errors(self.shell)
         CELLS.of = Cells().of
@@ -126,7 +132,7 @@ class TorchScriptMagics:
             if not target:
                 raise UsageError(f"{COMMAND}{PREFIX}{REPORT} wants a function and a path", hints=(_WRITE_REPORT,))
             (path,) = words_of(path)
-            size = write_report(self.session.workspace, target, path)
+            size = write_report(self.session.workspace, target, path, as_magics)
         except Exception as error:
             raise CellError(error_replies_of(self.shell, error)) from None
         show(TextReply(f"wrote {path} ({size:,} bytes)", "done"))

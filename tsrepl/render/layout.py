@@ -397,7 +397,7 @@ def _error(reply: ErrorReply) -> Iterator[Block]:
     if reply.is_whole or len(lines) <= MOST_DETAILS:
         yield from (line(Span(each)) for each in lines)
     else:
-        yield line(Span(f"{lines[0].rstrip(':.')} … %more shows {len(lines) - 1} more lines", "muted"))
+        yield line(Span(f"{lines[0].rstrip(':.')} … {reply.more} shows {len(lines) - 1} more lines", "muted"))
 
 
 def _help(reply: HelpReply) -> Iterator[Block]:

@@ -44,7 +44,7 @@ def _blocks(reply: ModuleReply, detail: Detail, deepest: int) -> Iterator[Block]
     hidden = [f"to depth {detail.depth} of {deepest}"] if detail.depth < deepest else []
     hidden += ["without parameters"] if not detail.slots else []
     if hidden:
-        yield line(Span(f"shown {', '.join(hidden)}: %modules {reply.title} {deepest} shows all", "muted"))
+        yield line(Span(f"shown {', '.join(hidden)}: {reply.command} {reply.title} {deepest} shows all", "muted"))
 
 
 def _height(node: ModuleNode) -> int:

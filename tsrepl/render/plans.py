@@ -45,7 +45,7 @@ def profile(reply: ProfileReply) -> Iterator[Block]:
         columns = (Column("value"), Column("type", "type"), Column("use", "muted"))
         yield from _by_line(columns, [(line.place, line.text, [*map(_value, line.values)]) for line in each.lines])
         if not each.lines:
-            yield line(Span(f"{_INDENT}no operator took a tensor", "muted"))
+            yield line(Span(f"{_INDENT}{each.refusal or 'no operator took a tensor'}", "muted"))
         yield from _symbols(each)
         yield from _failures(each.failures)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from html import escape
 from typing import Final
 
@@ -48,9 +48,15 @@ def _report_program(
     yield TextReply(f"wrote {output} ({counted(size, 'byte')})", "done")
 
 
-def write_report(workspace: Workspace, text: str, path: str) -> int:
-    """Write the report about the function or call to the path; its size in bytes.  Raises EngineError, OSError."""
-    page = report_page(text, list(chapters(workspace, text)), source_of(workspace, text)).encode()
+def write_report(
+    workspace: Workspace, text: str, path: str, words: Callable[[Reply], Reply] = lambda reply: reply
+) -> int:
+    """Write the report about the function or call to the path; its size in bytes.  Raises EngineError, OSError.
+
+    `words` gives a reply the words of the door.
+    """
+    parts = [part._replace(replies=tuple(map(words, part.replies))) for part in chapters(workspace, text)]
+    page = report_page(text, parts, source_of(workspace, text)).encode()
     with open(os.path.expanduser(path), "wb") as file:
         file.write(page)
     return len(page)

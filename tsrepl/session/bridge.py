@@ -28,6 +28,7 @@ from engine.torch.compiled.objects import ScriptClass, ScriptFunction
 from engine.torch.jit.scripting.python_program import PYTHON
 from tsrepl.session.definitions import Definitions
 from tsrepl.session.entries import split_entries
+from tsrepl.session.names import no_longer_compiles
 from tsrepl.session.outside import Refusal, forget, used_names
 from tsrepl.session.twins import Twins, Unshareable
 from tsrepl.session.workspace import SessionVariable, Workspace
@@ -234,11 +235,14 @@ class Bridge:
             del self.namespace[name]
 
     def _give_definition(self, name: str) -> bool:
-        """Give Python the session's function or class of that name; True if that is another than before."""
-        found = self._of.unit.functions.get(name) or self._of.unit.types.get(name)
+        """Give Python the session's function or class of that name, or what stands for one that no longer compiles.
+
+        True if that is another than before.
+        """
+        found = self._of.unit.functions.get(name) or self._of.unit.types.get(name) or self._of.broken.get(name)
         if found is None or (name in self._given and self._given[name][0] is found):
             return False
-        given = _seen_from_python(found)
+        given: Any = _Broken(name, found) if isinstance(found, str) else _seen_from_python(found)
         self._of.outside.pop(name, None)
         self._linked.pop(name, None)
         self._given[name], self.namespace[name] = (found, given), given
@@ -256,6 +260,21 @@ class Bridge:
             self._of.outside.pop(name, None)
             self.namespace[name] = value
             self._linked[name] = value, variable
+
+
+@dataclass(frozen=True, slots=True)
+class _Broken:
+    """A stand-in, in Python, for a definition that no longer compiles: no cell can use it, whatever its language."""
+
+    name: str
+    reason: str
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Raise CompileError, with the reason."""
+        raise no_longer_compiles(self.name, self.reason)
+
+    def __repr__(self) -> str:
+        return f"<{self.name}, which no longer compiles: {self.reason}>"
 
 
 @dataclass(frozen=True, slots=True)

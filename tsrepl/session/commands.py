@@ -171,8 +171,8 @@ _KEPT = (
     "recorded in the call, as within torch.no_grad(); every command that runs a call takes it."
 )
 _PLANS = (
-    "Hits are calls that found the plan, misses those for which a plan was made first, failures those in which a check "
-    "of it failed, so that the interpreter went on. "
+    "Hits are calls that found the plan, misses calls of its groups that no kernel took, failures checks of it that "
+    "failed, so that the interpreter went on. "
 )
 
 COMMANDS: Final[tuple[Command, ...]] = (

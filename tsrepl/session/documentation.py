@@ -1,7 +1,7 @@
 """`%doc`: what is known of a name: signatures, documentation, and for a value its type.
 
-In: a name: of a function, class, module, method, variable, operator, layer, pass or kind of node.  Out: replies.  Rows
-tell of operators, the top of their files of passes.
+In: a name: of a function, class, module, method, variable, operator, layer, pass or kind of node; or an object of
+Python's.  Out: replies.  Rows tell of operators, the top of their files of passes.
 """
 
 from __future__ import annotations
@@ -9,17 +9,23 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from engine.aten.dispatch import table
+from engine.aten.dispatch import overload_cache, table
 from engine.aten.dispatch.op import Op
+from engine.frontend.compilation.compile import library_value
+from engine.frontend.sugared.classes import ChosenByFlag, FunctionValue
+from engine.frontend.sugared.sugared_value import SugaredValue
 from engine.ir.unit import Function
 from engine.lang.deferred import deferred
 from engine.lang.errors import did_you_mean
 from engine.passes.pipeline import ALIASES
 from engine.passes.pipeline import names as pass_names
+from engine.torch import nn
+from engine.torch.compiled.objects import ScriptFunction, ScriptMethod
+from engine.torch.jit.scripting.script_module import ScriptModule
 from tsrepl.session.failures import UsageError
-from tsrepl.session.inspection import operator_schemas, schema, signature, written_signatures
+from tsrepl.session.inspection import operator_schemas, schema, signature
 from tsrepl.session.node_kinds import NODE_KINDS
 from tsrepl.session.replies import GraphReply, Reply, ReportReply, SchemaReply, Section, TextReply
 from tsrepl.session.workspace import Workspace
@@ -43,11 +49,8 @@ def doc(workspace: Workspace, argument: str) -> Iterable[Reply]:
     if (known := workspace.definitions.signature(argument)) is not None:
         return [SchemaReply(argument, (known,))]
     path = argument if base in workspace.seen() else workspace.definitions.spelled(argument)
-    layer = module_classes.layer_signature(path)
-    if layer:
-        return _layer(path, layer)
-    if written := written_signatures(path):
-        return [SchemaReply(path, written), *_rows(operator_schemas(path))]
+    if (found := library_object(path)) is not None:
+        return [*of_object(argument, found), *_rows(operator_schemas(path))]
     name = _as_operator(workspace, path)
     if operator_schemas(name):
         return [*_node(argument), *schema(workspace, name), *_rows(operator_schemas(name))]
@@ -83,12 +86,55 @@ def _method(workspace: Workspace, path: str) -> Function | None:
 # -- what the engine has
 
 
-def _layer(path: str, signature: str) -> list[Reply]:
-    layer = module_classes.layer(path)
-    told = inspect.cleandoc(layer.__doc__) if layer is not None and layer.__doc__ else ""
-    name = path.rpartition(".")[2]
-    made = TextReply(f"m = nn.{name}(...) makes one, and m(x) calls it; then %graph m and %code m show its forward")
-    return [SchemaReply(path, (signature,)), *([TextReply(told)] if told else []), made]
+def library_object(path: str) -> Any:
+    """The class or function of the library under a name that programs know: `nn.Linear`, `F.relu`; None for operators
+    and anything else."""
+    name = path.removeprefix("torch.")
+    module = next((each for prefix, each in _LIBRARY if name.startswith(prefix)), None)
+    return getattr(module, name.rpartition(".")[2], None) if module is not None and name.isascii() else None
+
+
+_LIBRARY: Final = (("nn.functional.", nn.functional), ("F.", nn.functional), ("nn.", nn))
+
+
+def library_schemas(path: str) -> tuple[str, ...]:
+    """The signatures of a class or function of the library; none of anything else."""
+    replies = of_object(path, library_object(path))
+    return tuple(text for each in replies if isinstance(each, SchemaReply) for text in each.schemas)
+
+
+def of_object(title: str, found: Any) -> Iterator[Reply]:
+    """The documentation of a compiled function, method or module, an operator, or a class or function of the library;
+    nothing of other objects."""
+    if isinstance(found, ScriptModule):
+        found = getattr(found, "forward", None)
+    if isinstance(found, (ScriptFunction, ScriptMethod)):
+        yield from _function(title, found._function)
+    elif schemas := _schemas_of(found):
+        yield SchemaReply(title, schemas)
+    elif (getattr(found, "__module__", None) or "").startswith(_LIBRARY_MODULES) and callable(found):
+        yield SchemaReply(title, (f"{title}{inspect.signature(found)}",))
+        if text := inspect.getdoc(found):
+            yield TextReply(text)
+
+
+_LIBRARY_MODULES: Final = "engine.torch.nn"
+
+
+def _schemas_of(found: Any) -> tuple[str, ...]:
+    """The schemas of the operator, or of the functions written in TorchScript, that a function of Python stands for."""
+    written = library_value(getattr(found, "torch_path", ""))
+    if written is not None:
+        return tuple(map(signature, _functions_of(written)))
+    code = getattr(getattr(found, "__func__", found), "__code__", None)
+    is_operator = code is not None and code.co_filename == overload_cache.__file__
+    return operator_schemas(f"torch.{found.__name__}") if is_operator else ()
+
+
+def _functions_of(value: SugaredValue) -> list[Function]:
+    if isinstance(value, ChosenByFlag):
+        return [*_functions_of(value.when_true), *_functions_of(value.when_false)]
+    return list(value.functions) if isinstance(value, FunctionValue) else []
 
 
 def _as_operator(workspace: Workspace, path: str) -> str:

@@ -213,7 +213,9 @@ def plans(workspace: Workspace, argument: str) -> Iterable[Reply]:
         of = explain(function)
         rows = tuple(_plan_row(number, plan) for number, plan in enumerate(of.plans, 1))
         yield ReportReply("", (Section(f"plans of {target.name(function)}", _PLAN_COLUMNS, rows),))
-        yield TextReply("hits found the plan, misses had it made, failures left it at a check that failed")
+        yield TextReply(
+            "hits are calls that found the plan, misses calls of groups that no kernel took, failures checks that failed"
+        )
         if counts := _dropped(of):
             yield TextReply(counts)
     yield TextReply(f"more: {', '.join(f'%{command} {argument}' for command in ('passes', 'explain', *_MORE))}")

@@ -5,7 +5,6 @@ In: the name of a function or method, or an expression.  Out: replies.
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
@@ -13,11 +12,9 @@ from typing import Final
 from engine.aten.dispatch import table
 from engine.executor.plans.executor import code_of
 from engine.executor.plans.source_lines import line_of
-from engine.frontend.standard_library import library
 from engine.ir.printer import graph_lines
 from engine.ir.unit import Function
 from engine.lang.errors import did_you_mean
-from engine.lang.python_syntax import parse_python
 from engine.serialize.code.python_text import ConstantTable
 from engine.serialize.code.source_export import SourcePrinter, is_method
 from tsrepl.session.failures import UsageError
@@ -52,17 +49,6 @@ def graph(workspace: Workspace, argument: str) -> Iterable[Reply]:
     """`%graph [--full] [--no-lines] f`."""
     name, flags = flags_of(argument, "graph", (_FULL, _NO_LINES))
     yield graph_reply(name, workspace.target(name), with_lines=_NO_LINES not in flags, is_full=_FULL in flags)
-
-
-def written_signatures(path: str) -> tuple[str, ...]:
-    """The signatures of a function that is written in TorchScript, `torch.nn.functional.dropout`; none of others."""
-    found = []
-    for definition in library.find(path):
-        (node,) = parse_python(definition.text).body
-        if isinstance(node, ast.FunctionDef):
-            returns = f" -> {ast.unparse(node.returns)}" if node.returns is not None else ""
-            found.append(f"{node.name}({ast.unparse(node.args)}){returns}")
-    return tuple(found)
 
 
 def flags_of(argument: str, command: str, known: Sequence[str]) -> tuple[str, set[str]]:

@@ -20,8 +20,8 @@ from engine.executor.plans.explained_profiles import (
 from engine.executor.plans.explanation import Explanation, PlanExplanation, explain
 from engine.executor.profiling.settings import PROFILING
 from engine.ir.unit import Function
+from engine.lang.counts import counted, duration
 from tsrepl.session.called import Called, called, check_has_run, example_call
-from tsrepl.session.failures import UsageError
 from tsrepl.session.places import Places, by_line
 from tsrepl.session.plan_replies import (
     FailureRow,
@@ -59,12 +59,23 @@ def types(workspace: Workspace, argument: str) -> Iterable[Reply]:
         for each in explain(function).profiles
         if before.get(function, {}).get(each.arguments) != each.runs
     )
-    if not rows:
-        raise UsageError(
-            f"no run of {argument} was profiled", hints=(f"write %profile --types {example_call(target)} for that",)
-        )
-    yield ProfileReply(argument, rows)
-    yield TextReply(f"%guards {argument} shows what plans check because of this")
+    if rows:
+        yield ProfileReply(argument, rows)
+        yield TextReply(f"%guards {argument} shows what plans check because of this")
+        return
+    call = example_call(target)
+    yield ProfileReply(argument, tuple(each for f in target.functions for each in _unprofiled(target.name(f), f)))
+    yield TextReply(f"%profile {call} shows where time goes, %profile --types {call} what values were")
+
+
+def _unprofiled(name: str, function: Function) -> Iterator[ProfileRow]:
+    """A row for each plan whose calls recorded no types, as ordinary ones do not."""
+    for plan in explain(function).plans:
+        kernels = sum(len(group.kernels) for group in plan.groups)
+        calls = f"{counted(plan.hits, 'more call')} found this plan"
+        ran = "later calls are not counted" if plan.is_direct else calls
+        told = f"{ran}, {counted(kernels, 'kernel')}, made in {duration(plan.seconds)}; types were not recorded"
+        yield ProfileRow(name, plan.arguments, 0, PROFILING.runs, 0, told, (), (), ())
 
 
 def _runs(function: Function) -> dict[str, int]:

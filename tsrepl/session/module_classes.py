@@ -114,18 +114,6 @@ def layer(path: str) -> type | None:
     return found if isinstance(found, type) and is_module_class(found) else None
 
 
-def layer_signature(path: str) -> str:
-    """`Linear(in_features: int, out_features: int, bias: bool = True)` of such a class; "" for anything else."""
-    found = layer(path)
-    if found is None:
-        return ""
-    try:
-        parameters = [*inspect.signature(found.__init__).parameters.values()][1:]  # type: ignore[misc]
-    except (TypeError, ValueError):
-        return ""
-    return f"{found.__name__}({', '.join(map(str, parameters))})".replace("'", "")
-
-
 def define_module_class(entry: Entry, filename: str, names: Names) -> ModuleClass:
     """Run the statement, which binds its name among Python's.  Raises CompileError, PythonError."""
     node = module_statement(entry, names)

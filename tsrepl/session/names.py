@@ -29,6 +29,11 @@ STANDARD: Final[Mapping[str, str]] = {"nn": "torch.nn", "F": "torch.nn.functiona
 """Names that need no import, and the paths that they stand for."""
 
 
+def no_longer_compiles(name: str, reason: str, range: SourceRange | None = None) -> CompileError:
+    """The error for a use of a definition that does not fit what it uses any more."""
+    return CompileError(f"{name} no longer compiles: {reason}", range, hints=(f"define {name} again",))
+
+
 class KnownNames(Protocol):
     """The names of a session: `broken` holds the reason why some cannot be used any more.
 
@@ -53,9 +58,7 @@ class SessionResolver(TextResolver):
 
     def resolve_value(self, b: Builder, name: str, range: SourceRange) -> SugaredValue | None:
         if name in self.known.broken:
-            raise CompileError(
-                f"{name} no longer compiles: {self.known.broken[name]}", range, hints=(f"define {name} again",)
-            )
+            raise no_longer_compiles(name, self.known.broken[name], range)
         own = name in self.unit.functions or name in self.unit.types
         found = None if own or self.outside is None else self.outside.resolve_value(b, name, range)
         if found is None and not own and name in self.known.imports:

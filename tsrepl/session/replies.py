@@ -417,7 +417,7 @@ class ErrorReply:
 
     `kind` is a short title, `details` whatever else the message says, `location` and `excerpt` tell the place (the
     excerpt marks it with `~~~ <--- HERE`), `places` the calls that led there, outermost first, `hints` what mends it,
-    the most useful first.  Long details are shown where `is_whole`.
+    the most useful first.  Long details are shown where `is_whole`; `more` is the command that shows them elsewhere.
     """
 
     kind: str
@@ -428,6 +428,7 @@ class ErrorReply:
     hints: tuple[str, ...] = ()
     details: str = ""
     is_whole: bool = False
+    more: str = "%more"
 
 
 @dataclass(frozen=True, slots=True)
@@ -463,11 +464,13 @@ class ModuleNode:
 
 @dataclass(frozen=True, slots=True)
 class ModuleReply:
-    """A module, as a tree; `depth` is how deep it is shown, None for as deep as a page has room for."""
+    """A module, as a tree; `depth` is how deep it is shown, None for as deep as a page has room for; `command` shows it
+    to another depth."""
 
     title: str
     root: ModuleNode
     depth: int | None = None
+    command: str = "%modules"
 
 
 @dataclass(frozen=True, slots=True)

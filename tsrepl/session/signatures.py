@@ -7,17 +7,12 @@ place in it of the argument at the cursor.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from engine.lang.deferred import deferred
-from tsrepl.session.inspection import operator_schemas, signature, written_signatures
+from tsrepl.session.documentation import library_schemas
+from tsrepl.session.inspection import operator_schemas, signature
 from tsrepl.session.replies import SignatureHint
 from tsrepl.session.workspace import Workspace
-
-if TYPE_CHECKING:
-    from tsrepl.session import module_classes
-else:
-    module_classes = deferred("tsrepl.session.module_classes")
 
 _PIECE: Final = re.compile(r"""'(?:\\.|[^'\\])*'?|"(?:\\.|[^"\\])*"?|[\w.]+|[()\[\]{},=]|\S""")
 _OPEN, _CLOSED = "([{", ")]}"
@@ -63,6 +58,12 @@ def keywords_at(workspace: Workspace, before: str) -> list[str]:
     return [*found]
 
 
+def callee_at(before: str) -> str:
+    """The path of what is called by the innermost call that is open at the end of `before`; "" outside of calls."""
+    call = _open_call(before[-_LOOKED_AT:])
+    return call.callee if call is not None else ""
+
+
 def _open_call(before: str) -> _OpenCall | None:
     stack: list[list[str]] = [[]]
     for piece in _PIECE.findall(before):
@@ -84,17 +85,14 @@ def _open_call(before: str) -> _OpenCall | None:
 def _schemas(workspace: Workspace, callee: str) -> tuple[tuple[str, ...], int]:
     """The schemas that the callee may stand for, and how many of their arguments stand before the brackets."""
     callee = callee if callee.partition(".")[0] in workspace.seen() else workspace.definitions.spelled(callee)
+    if library := library_schemas(callee):
+        return library, 0
     owner, _, name = callee.rpartition(".")
     function = workspace.functions().get(callee) or workspace.method(callee)
     if function is not None:
         return (signature(function),), 0
     if (known := workspace.definitions.signature(callee)) is not None:
         return (known,), 0
-    layer = module_classes.layer_signature(callee) if owner == "torch.nn" else ""
-    if layer:
-        return (layer,), 0
-    if written := written_signatures(callee):
-        return written, 0
     is_method = bool(owner) and not f"{owner}.".startswith(("torch.", "math."))
     if is_method and (schemas := operator_schemas(name)):
         return schemas, 1

@@ -16,6 +16,8 @@ from tsrepl.session.files import words_of
 from tsrepl.session.replies import CodeReply, EditReply, Reply, TextReply
 from tsrepl.session.workspace import Workspace
 
+HISTORY: Final = "history"
+"""The title of the reply with entries."""
 RECENT: Final = 20
 """Entries that `%history` shows unless it is told."""
 EDIT: Final = f"{COMMAND}edit"
@@ -65,4 +67,4 @@ def history(workspace: Workspace, argument: str) -> Iterable[Reply]:
         for label, text in kept
         for first in (True, *[False] * text.count("\n"))
     ]
-    yield CodeReply("history", "\n".join(text for _, text in kept), numbers=tuple(numbers))
+    yield CodeReply(HISTORY, "\n".join(text for _, text in kept), numbers=tuple(numbers))

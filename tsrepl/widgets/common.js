@@ -1,33 +1,48 @@
 // What all views share: talking to the kernel, elements, highlighted text, keys.
 
-const WAIT = 8000;
+const PAUSE = 1000;
+const PATIENCE = 8; // pauses in which a kernel that does nothing else is to answer
 const VIEW_TYPE = "application/vnd.jupyter.widget-view+json";
 const STATE_TYPE = "application/vnd.jupyter.widget-state+json";
 
-/** Asks the kernel; a promise of its answer, refused with the kernel's reason, or when no kernel answers. */
-function asker(model) {
+/** Asks the kernel; a promise of its answer, refused with the kernel's reason, or when no kernel answers.  One that is
+    busy answers when its cell has run: `say` tells that while the question waits. */
+function asker(model, say) {
   const open = new Map();
   let last = 0;
+  const gone = () => Object.assign(new Error("the kernel that made this view is gone: run the cell again"), { isGone: true });
   model.on("msg:custom", (content) => {
     const one = open.get(content.id);
     if (!one) return;
     open.delete(content.id);
-    clearTimeout(one.timer);
+    clearInterval(one.timer);
+    if (one.waited) say("");
     if ("answer" in content) one.resolve(content.answer);
     else one.reject(new Error(content.refused));
   });
   return async (kind, fields) => {
-    if (!(await isLive(model))) throw new Error("the kernel that made this view is gone: run the cell again");
+    if (!(await isLive(model))) throw gone();
     return new Promise((resolve, reject) => {
       const id = ++last;
-      const gone = () => {
-        open.delete(id);
-        reject(new Error("the kernel does not answer: run the cell again"));
-      };
-      open.set(id, { resolve, reject, timer: setTimeout(gone, WAIT) });
+      const one = { resolve, reject, waited: 0, idle: 0 };
+      const give = (error) => { clearInterval(one.timer); open.delete(id); reject(error); };
+      one.timer = setInterval(async () => {
+        one.waited++;
+        const status = statusOf(model);
+        one.idle = status === "idle" ? one.idle + 1 : 0;
+        if (!(await isLive(model))) give(gone());
+        else if (one.idle > PATIENCE) give(new Error("the kernel does not answer: run the cell again"));
+        else if (one.idle === 0) say(status ? `the kernel is ${status}: this is answered when its cell has run` : "waiting for the kernel");
+      }, PAUSE);
+      open.set(id, one);
       model.send({ kind, id, ...fields });
     });
   };
+}
+
+/** What the kernel does, where the page tells: "idle", "busy"; undefined elsewhere. */
+function statusOf(model) {
+  return model.widget_manager?.kernel?.status;
 }
 
 /** False if the page knows that the view was restored from a file, or has lost its kernel. */
@@ -57,6 +72,16 @@ function store(manager, notebook) {
   for (const [, one] of kept) if (isOurs(one)) delete one.state.layout; // a widget of its own, which is not kept
   if (before.length || kept.length)
     notebook.setMetadata("widgets", { [STATE_TYPE]: { version_major: 2, version_minor: 0, state: Object.fromEntries(kept) } });
+}
+
+/** Lets the view take the place of its static forms, which are an output of their own behind it, unless it has lost
+    what it showed, and is `.tsw-gone`.  JupyterLab and Notebook need a rule of the style sheet only. */
+function replaceStatic(model, host) {
+  const replace = () => {
+    for (const each of document.querySelectorAll(`.tsrepl-static-${model.get("key")}`))
+      if (!each.closest(".jp-OutputArea-child")) each.hidden = !host.classList.contains("tsw-gone");
+  };
+  [0, 300, 1500].forEach((later) => setTimeout(replace, later)); // it may come after the view
 }
 
 /** Keeps the notebook's keys out of views: in one, "b" is no new cell and "0" twice no restart.  Those with Ctrl, Alt or
@@ -101,11 +126,17 @@ function root(model, el, title, label) {
   const bar = h("div", { class: "tsw-bar" }, h("span", { class: "tsw-title" }, title));
   const host = h("section", { class: "tsw", "aria-label": label }, bar, status);
   el.append(host);
+  replaceStatic(model, host);
   const say = (text, isError) => {
     status.textContent = text;
     status.classList.toggle("tsw-error", Boolean(isError));
   };
-  return { host, bar, say, fail: (error) => say(error.message, true), ask: asker(model) };
+  const fail = (error) => {
+    say(error.message, true);
+    if (!error.isGone || !host.querySelector("canvas:not([data-boxes])")) return;
+    host.classList.add("tsw-gone"); // its picture was too large to be kept; the static forms have it
+  };
+  return { host, bar, say, fail, ask: asker(model, say) };
 }
 
 function button(text, label, onclick, more) {

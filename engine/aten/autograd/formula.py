@@ -112,14 +112,13 @@ def compile_formula(op: Op, argument: str) -> Formula:
     methods = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     is_complex = not _OF_COMPLEX.isdisjoint(methods | _called(tree))
     uses_grad = any(name == "grad" for name, _ in uses)
-    write = partial(_functions, op, tree, names, set(names) - values)
+    write = partial(_functions, op, text, names, set(names) - values)
     return Formula(index, text, reads, uses_grad, _through(tree), is_complex, write)
 
 
-def _functions(
-    op: Op, tree: ast.Expression, names: Sequence[str], forms: set[str]
-) -> tuple[Callable[..., Any], Whole | None]:
+def _functions(op: Op, text: str, names: Sequence[str], forms: set[str]) -> tuple[Callable[..., Any], Whole | None]:
     """The function that evaluates the text, and the one for all that its call gives, if it is part of that."""
+    tree = ast.Expression(parse_python_expression(text))  # which is rewritten here
     environment = {name: _operator(name) for name in _called(tree)} | _OF_FORMS
     whole = _whole(tree.body)
     _ask_forms(tree, forms)

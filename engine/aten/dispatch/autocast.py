@@ -18,6 +18,7 @@ from engine.aten.values.hooks import HOOKS
 from engine.aten.values.tensor import Tensor
 from engine.lang import scalars
 from engine.lang.errors import OperatorError
+from engine.lang.locks import lock
 
 Policy = Callable[[Sequence[Any], scalars.dtype], scalars.dtype | None]
 """From an operator's arguments and the fast dtype: the dtype that its tensors get; None: they stay as they are."""
@@ -144,7 +145,7 @@ def casting(fast: scalars.dtype | None, keep: bool = True, place: str = "cpu") -
         STATE.fast, STATE.keeps, STATE.kept, STATE.place = before
 
 
-_lock: Final = threading.Lock()
+_lock: Final = lock()
 _entered = 0
 
 

@@ -14,7 +14,9 @@ from collections.abc import Iterable
 from contextlib import suppress
 from importlib import import_module
 from importlib.util import cache_from_source
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
+
+from engine.lang.locks import callers
 
 FAMILIES: Final[tuple[str, ...]] = (
     "pointwise",
@@ -100,20 +102,32 @@ class Index(NamedTuple):
     methods: list[str]
 
 
-def family_at_work() -> int:
-    """The place of the family whose module is being imported by this thread, or `LAST`."""
-    frame = sys._getframe(1)
-    while frame.f_code.co_name != "<module>":
-        if frame.f_back is None:
-            return LAST
-        frame = frame.f_back
-    return _PLACES.get(frame.f_globals.get("__name__", ""), LAST)
+class Work(NamedTuple):
+    """The family whose module this thread imports, by its place, or `LAST`; `names` are the globals of the module."""
+
+    place: int
+    names: dict[str, Any] | None = None
 
 
-def import_families(places: Iterable[int]) -> None:
-    """Import the families at these places; waits for those that another thread imports."""
-    for place in places:
+def family_at_work() -> Work:
+    """The family whose module is being imported by this thread, if what it calls is not another module's import."""
+    for frame in callers(sys._getframe(1)):
+        if frame.f_code.co_name == "<module>":
+            return Work(_PLACES.get(frame.f_globals.get("__name__", ""), LAST), frame.f_globals)
+    return Work(LAST)
+
+
+def import_families(places: Iterable[int]) -> list[int]:
+    """Import the families at these places; waits for those that another thread imports.
+
+    Those that are complete, which are all but the ones whose imports ask for this.
+    """
+    wanted = [*places]
+    for place in wanted:
         import_module(f"{_PACKAGE}.{FAMILIES[place]}")
+    modules = [frame for frame in callers(sys._getframe(1)) if frame.f_code.co_name == "<module>"]
+    at_work = {_PLACES.get(frame.f_globals.get("__name__", "")) for frame in modules}
+    return [place for place in wanted if place not in at_work]
 
 
 def saved_index() -> Index | None:
@@ -131,11 +145,16 @@ def save_index(index: Index) -> None:
     if sys.dont_write_bytecode:
         return
     unfinished = f"{_FILE}.{os.getpid()}"
-    with suppress(OSError):
+    try:
         os.makedirs(os.path.dirname(_FILE), exist_ok=True)
         with open(unfinished, "wb") as file:
             marshal.dump((_sources(), *index), file)
         os.replace(unfinished, _FILE)
+    except OSError:
+        return
+    finally:
+        with suppress(OSError):
+            os.unlink(unfinished)
 
 
 def _sources() -> dict[str, tuple[int, int]]:

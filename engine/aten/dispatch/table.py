@@ -12,12 +12,18 @@ In: schema text, a body, facts.  Out: `Op`, found by name.  `Op.run(*args)` take
 schema in order and returns the result (a tuple when the schema has several, None when it has none).
 Schemas are parsed and families imported (`families`) when first asked for, so that importing the engine stays cheap.
 Entries of one name stand in the order of `FAMILIES`, and that is the order in which overloads are tried.
+
+Note [Families come whole]
+The rows of a family are its own while its module is imported, and join the table together when that is done: by one
+statement, which no interrupt and no other thread finds half done.  Rows of an import that failed are not there; they
+are made again with the module.
 """
 
 from __future__ import annotations
 
-from bisect import insort
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import field
+from functools import partial
 from operator import attrgetter
 from typing import Any, Final
 
@@ -26,12 +32,31 @@ from engine.aten.dispatch.compile import compile_op
 from engine.aten.dispatch.op import Op
 from engine.aten.kernels.refusals import Refusal
 from engine.lang.errors import SchemaError
+from engine.lang.locks import lock
+from engine.lang.records import dataclass
 
-_by_name: dict[str, list[Op]] = {}
+
+@dataclass(slots=True)
+class _Family:
+    """Rows and facts that the import of a family has registered so far; `names` are the globals of its module."""
+
+    names: dict[str, Any] | None
+    rows: dict[str, Op] = field(default_factory=dict)
+    facts: list[Callable[[], None]] = field(default_factory=list)
+    """Facts for rows of other families."""
+
+
+_by_name: dict[str, tuple[Op, ...]] = {}
+"""Entries in the order in which they are tried."""
 _by_qualified_name: dict[str, Op] = {}
-_unread: dict[str, list[int]] | None = None
+_unread: families.Index | None = None
 """Names of which not all families are imported, with their places; None before the first search."""
-_methods: Sequence[str] = ()
+_to_come: Final[dict[int, _Family]] = {}
+"""Families that are not in the table yet, by their places.  See Note [Families come whole]."""
+_publishing: Final = lock()
+"""Held for a moment, never while modules are imported."""
+_reading: Final = lock()
+"""Held while the index is read or made."""
 NEW: Final[list[Callable[[Op], None]]] = []
 """Listeners called for each entry registered later."""
 
@@ -43,16 +68,21 @@ def op(text: str, *, variants: str = "", **facts: Any) -> Op:
     """
     if "functional" in facts:
         facts = _inherited(facts["functional"]) | facts
-    family = families.family_at_work()
+    family = families.family_at_work().place
     entry = Op(text, compiler=compile_op, family=family, variants=frozenset(variants.split()), **facts)
     bodies = (entry.scalar, entry.kernel, entry.python, entry.composite, entry.functional)
     if bodies.count(None) != len(bodies) - 1:
         raise SchemaError(f"{entry.qualified_name} has {len(bodies) - bodies.count(None)} bodies, and needs one")
-    _add(entry)
+    made = [entry]
     for variant, derived_text in derived_texts(entry):
         kinds = entry.variants & {"method", variant}
         facts = _inherited(entry)
-        _add(Op(derived_text, compiler=compile_op, family=family, functional=entry, variants=kinds, **facts))
+        made.append(Op(derived_text, compiler=compile_op, family=family, functional=entry, variants=kinds, **facts))
+    if family == families.LAST:
+        _add_alone(made)
+    else:
+        for each in made:
+            _add(each)
     return entry
 
 
@@ -70,17 +100,25 @@ def describe(names: str, *, refuses: Refusal | None = None, **facts: Any) -> Non
     A name without overload means all overloads so far.  Raises SchemaError for a name that no row has, and for one of
     which the family has no row itself: who asks for the name would not know of its facts.
     """
-    family = families.family_at_work()
+    work = families.family_at_work()
     for name in names.split():
         rows = registered(f"aten::{name.partition('.')[0]}")
         found = [row for row in rows if row.qualified_name == f"aten::{name}"] if "." in name else rows
-        if not found or all(row.family != family for row in rows):
+        if not found or all(row.family != work.place for row in rows):
             raise SchemaError(f"there is no operator aten::{name} to describe")
         for entry in found:
-            if refuses is not None:
-                entry.refuses = (*entry.refuses, refuses)
-            for fact, value in facts.items():
-                setattr(entry, fact, value)
+            tell = partial(_describe, entry, refuses, facts)
+            if entry.family == work.place:
+                tell()
+            else:
+                _coming(work).facts.append(tell)
+
+
+def _describe(entry: Op, refuses: Refusal | None, facts: dict[str, Any]) -> None:
+    if refuses is not None:
+        entry.refuses = (*entry.refuses, refuses)
+    for fact, value in facts.items():
+        setattr(entry, fact, value)
 
 
 _OWN: Final = frozenset({"method", "function"})
@@ -133,23 +171,25 @@ def _variant(entry: Op, wanted: str) -> str | None:
 
 def overloads(name: str) -> Sequence[Op]:
     """The operators of that name (`aten::add`) in the order they are tried; empty when there are none."""
-    if _unread is None or name in _unread:
+    if _unread is None or name in _unread.places:
         _read(name)
     return _by_name.get(name, ())
 
 
 def registered(name: str) -> Sequence[Op]:
     """Those of the family that is being imported and of the families before it, for families that build on others."""
-    family = families.family_at_work()
-    if _unread:
-        families.import_families(place for place in _unread.get(name, ()) if place < family)
-    return tuple(entry for entry in _by_name.get(name, ()) if entry.family <= family)
+    work = families.family_at_work()
+    if _unread is not None:
+        _publish(families.import_families(place for place in _unread.places.get(name, ()) if place < work.place))
+    own = _coming(work).rows.values() if work.place < families.LAST else ()
+    before = (entry for entry in _by_name.get(name, ()) if entry.family <= work.place)
+    return (*before, *(entry for entry in own if entry.name == name))
 
 
 def find(qualified_name: str) -> Op | None:
     """The operator `aten::add.Tensor`, or None."""
     name = qualified_name.partition(".")[0]
-    if _unread is None or name in _unread:
+    if _unread is None or name in _unread.places:
         _read(name)
     return _by_qualified_name.get(qualified_name)
 
@@ -163,18 +203,17 @@ def first_name(name: str) -> str:
 
 def names() -> list[str]:
     """All names there are, sorted."""
-    return sorted({*_by_name, *_to_read()})
+    return sorted({*_by_name, *_to_read().places})
 
 
 def methods() -> Sequence[str]:
     """Names of the operators of the families that are methods, without `aten::`."""
-    _to_read()
-    return _methods
+    return _to_read().methods
 
 
 def entries() -> list[Op]:
     """Every entry, in order of registration within each family."""
-    for name in tuple(_to_read()):
+    for name in tuple(_to_read().places):
         _read(name)
     return sorted(_by_qualified_name.values(), key=_FAMILY)
 
@@ -182,42 +221,106 @@ def entries() -> list[Op]:
 _FAMILY: Final = attrgetter("family")
 
 
+def _add_alone(made: Sequence[Op]) -> None:
+    """Let rows of no family join the table at once."""
+    for entry in made:
+        overloads(entry.name)  # families come first
+    with _publishing:
+        _to_come.pop(families.LAST, None)
+        for entry in made:
+            _add(entry)
+        _publish([families.LAST])
+
+
 def _add(entry: Op) -> None:
-    if entry.family == families.LAST:
-        overloads(entry.name)
-    if entry.qualified_name in _by_qualified_name:
-        raise SchemaError(f"operator {entry.qualified_name} is registered twice")
-    _by_qualified_name[entry.qualified_name] = entry
-    insort(_by_name.setdefault(entry.name, []), entry, key=_FAMILY)
-    for tell in NEW:
-        tell(entry)
+    """Register a row, which joins the table with those beside it."""
+    own = _coming(families.family_at_work()).rows
+    if own.setdefault(entry.qualified_name, entry) is not entry:
+        raise _twice(entry)
+
+
+def _twice(entry: Op) -> SchemaError:
+    return SchemaError(f"operator {entry.qualified_name} is registered twice")
+
+
+def _coming(work: families.Work) -> _Family:
+    """The rows of the family at work, none at first; those of an import of its module that failed are dropped."""
+    found = _to_come.get(work.place)
+    if found is None or found.names is not work.names:
+        found = _to_come[work.place] = _Family(work.names)
+    return found
+
+
+def _publish(places: Iterable[int]) -> None:
+    """Let the rows of these families, whose imports are done, join the table."""
+    for place in places:
+        with _publishing:
+            family = _to_come.get(place)
+            if family is not None:
+                for tell in family.facts:
+                    tell()
+                _join(family.rows)
+                del _to_come[place]
+
+
+def _join(added: dict[str, Op]) -> None:
+    """Let these rows join the table: all, or none where a name is taken."""
+    global _by_name, _by_qualified_name
+    with _publishing:
+        by_name, by_qualified_name = dict(_by_name), dict(_by_qualified_name)
+        for entry in added.values():
+            if by_qualified_name.setdefault(entry.qualified_name, entry) is not entry:
+                raise _twice(entry)
+            others = (each for each in by_name.get(entry.name, ()) if each is not entry)
+            by_name[entry.name] = tuple(sorted((*others, entry), key=_FAMILY))
+        for entry in added.values():
+            for tell in NEW:
+                tell(entry)
+        _by_name, _by_qualified_name = by_name, by_qualified_name
+
+
+def withdraw(entry: Op) -> None:
+    """Take a registered operator out of the table.  Plans that were made with it keep it."""
+    global _by_name, _by_qualified_name
+    with _publishing:
+        by_qualified_name = {name: each for name, each in _by_qualified_name.items() if each is not entry}
+        others = tuple(each for each in _by_name[entry.name] if each is not entry)
+        _by_name, _by_qualified_name = {**_by_name, entry.name: others}, by_qualified_name
 
 
 def _read(name: str) -> None:
     """Import the families that have rows of this name."""
     unread = _to_read()
-    families.import_families(unread.get(name, ()))
-    unread.pop(name, None)
+    wanted = unread.places.get(name, ())
+    done = families.import_families(wanted)
+    _publish(done)
+    if len(done) == len(wanted):
+        unread.places.pop(name, None)
 
 
-def _to_read() -> dict[str, list[int]]:
-    """The names of which families are still to be imported."""
-    global _unread, _methods
-    if _unread is None:
-        index = families.saved_index()
-        if index is None:
-            _unread = {}
-            families.import_families(range(families.LAST))
-            index = _index()
-            families.save_index(index)
-        else:
-            _unread = index.places
-        _methods = index.methods
+_NOTHING: Final = families.Index({}, [])
+
+
+def _to_read() -> families.Index:
+    """The names of which families are still to be imported, and the methods of all."""
+    global _unread
+    if _unread is not None:
+        return _unread
+    if families.family_at_work().place < families.LAST:
+        return _NOTHING  # an import that another thread waits for, perhaps while it makes the index
+    with _reading:
+        if _unread is None:
+            _unread = families.saved_index() or _made_index()
     return _unread
 
 
-def _index() -> families.Index:
-    """The index of all families, which are imported."""
-    places = {name: sorted({entry.family for entry in found}) for name, found in _by_name.items()}
-    methods = [name for name, found in _by_name.items() if any("method" in entry.variants for entry in found)]
-    return families.Index(places, [name.removeprefix("aten::") for name in methods])
+def _made_index() -> families.Index:
+    """The index of all families, which are imported; nothing is left to read."""
+    for place in range(families.LAST):
+        _publish(families.import_families([place]))
+    rows = _by_name.items()
+    places = {name: sorted({entry.family for entry in found}) for name, found in rows}
+    methods = [name for name, found in rows if any("method" in entry.variants for entry in found)]
+    index = families.Index(places, [name.removeprefix("aten::") for name in methods])
+    families.save_index(index)
+    return families.Index({}, index.methods)

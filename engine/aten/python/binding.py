@@ -22,7 +22,7 @@ from engine.aten.python import indexing
 from engine.aten.values import tensor as tensors
 from engine.aten.values import xp
 from engine.aten.values.tensor import Tensor
-from engine.lang.deferred import Unwritten
+from engine.lang import deferred
 from engine.lang.errors import OperatorTypeError
 from engine.lang.generated import define
 
@@ -158,7 +158,7 @@ _TAKEN: Final[dict[str, Any]] = {}
 def bind(members: Mapping[str, Any]) -> None:
     """Give `Tensor` these members: methods, properties, constants."""
     for name, member in members.items():
-        setattr(Tensor, name, Unwritten(Tensor, name, member.write) if isinstance(member, _Late) else member)
+        setattr(Tensor, name, deferred.unwritten(Tensor, name, member.write) if isinstance(member, _Late) else member)
 
 
 def bind_table() -> None:
@@ -182,9 +182,7 @@ def member(name: str) -> Any:
     """The member in Python, resolved, whatever has taken its place; None if there is none."""
     if name in _TAKEN:
         return _TAKEN[name]
-    if isinstance(vars(Tensor).get(name), Unwritten):
-        getattr(Tensor, name)
-    return vars(Tensor).get(name)
+    return deferred.member(Tensor, name)
 
 
 def take(name: str, implementation: Any) -> None:

@@ -5,12 +5,12 @@ In: functions that those layers leave here.  Out: `HOOKS`, which every operator 
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import field
 from functools import reduce
 from typing import Any, Final, Protocol
 
+from engine.lang.locks import lock
 from engine.lang.records import dataclass
 
 Tensor = Any
@@ -117,7 +117,7 @@ def _around(outer: Hook, inner: Hook) -> Hook:
     return through
 
 
-_LOCK: Final = threading.Lock()
+_LOCK: Final = lock()
 
 
 HOOKS: Final = Hooks()

@@ -6,7 +6,6 @@ waits.  `launch` does work at once, on the thread that asks for it.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from types import GenericAlias
 from typing import Any, ClassVar
@@ -14,6 +13,7 @@ from typing import Any, ClassVar
 from engine.aten.values.hooks import HOOKS, NOT_TRACED
 from engine.executor.concurrency.workers import WORKERS
 from engine.lang.errors import ExecutionError
+from engine.lang.locks import condition
 
 DoneCallback = Callable[["Future"], object]
 
@@ -25,7 +25,7 @@ class Future:
     __class_getitem__: ClassVar[Any] = classmethod(GenericAlias)
 
     def __init__(self, *, devices: Any = None) -> None:
-        self._changed = threading.Condition()
+        self._changed = condition()
         self._done = False
         self._value: Any = None
         self._error: BaseException | None = None

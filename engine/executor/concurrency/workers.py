@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from queue import SimpleQueue
 from typing import Final
 
+from engine.lang.locks import lock
+
 Task = Callable[[], object]
 
 
@@ -22,10 +24,12 @@ class Workers:
 
     def __init__(self, size: int) -> None:
         self.size = size
+        self._lock = lock()
         self._tasks: SimpleQueue[Task] = SimpleQueue()
-        self._lock = threading.Lock()
         self._threads = self._blocked = 0
         self._of_thread = threading.local()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._in_child)
 
     @property
     def threads(self) -> int:
@@ -56,6 +60,10 @@ class Workers:
     def is_worker(self) -> bool:
         """True if the current thread is a worker."""
         return getattr(self._of_thread, "works", False)
+
+    def _in_child(self) -> None:
+        """A child has none of the threads, nor what waits for them: that is the parent's."""
+        self._tasks, self._threads, self._blocked = SimpleQueue(), 0, 0
 
     def _staff(self) -> None:
         """Start a thread if one is missing."""

@@ -11,7 +11,6 @@ recorded one by one: for other sizes, for programs with hooks for saved tensors,
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import field
@@ -42,6 +41,7 @@ from engine.ir.graph import Graph
 from engine.ir.graph import Node as GraphNode
 from engine.lang import scalars
 from engine.lang.generated import compile_function
+from engine.lang.locks import lock
 from engine.lang.records import dataclass
 from engine.passes.pipeline import run_pipeline
 
@@ -382,7 +382,7 @@ class PlanDifferentiation(FollowsMode):
     grouped: Graph | None = None
     """The graph with its groups, once they are formed."""
     _count: int = 0
-    _lock: Any = field(default_factory=threading.Lock)
+    _lock: Any = field(default_factory=lock)
 
     def install_for(self, mode: tiering.Mode) -> None:
         """Install the function that this compile mode asks for."""

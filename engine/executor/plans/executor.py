@@ -8,7 +8,6 @@ calls come with an `ExecutionPlan`, specialised and optimized for it.
 from __future__ import annotations
 
 import itertools
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial, reduce
@@ -31,6 +30,7 @@ from engine.ir.unit import Function
 from engine.lang import scalars
 from engine.lang.deferred import deferred
 from engine.lang.interpreter_settings import collecting_rarely
+from engine.lang.locks import lock
 from engine.lang.records import dataclass
 from engine.passes.pipeline import run_pipeline
 
@@ -304,7 +304,7 @@ class Calls:
 
 
 CALLS: Final = Calls()
-_GUARD: Final = threading.Lock()
+_GUARD: Final = lock()
 _LOCKS: Final[dict[Function, Any]] = {}
 """A lock for each function whose executor is being made; one for all would block, since making one may run others."""
 
@@ -319,10 +319,11 @@ def executor_of(function: Function) -> GraphExecutor:
 
 @collecting_rarely()
 def _make_executor(function: Function) -> None:
+    function.ensure_defined()  # not with its lock: who defines may run functions
     with _GUARD:
-        lock = _LOCKS.setdefault(function, threading.RLock())
+        own = _LOCKS.setdefault(function, lock())
     try:
-        with lock:
+        with own:
             if function.executor is None:
                 if function.before_run is not None:
                     function.before_run()

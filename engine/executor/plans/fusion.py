@@ -10,7 +10,6 @@ at most.  A node that no kernel can hold is left out, and the others are grouped
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import field
@@ -46,6 +45,7 @@ from engine.ir.graph import Graph, Node
 from engine.ir.ops import op_of
 from engine.lang import scalars
 from engine.lang.deferred import deferred
+from engine.lang.locks import lock
 from engine.lang.records import dataclass
 
 if TYPE_CHECKING:
@@ -263,7 +263,7 @@ class PlanFusion(FollowsMode):
     _whole: Whole | None = None
     """The group that does all of it, but for guards."""
     _count: int = 0
-    _lock: Any = field(default_factory=threading.Lock)
+    _lock: Any = field(default_factory=lock)
 
     def __post_init__(self) -> None:
         FOLLOWERS.add(self)

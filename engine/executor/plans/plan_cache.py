@@ -6,11 +6,11 @@ it; plans of different keys are made at the same time.
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
+from engine.lang.locks import lock
 from engine.lang.records import dataclass
 
 P = TypeVar("P")
@@ -51,13 +51,13 @@ class PlanCounts:
 
 
 class _Pending:
-    """A plan that one thread makes and others may wait for."""
+    """A plan that the thread which holds `turn` makes, while others wait for that; the error if it failed."""
 
-    __slots__ = ("done", "error")
+    __slots__ = ("error", "turn")
 
     def __init__(self) -> None:
-        self.done = threading.Event()
-        self.error: BaseException | None = None
+        self.turn = lock()
+        self.error: Exception | None = None
 
 
 class PlanCache(Generic[P]):
@@ -71,7 +71,7 @@ class PlanCache(Generic[P]):
         self.statistics = CacheStatistics()
         self._plans: OrderedDict[Hashable, P] = OrderedDict()
         self._pending: dict[Hashable, _Pending] = {}
-        self._lock = threading.Lock()
+        self._lock = lock()
 
     def __len__(self) -> int:
         return len(self._plans)
@@ -95,36 +95,35 @@ class PlanCache(Generic[P]):
     def get(self, key: Hashable, make: Callable[[], P], *, misses: int = 1) -> tuple[P, bool]:
         """The plan, and whether it was there; if not, these `misses` are counted.  Raises what `make` raises, in every
         thread that waits for it."""
-        while True:
-            with self._lock:
-                plan = self._plans.get(key)
-                if plan is not None:
-                    self._plans.move_to_end(key)
-                    self.statistics.hits += 1
-                    return plan, True
-                pending = self._pending.get(key)
-                if pending is None:
-                    self._pending[key] = mine = _Pending()
-                    self.statistics.misses += misses
-                    break
-            pending.done.wait()
+        if (plan := self._known(key)) is not None:
+            return plan, True
+        with self._lock:
+            pending = self._pending.setdefault(key, _Pending())
+        with pending.turn:  # free where who made it was interrupted, or is not in this process: then it is made here
+            if (plan := self._known(key)) is not None:
+                return plan, True
             if pending.error is not None:
                 raise pending.error
-        return self._make(key, mine, make), False
-
-    def _make(self, key: Hashable, pending: _Pending, make: Callable[[], P]) -> P:
-        try:
-            plan = make()
-        except BaseException as error:
-            pending.error = error if isinstance(error, Exception) else None
-            raise
-        else:
-            self._keep(key, plan)
-        finally:
             with self._lock:
-                del self._pending[key]
-            pending.done.set()
-        return plan
+                self.statistics.misses += misses
+            try:
+                plan = make()
+                self._keep(key, plan)
+            except Exception as error:
+                pending.error = error
+                raise
+            finally:
+                self._pending.pop(key, None)
+        return plan, False
+
+    def _known(self, key: Hashable) -> P | None:
+        """The plan, which counts as used, if it is there."""
+        with self._lock:
+            plan = self._plans.get(key)
+            if plan is not None:
+                self._plans.move_to_end(key)
+                self.statistics.hits += 1
+            return plan
 
     def _keep(self, key: Hashable, plan: P) -> None:
         with self._lock:

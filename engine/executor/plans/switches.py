@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
+from engine.lang.locks import lock
+
 Listener = Callable[[Any], object]
 
 
@@ -27,7 +29,7 @@ class _Switches:
     def __init__(self) -> None:
         self.special = 0
         self.listeners: tuple[Listener, ...] = ()
-        self.lock = threading.Lock()
+        self.lock = lock()
 
 
 SWITCHES: Final = _Switches()

@@ -29,7 +29,7 @@ from engine.frontend.syntax.parser import parse_program
 from engine.frontend.syntax.tree import Tree, variables
 from engine.frontend.syntax.views import ClassDef, Def
 from engine.ir.graph import Value
-from engine.ir.unit import CompilationUnit, Function
+from engine.ir.unit import DEFINING, CompilationUnit, Function
 from engine.lang.errors import CompileError, EngineError, FollowUpError, ParseError, together
 from engine.lang.interpreter_settings import collecting_rarely, deep_recursion
 from engine.lang.records import dataclass
@@ -112,21 +112,19 @@ def define_class(
             made += declare(unit, [each], elsewhere.get(Def(each).name, resolver), qualname, type, attempt=attempt)
         return made
 
-    functions, types = set(unit.functions), set(unit.types)
     try:
-        type = define_type(unit, qualname, view, lambda: _emitter(unit, resolver), declare_methods)
-        init = unit.find_function(qualified(qualname, "__init__"))
-        if init is not None:
-            init.ensure_defined()
+        with DEFINING, unit.attempt():
+            type = define_type(unit, qualname, view, lambda: _emitter(unit, resolver), declare_methods)
+            init = unit.find_function(qualified(qualname, "__init__"))
+            if init is not None:
+                init.ensure_defined()
     except CompileError:
-        _restore(unit, functions, types, None)
         if attempt is not None:
             attempt.classes.add(view.name)
         raise
     return type
 
 
-@collecting_rarely()
 def define(
     unit: CompilationUnit,
     trees: Sequence[Tree],
@@ -138,36 +136,22 @@ def define(
 
     Raises CompileError: the first, with every other independent one; the unit is then unchanged.
     """
-    functions, types = set(unit.functions), set(unit.types)
-    attempt = Attempt()
-    try:
+    with DEFINING, unit.attempt(), collecting_rarely():
+        known, attempt = set(unit.functions), Attempt()
         for tree in trees:
             if tree.kind == "class_def" and not attempt.misses(tree):
                 with attempt.collecting():
                     define_class(unit, tree, resolver, prefix, attempt)
-        known = [tree for tree in trees if tree.kind == "def" and not attempt.misses(tree)]
+        wanted = [tree for tree in trees if tree.kind == "def" and not attempt.misses(tree)]
         added: list[Function] = []
         with attempt.collecting():
-            added = declare(unit, known, resolver, prefix, self_type, attempt=attempt)
-        for function in [function for name, function in unit.functions.items() if name not in functions]:
+            added = declare(unit, wanted, resolver, prefix, self_type, attempt=attempt)
+        for function in [function for name, function in unit.functions.items() if name not in known]:
             with attempt.collecting():
                 function.ensure_defined()
         if attempt.errors:
             raise together(attempt.errors)
-    except CompileError:
-        _restore(unit, functions, types, self_type)
-        raise
     return added
-
-
-def _restore(unit: CompilationUnit, functions: set[str], types: set[str], self_type: ClassType | None) -> None:
-    """Remove the functions and types that are not among those names."""
-    for name in set(unit.types) - types:
-        unit.remove_type(name)
-    for name in set(unit.functions) - functions:
-        if self_type is not None:
-            self_type.methods.pop(name.rpartition(".")[2], None)
-        unit.remove_function(name)
 
 
 def declare(
@@ -187,21 +171,18 @@ def declare(
     make = partial(
         _create, unit=unit, resolver=resolver, self_type=self_type, make_self=make_self, attempt=attempt
     )  # fmt: skip
-    try:
+    with DEFINING, unit.attempt():
         for tree in trees:
             name = qualified(prefix, Def(tree).name)
             try:
-                function = unit.add_function(Function(name, partial(make, tree=tree)))
+                function = unit.add_function(Function(name, partial(make, tree=tree), doc=Def(tree).docstring))
             except CompileError as error:
                 error.range = tree.child(0).range
                 raise
             added.append(function)
             if self_type is not None:
+                unit.on_undo(partial(self_type.methods.pop, function.name, None))
                 self_type.methods[function.name] = function
-    except CompileError:
-        for function in added:
-            unit.remove_function(function.qualname)
-        raise
     return added
 
 
@@ -283,7 +264,9 @@ _written: Final[dict[str, list[Function]]] = {}
 def written_overloads(name: str) -> Sequence[Function]:
     """Overloads of the operator that are written in TorchScript, their bodies compiled when first needed."""
     if name not in _written and name in sources():
-        _written[name] = [_declare_written(name, index, each) for index, each in enumerate(sources()[name])]
+        with DEFINING, _written_unit.attempt():
+            if name not in _written:
+                _written[name] = [_declare_written(name, index, each) for index, each in enumerate(sources()[name])]
     return _written.get(name, ())
 
 
@@ -326,14 +309,16 @@ def is_library(function: Function) -> bool:
 def _library_definition(definition: library.Definition, name: str, index: int) -> Function | Type:
     """The function or class, compiled at its first use; overloads after the first have a scope of their own."""
     scope = qualified(definition.scope, f"overload_{index}") if index else definition.scope
-    known = _library_unit.find_function(qualified(scope, name)) or _library_unit.find_type(qualified(scope, name))
-    if known is not None:
-        return known
-    filename = f"<{definition.scope.removeprefix('__torch__.')}>"
-    (tree,) = parse_program(Source(definition.text, filename, definition.line))
-    if tree.kind == "class_def":
-        return define_class(_library_unit, tree, _LibraryResolver(definition.scope), scope)
-    return declare(_library_unit, [tree], _LibraryResolver(definition.scope), scope)[0]
+    qualname = qualified(scope, name)
+    with DEFINING:
+        known = _library_unit.find_function(qualname) or _library_unit.find_type(qualname)
+        if known is not None:
+            return known
+        filename = f"<{definition.scope.removeprefix('__torch__.')}>"
+        (tree,) = parse_program(Source(definition.text, filename, definition.line))
+        if tree.kind == "class_def":
+            return define_class(_library_unit, tree, _LibraryResolver(definition.scope), scope)
+        return declare(_library_unit, [tree], _LibraryResolver(definition.scope), scope)[0]
 
 
 class _LibraryResolver(TextResolver):

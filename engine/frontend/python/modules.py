@@ -28,7 +28,7 @@ from engine.frontend.python.module_description import (
 )
 from engine.frontend.python.module_hooks import compile_hooks, declare_hooks
 from engine.frontend.python.overloads import overloads_of, refuse_missing_implementation, renamed, with_signature
-from engine.frontend.python.resolver import OF_ALL_MODULES, PythonResolver, PythonUnit, annotations_of, names_of
+from engine.frontend.python.resolver import PythonResolver, PythonUnit, annotations_of, names_of
 from engine.frontend.python.trees import tree_from_function
 from engine.frontend.sugared.classes import FunctionValue
 from engine.frontend.sugared.modules import ConcreteModule, ModuleValue
@@ -37,13 +37,14 @@ from engine.frontend.sugared.values import MethodValue
 from engine.frontend.syntax.parser import parse_expression, parse_program
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import Decl, Def, Param
-from engine.ir.unit import Function
+from engine.ir.unit import DEFINING, Function
 from engine.lang.errors import CompileError
 from engine.lang.literals import string_literal
 from engine.lang.records import dataclass
 from engine.lang.source import Source, SourceRange
 from engine.lang.types import ClassType, InterfaceType
 
+_OF_ALL_MODULES: Final = ("engine.torch.nn.modules.module", "engine.torch.nn.modules.state")
 _LENGTH: Final = "def __len__(self) -> int:\n    return {}\n"
 _CONTAINS: Final = "def __contains__(self, key: str) -> bool:\n    return {}\n"
 
@@ -66,9 +67,10 @@ class PythonModules:
 
     def begin_anew(self) -> None:
         """Make new types for all modules from now on."""
-        self.python.begin_anew()
-        self._known.clear()
-        self._newest.clear()
+        with DEFINING:
+            self.python.begin_anew()
+            self._known.clear()
+            self._newest.clear()
 
     def concrete(self, module: Any) -> ConcreteModule:
         """The module's type, made if there is none like it yet.  Raises CompileError."""
@@ -76,20 +78,20 @@ class PythonModules:
         if isinstance(inner, Object):
             return self.of_type(inner.type)
         check_initialized(module)
-        children = {name: self._child(module, name, each) for name, each in _children(module)}
-        description = describe(
-            module, self.python, {name: child.type for name, child in children.items()}, self._misfit
-        )
-        alike = self._known.setdefault(type(module), {}).setdefault(description.digest(), [])
-        for each in alike:
-            if (known := self._concrete_of(each)) is not None and known.description == description:
-                return known
-        again = next((each for each in alike if self.python.unit.find_type(each.name) is None), None)
-        concrete = self._make(type(module), description, children, None if again is None else again.name)
-        if again is None:
-            alike.append(_Named(concrete.type.qualname, ref(concrete.type)))
-        else:
-            again.type = ref(concrete.type)
+        with DEFINING, self.python.attempt():
+            children = {name: self._child(module, name, each) for name, each in _children(module)}
+            types = {name: child.type for name, child in children.items()}
+            description = describe(module, self.python, types, self._misfit)
+            alike = self._known.setdefault(type(module), {}).setdefault(description.digest(), [])
+            for each in alike:
+                if (known := self._concrete_of(each)) is not None and known.description == description:
+                    return known
+            again = next((each for each in alike if self.python.unit.find_type(each.name) is None), None)
+            concrete = self._make(type(module), description, children, None if again is None else again.name)
+            if again is None:
+                alike.append(_Named(concrete.type.qualname, ref(concrete.type)))
+            else:
+                again.type = ref(concrete.type)
         return concrete
 
     def _concrete_of(self, known: _Named) -> ConcreteModule | None:
@@ -128,8 +130,9 @@ class PythonModules:
         cls = type.python_class
         member = None if cls is None else inspect.getattr_static(cls, name, None)
         if name not in type.methods and inspect.isfunction(member) and not _stays_in_python(member):
-            with self.python.attempt():
-                self._declare(self.of_type(type), name, member)
+            with DEFINING, self.python.attempt():
+                if name not in type.methods:
+                    self._declare(self.of_type(type), name, member)
                 self.compile(self.of_type(type))
         found = type.methods.get(name)
         return found if isinstance(found, Function) else None
@@ -265,6 +268,7 @@ class PythonModules:
             copy = with_signature(tree, tree_from_function(signature), f"{name}__{index}")
             self._method(concrete, copy, function)
         if signatures:
+            self.python.unit.on_undo(partial(concrete.overloads.pop, name, None))
             concrete.overloads[name] = tuple(f"{name}__{index}" for index in range(len(signatures)))
         else:
             self._method(concrete, tree, function)
@@ -350,7 +354,7 @@ class PythonModules:
 
 def _stays_in_python(member: Callable[..., Any]) -> bool:
     """True for methods that are marked so, and for those that all modules have."""
-    return modifier_of(member) in IGNORED or member.__module__ in OF_ALL_MODULES
+    return modifier_of(member) in IGNORED or member.__module__ in _OF_ALL_MODULES
 
 
 class _Child:

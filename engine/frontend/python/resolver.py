@@ -17,7 +17,7 @@ import typing
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import field, is_dataclass
 from typing import Any, Final, NamedTuple
 
@@ -44,7 +44,7 @@ from engine.frontend.sugared.values import BuiltinFunction, DeviceClass, Special
 from engine.frontend.syntax.parser import parse_expression
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import Def
-from engine.ir.unit import CompilationUnit, Function, shared_unit
+from engine.ir.unit import DEFINING, CompilationUnit, Function, shared_unit
 from engine.lang import scalars
 from engine.lang.errors import CallFrame, CompileError
 from engine.lang.records import dataclass
@@ -112,19 +112,21 @@ class PythonUnit:
     def function(self, fn: Callable[..., Any]) -> Function:
         """The function, declared; it is compiled when it is first needed.  Raises CompileError."""
         fn = getattr(fn, ORIGINAL, fn)
-        known = self._compiled(fn).function
-        if known is not None and self._has(known):
-            return known
-        tree = tree_from_function(fn)
-        prefix = self._free_prefix(fn)
-        (function,) = declare(self.unit, [tree], PythonResolver(self, names_of(fn)), prefix)
-        function.doc = inspect.getdoc(fn) or ""
-        self._compiled(fn).function = function
+        with DEFINING, self.attempt():
+            known = self._compiled(fn).function
+            if known is not None and self._has(known):
+                return known
+            tree = tree_from_function(fn)
+            prefix = self._free_prefix(fn)
+            (function,) = declare(self.unit, [tree], PythonResolver(self, names_of(fn)), prefix)
+            function.doc = inspect.getdoc(fn) or ""
+            self._compiled(fn).function = function
         return function
 
     def begin_anew(self) -> None:
         """Compile all again that is asked for from now on; names are free.  Programs keep what they were made of."""
-        self.unit = shared_unit()
+        with DEFINING:
+            self.unit = shared_unit()
 
     def forget(self, fn: Callable[..., Any]) -> None:
         """Compile the function anew when it is next needed: what it calls has changed."""
@@ -160,18 +162,20 @@ class PythonUnit:
         compiled = self._known(cls)
         if compiled is not None and compiled.adopted is not None:
             return compiled.adopted
-        known = compiled.type if compiled is not None else self.unit.find_type(self._begun.get(cls, ""))
-        if known is not None and self.unit.find_type(known.annotation_str) is known:
-            return known
-        prefix = self._free_prefix(cls)
-        self._begun[cls] = qualified(prefix, cls.__name__)
-        try:
-            found = self._define(cls, seen or {}, prefix)
-        finally:
-            del self._begun[cls]
-        self._compiled(cls).type = found
-        if isinstance(found, ClassType):
-            self._finish(cls, found)
+        with DEFINING, self.attempt():
+            compiled = self._known(cls)
+            known = compiled.type if compiled is not None else self.unit.find_type(self._begun.get(cls, ""))
+            if known is not None and self.unit.find_type(known.annotation_str) is known:
+                return known
+            prefix = self._free_prefix(cls)
+            self._begun[cls] = qualified(prefix, cls.__name__)
+            try:
+                found = self._define(cls, seen or {}, prefix)
+            finally:
+                del self._begun[cls]
+            self._compiled(cls).type = found
+            if isinstance(found, ClassType):
+                self._finish(cls, found)
         return found
 
     def _finish(self, cls: type, type: ClassType) -> None:
@@ -183,7 +187,8 @@ class PythonUnit:
             except CompileError as error:
                 if not is_dataclass(cls) or not is_generated(cls, callee.name):
                     raise
-                self._remove(callee.qualname)
+                type.methods.pop(callee.name, None)
+                self.unit.remove_function(callee.qualname)
                 type.unresolved[callee.name] = f"dataclass makes it, but for these fields not: {error.message}"
 
     def known_type(self, cls: type) -> Type | None:
@@ -200,33 +205,17 @@ class PythonUnit:
         return [self._overload(fn, signature) for signature in signatures]
 
     def _overload(self, fn: Callable[..., Any], signature: Callable[..., Any]) -> Function:
-        overloads = self._compiled(fn).overloads
-        if signature not in overloads or not self._has(overloads[signature]):
-            tree = with_signature(tree_from_function(fn), tree_from_function(signature), fn.__name__)
-            resolver = PythonResolver(self, names_of(fn))
-            (overloads[signature],) = declare(self.unit, [tree], resolver, self._free_prefix(fn))
-        return overloads[signature]
+        with DEFINING, self.attempt():
+            overloads = self._compiled(fn).overloads
+            if signature not in overloads or not self._has(overloads[signature]):
+                tree = with_signature(tree_from_function(fn), tree_from_function(signature), fn.__name__)
+                resolver = PythonResolver(self, names_of(fn))
+                (overloads[signature],) = declare(self.unit, [tree], resolver, self._free_prefix(fn))
+            return overloads[signature]
 
-    @contextmanager
-    def attempt(self) -> Iterator[None]:
-        """Compile all of the block or nothing: a CompileError undoes everything."""
-        functions, types, taken = set(self.unit.functions), set(self.unit.types), set(self.unit.taken)
-        try:
-            yield
-        except CompileError:
-            for name in set(self.unit.functions) - functions:
-                self._remove(name)
-            for name in set(self.unit.types) - types:
-                self.unit.remove_type(name)
-            self.unit.taken &= taken
-            raise
-
-    def _remove(self, qualname: str) -> None:
-        prefix, _, name = qualname.rpartition(".")
-        owner = self.unit.find_type(prefix)
-        if isinstance(owner, ClassType):
-            owner.methods.pop(name, None)
-        self.unit.remove_function(qualname)
+    def attempt(self) -> AbstractContextManager[None]:
+        """Compile all of the block or nothing: an error undoes everything.  `with DEFINING, python.attempt()`."""
+        return self.unit.attempt()
 
     def _define(self, cls: type, seen: Mapping[str, Any], prefix: str) -> Type:
         resolver = PythonResolver(self, {**seen, **names_of(cls)}, own=cls)
@@ -371,7 +360,7 @@ def annotations_of(cls: type) -> dict[str, Annotated]:
     """The annotations of the class and of its bases, as Python has them: the nearest of a name holds."""
     found: dict[str, Annotated] = {}
     for base in cls.__mro__:
-        for name, hint in inspect.get_annotations(base).items() if base.__module__ not in OF_ALL_MODULES else ():
+        for name, hint in inspect.get_annotations(base).items():
             found.setdefault(name, Annotated(base, hint))
     return found
 
@@ -379,10 +368,6 @@ def annotations_of(cls: type) -> dict[str, Annotated]:
 def in_torch(cls: type) -> bool:
     """True for a class of the engine's own."""
     return cls.__module__.partition(".")[0] == "engine"
-
-
-OF_ALL_MODULES: Final = ("engine.torch.nn.modules.module", "engine.torch.nn.modules.state")
-"""Modules of Python whose classes are bases of all modules, and whose methods and annotations are for Python."""
 
 
 def functions_of_class(cls: type) -> list[Any]:
@@ -482,6 +467,8 @@ class PythonResolver:
         if isinstance(compiled := getattr(value, "_type", None), ClassType):
             return ClassValue(compiled)
         path: str | None = getattr(value, "torch_path", None)
+        if path is not None and path.startswith(_OPERATORS_OF):
+            return BuiltinFunction(path.removeprefix(_OPERATORS_OF).replace(".", "::"))
         if path is not None:
             return TorchNamespace(path.rpartition(".")[0]).attr(b, path.rpartition(".")[2], range)
         if inspect.isfunction(value):
@@ -575,6 +562,7 @@ def _operators() -> Iterator[tuple[Any, str]]:
             yield function, operator
 
 
+_OPERATORS_OF: Final = "torch.ops."
 _OTHER_NAMES: Final = {"remainder": "mathremainder", "phase": "angle", "rect": "polar"}
 """Functions of `math` and `cmath` whose operators are called otherwise."""
 

@@ -9,6 +9,7 @@ no view: they are their kind.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from inspect import cleandoc
 from typing import Any, ClassVar, Generic, TypeVar, overload
 
 from engine.frontend.syntax.tree import Tree, list_of, option_of
@@ -360,6 +361,14 @@ class Def(View, kind="def"):
     name = Name()
     decl = Viewed(Decl)
     body = Children()
+
+    @property
+    def docstring(self) -> str:
+        """The text that the body begins with, without its indentation; "" where it begins with something else."""
+        first = self.body[0] if self.body else None
+        if first is None or first.kind != ExprStmt.kind or ExprStmt(first).expression.kind != StringLiteral.kind:
+            return ""
+        return cleandoc(StringLiteral(ExprStmt(first).expression).text)
 
 
 class Property(View, kind="property"):

@@ -60,6 +60,8 @@ def _is_recorded(op: Op) -> bool:
     """False for operators that give numbers to Python, and for those that only set up gradients."""
     if op.name in _EFFECTS or op.name in _UNRECORDED:
         return op.name in _EFFECTS
+    if any(a.is_write for a in op.schema.arguments):
+        return True
     return any(_is_tensor(r.type) or _is_tensor(element_of(r.type)) for r in op.schema.returns)
 
 
@@ -92,12 +94,13 @@ def _record(state: TracingState, op: Op, args: tuple[Any, ...], run: Callable[..
     result = run(*_plain(args))
     if not recorded.schema.returns:
         return result
-    if recorded.schema.returns[0].type == ListType(TENSOR):
-        made = state.graph.append("prim::ListUnpack", [node.add_output(ListType(TENSOR))], len(result))
-        set_results(state, result, made.outputs)
-        return result
     results = result if len(recorded.schema.returns) > 1 else (result,)
-    set_results(state, results, [node.add_output(each.type) for each in recorded.schema.returns])
+    outputs = [node.add_output(each.type) for each in recorded.schema.returns]
+    for each, output in zip(results, outputs, strict=True):
+        if output.type == ListType(TENSOR):
+            set_results(state, each, state.graph.append("prim::ListUnpack", [output], len(each)).outputs)
+        else:
+            set_results(state, [each], [output])
     if recorded.name in UNTIL_RESULTS_REQUIRE_GRAD:
         _forget_gradients(node.output)
     return result

@@ -6,7 +6,6 @@ thread traces, and each asks for the trace of its own thread; others go on as wi
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -20,6 +19,7 @@ from engine.frontend.tracing.position import warn
 from engine.frontend.tracing.python_calls import record_function
 from engine.frontend.tracing.recording import MAKERS, record_constant, record_operator
 from engine.frontend.tracing.state import TracingState, active, current, has_trace
+from engine.lang.locks import lock
 
 _BAKED_IN: Final = (
     "{} results are registered as constants in the trace. That is harmless when the values are the same at every call; "
@@ -49,7 +49,7 @@ class _Tracer:
 
 
 _TRACER: Final[Tracer] = _Tracer()
-_lock: Final = threading.Lock()
+_lock: Final = lock()
 _running: Final[list[TracingState]] = []
 """The states of all traces that are under way, in whatever threads."""
 

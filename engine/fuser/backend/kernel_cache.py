@@ -7,7 +7,12 @@ Note [Trusting the cache]
 What is loaded is run.  So the directory has to belong to the user alone and be no link; a file begins with the digest
 of the rest, and one that does not fit is taken for none and written anew.  Files come into being under another name and
 are moved in place, so that nobody sees half of one.  Nothing here ever fails a program: without a directory that can be
-written, code is just compiled.
+written, code is just compiled.  What others put there stays: only regular files of ours are replaced or removed.
+
+Note [Making room]
+To list the files takes ten microseconds for each, so it is not done with every file that is stored, but when about
+`SWEPT` bytes were stored since: a file decides it by its size and by its key, which is as good as chance.  So processes
+that store one file each make room as well, and none has to keep count.
 """
 
 from __future__ import annotations
@@ -15,20 +20,27 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import stat
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
 from platformdirs import user_cache_path
 
 ROOM: Final = 256 << 20
 """Bytes that all files may take; those that were used least recently go first."""
+SWEPT: Final = 1 / 16
+"""Part of `ROOM` that is stored, on average, until room is made again.  See Note [Making room]."""
 _MAGIC: Final = b"tsrepl kernel 1\n"
 _DIGEST: Final = 32
 _SUFFIX: Final = ".kernel"
+_UNFINISHED: Final = ".unfinished"
+_NAME: Final = re.compile(rf"[0-9a-f]{{64}}(\{_SUFFIX}|\..*\{_UNFINISHED})")
+_ABANDONED: Final = 3600.0
+"""Seconds after which the unfinished file of another process is nobody's."""
 _SETTING: Final = "TSREPL_KERNEL_CACHE"
 
 
@@ -63,10 +75,10 @@ def load(key: str) -> bytes | None:
         return None
     path = folder / f"{key}{_SUFFIX}"
     try:
-        with _opened(path) as file:
+        with open(path, "rb", opener=_opened) as file:
             found = file.read()
         os.utime(path)
-    except OSError:
+    except (OSError, MemoryError):
         return None
     head, data = found[: len(_MAGIC) + _DIGEST], found[len(_MAGIC) + _DIGEST :]
     return data if head == _MAGIC + _digest(key, data) else None
@@ -77,27 +89,40 @@ def store(key: str, data: bytes) -> None:
     folder = directory()
     if folder is None:
         return
-    name = ""
+    path, unfinished = folder / f"{key}{_SUFFIX}", ""
     try:
-        handle, name = tempfile.mkstemp(dir=folder)
+        if not _may_replace(path):
+            return
+        handle, unfinished = tempfile.mkstemp(_UNFINISHED, f"{key}.", folder)
         with os.fdopen(handle, "wb") as file:
-            file.write(_MAGIC + _digest(key, data) + data)
-        os.replace(name, folder / f"{key}{_SUFFIX}")
-        _make_room(folder)
-    except OSError:
-        with contextlib.suppress(OSError):
-            os.unlink(name)
+            file.writelines((_MAGIC, _digest(key, data), data))
+        os.replace(unfinished, path)
+        unfinished = ""
+        if int(key[:8], 16) * ROOM * SWEPT <= len(data) << 32:
+            _make_room(folder)
+    except (OSError, MemoryError):
+        return
+    finally:
+        if unfinished:
+            with contextlib.suppress(OSError):
+                os.unlink(unfinished)
 
 
 def directory() -> Path | None:
     """The directory, made if need be; None where the user wants none, or there is none that is the user's alone."""
-    return _directory(os.environ.get(_SETTING, ""))
-
-
-@cache
-def _directory(setting: str) -> Path | None:
+    setting = os.environ.get(_SETTING, "")
     if setting == "0":
         return None
+    if setting not in _directories and (found := _directory(setting)) is not None:
+        _directories[setting] = found
+    return _directories.get(setting)
+
+
+_directories: Final[dict[str, Path]] = {}
+"""Those that were found, by settings; one that is missing may be there next time."""
+
+
+def _directory(setting: str) -> Path | None:
     try:
         folder = Path(setting) if setting else user_cache_path("tsrepl", appauthor=False) / "kernels"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -106,21 +131,29 @@ def _directory(setting: str) -> Path | None:
         return None
 
 
-def _is_private(found: os.stat_result, is_kind: Callable[[int], bool]) -> bool:
-    """True if nobody else can write it, and it is no link."""
+def _may_replace(path: Path) -> bool:
+    """True if there is nothing, or a regular file of the user's."""
+    try:
+        return _is_private(path.lstat(), stat.S_ISREG, written_by_others=True)
+    except FileNotFoundError:
+        return True
+
+
+def _is_private(found: os.stat_result, is_kind: Callable[[int], bool], *, written_by_others: bool = False) -> bool:
+    """True if it is the user's own and no link, and, unless that is allowed, nobody else can write it."""
     if not is_kind(found.st_mode):
         return False
-    return not hasattr(os, "getuid") or (found.st_uid == os.getuid() and not found.st_mode & 0o022)
+    may_write = 0 if written_by_others else found.st_mode & 0o022
+    return not hasattr(os, "getuid") or (found.st_uid == os.getuid() and not may_write)
 
 
-def _opened(path: Path) -> BinaryIO:
-    """The file for reading; raises OSError for one that is a link or that others may write."""
-    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0))
-    file = os.fdopen(handle, "rb")
+def _opened(path: str, flags: int) -> int:
+    """The file, open for reading; raises OSError for what is no file of the user's own.  It never waits for a pipe."""
+    handle = os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     if not _is_private(os.fstat(handle), stat.S_ISREG):
-        file.close()
+        os.close(handle)
         raise PermissionError(f"{path} is not the user's own")
-    return file
+    return handle
 
 
 def _digest(key: str, data: bytes) -> bytes:
@@ -129,15 +162,30 @@ def _digest(key: str, data: bytes) -> bytes:
 
 def _make_room(folder: Path) -> None:
     """Remove what was used least recently, until the rest fits; others may remove the same."""
-    found: list[tuple[float, int, Path]] = []
-    for path in folder.iterdir():
-        with contextlib.suppress(OSError):
-            facts = path.lstat()
-            found.append((facts.st_mtime, facts.st_size, path))
+    found: list[tuple[float, int, str]] = []
+    now = time.time()
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if not _NAME.fullmatch(entry.name):
+                continue
+            with contextlib.suppress(OSError):
+                facts = entry.stat(follow_symlinks=False)
+                if not _is_private(facts, stat.S_ISREG):
+                    continue
+                if entry.name.endswith(_SUFFIX):
+                    found.append((facts.st_mtime, facts.st_size, entry.path))
+                elif now - facts.st_mtime > _ABANDONED:
+                    os.unlink(entry.path)
     total = sum(size for _, size, _ in found)
     for _, size, path in sorted(found):
         if total <= ROOM:
             return
         with contextlib.suppress(OSError):
-            path.unlink()
-        total -= size
+            if _begins_as_ours(path):
+                os.unlink(path)
+                total -= size
+
+
+def _begins_as_ours(path: str) -> bool:
+    with open(path, "rb", opener=_opened) as file:
+        return file.read(len(_MAGIC)) == _MAGIC

@@ -17,7 +17,6 @@ from __future__ import annotations
 import ctypes
 import re
 import sys
-import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -35,9 +34,10 @@ from engine.fuser.backend.cpython_abi import release, retain
 from engine.fuser.backend.memory import keep_freed
 from engine.fuser.ir.kernel import Buffer, Kernel
 from engine.fuser.ir.kernel_verifier import KernelError
+from engine.lang.locks import is_taken, lock
 from engine.lang.records import dataclass
 
-_lock: Final = threading.Lock()
+_lock: Final = lock()
 
 
 class MachineError(Exception):
@@ -127,7 +127,7 @@ def _again(text: str, show: Callable[[Any, Any], str]) -> str:
 
 def is_busy() -> bool:
     """True if a thread is at work with LLVM, which others would have to wait for."""
-    return _lock.locked()
+    return is_taken(_lock)
 
 
 @contextmanager

@@ -29,7 +29,6 @@ import os
 import platform
 import signal
 import sys
-import threading
 from dataclasses import field
 from importlib import import_module
 from typing import Any, Final
@@ -38,7 +37,8 @@ import numpy as np
 
 from engine.fuser.backend import machine
 from engine.fuser.backend.to_llvm import PARALLEL
-from engine.lang.interpreter_settings import BLAS_ASLEEP
+from engine.lang.interpreter_settings import BLAS
+from engine.lang.locks import lock
 from engine.lang.records import dataclass
 
 _FUTEX: Final = {"x86_64": 202, "aarch64": 98}.get(platform.machine()) if sys.platform == "linux" else None
@@ -70,7 +70,7 @@ class _Pool:
     parallel: int
     worker: int
     workers: int = 0
-    lock: Any = field(default_factory=threading.Lock)
+    lock: Any = field(default_factory=lock)
 
     def word(self, name: str) -> Any:
         return ctypes.c_int64.from_address(self.state + _LAYOUT.index(name) * _LINE)
@@ -87,13 +87,13 @@ class _Pool:
 
     def clear(self) -> None:
         """No workers, no job, and nobody who sleeps."""
-        self.lock, self.workers = threading.Lock(), 0
+        self.workers = 0
         ctypes.memset(self.state, 0, len(_LAYOUT) * _LINE)
 
 
 _pool: _Pool | None = None
 _wanted: int = 0
-_making: Any = threading.RLock()
+_making: Final = lock()
 
 
 def get_num_threads() -> int:
@@ -114,12 +114,12 @@ def set_num_threads(count: int) -> None:
 
 def wake_blas() -> None:
     """Let numpy's products and linear algebra use as many threads as parallel loops, if they were begun with one."""
-    if BLAS_ASLEEP.is_set():
+    if BLAS.is_asleep:
         _set_blas_threads(get_num_threads())
 
 
 def _set_blas_threads(count: int) -> None:
-    BLAS_ASLEEP.clear()
+    BLAS.is_asleep = False
     set_blas_threads = _blas_function("set_num_threads")
     if set_blas_threads is not None:
         set_blas_threads(count)
@@ -182,8 +182,6 @@ def _start(worker: int, number: int) -> bool:
 
 def _forked() -> None:
     """A child begins with no workers and no job."""
-    global _making
-    _making = threading.RLock()
     if _pool is None:
         return
     _pool.clear()

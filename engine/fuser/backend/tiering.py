@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from dataclasses import field
 from typing import Any, Final, Literal, get_args
 
+from engine.lang import locks
 from engine.lang.errors import ArgumentError, did_you_mean
 from engine.lang.interpreter_settings import yielding
 from engine.lang.records import dataclass
@@ -40,12 +41,14 @@ class _State:
     """`lock` is held for a moment, `compiling` during compilation.  `forks`: how many threads are about to fork."""
 
     mode: Mode
+    followed: Mode | None
+    """The mode that the followers know."""
     followers: list[Task] = field(default_factory=list)
     """Functions that are called when the mode changes."""
     tasks: deque[Task] = field(default_factory=deque)
     failures: deque[str] = field(default_factory=lambda: deque(maxlen=_MAX_FAILURES))
-    lock: Any = field(default_factory=threading.RLock)
-    compiling: Any = field(default_factory=threading.RLock)
+    lock: Any = field(default_factory=locks.lock)
+    compiling: Any = field(default_factory=locks.lock)
     worker: threading.Thread | None = None
     forks: int = 0
     asks_for_kernels: bool = True
@@ -64,7 +67,8 @@ def _near(mode: str) -> tuple[str, ...]:
     return tuple(did_you_mean(mode, MODES))
 
 
-_STATE: Final = _State(_checked(os.environ.get("TSREPL_COMPILE") or "background"))
+_FIRST: Final = _checked(os.environ.get("TSREPL_COMPILE") or "background")
+_STATE: Final = _State(_FIRST, _FIRST)
 
 
 # ------------------------------------------------------------------ the mode
@@ -82,10 +86,15 @@ def set_mode(mode: str) -> None:
     """
     chosen = _checked(mode)
     with _STATE.compiling:
-        before, _STATE.mode = _STATE.mode, chosen
-        if chosen != before:
-            for follow in _STATE.followers:
-                follow()
+        _STATE.mode = chosen
+        if chosen != _STATE.followed:
+            _STATE.followed = None  # until all have: who is interrupted may choose again
+            for follow in tuple(_STATE.followers):
+                try:
+                    follow()
+                except Exception as error:
+                    note_failure(error)
+            _STATE.followed = chosen
 
 
 def when_mode_changes(follow: Task) -> None:
@@ -232,8 +241,9 @@ def _in_parent() -> None:
 
 
 def _in_child() -> None:
-    """A child has no worker of its own yet."""
-    _STATE.lock, _STATE.compiling = threading.RLock(), threading.RLock()
+    """A child has no worker of its own yet; its locks are free but for that of this thread."""
+    if _FORK.is_alone:
+        _STATE.compiling.release()
     _STATE.worker, _STATE.forks = None, 0
     _STATE.is_cut_off = _STATE.is_cut_off or not _FORK.is_alone
     if _STATE.tasks:

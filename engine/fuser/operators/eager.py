@@ -237,10 +237,16 @@ class _Watched:
         if tiering.mode() == "off":
             self.op.give_back()
             return
+        self.op.take(*self.bound(self.kernels, self.bodies))
+
+    def bound(
+        self, kernels: Sequence[Binding], bodies: Sequence[Binding]
+    ) -> tuple[Callable[..., Any], Callable[..., Any] | None]:
+        """The operator and its body with these kernels before them; raises AbiError, MachineError."""
         python = self.op.compiled
         fallback = self.counting() if self.left else python.run
-        impl = stub.bind(self.op.name, self.kernels, fallback, role="operator")
-        self.op.take(impl, stub.bind(self.op.name, self.bodies, python.body, role="body") if self.bodies else None)
+        impl = stub.bind(self.op.name, kernels, fallback, role="operator")
+        return impl, stub.bind(self.op.name, bodies, python.body, role="body") if bodies else None
 
     def counting(self) -> Callable[..., Any]:
         """The operator's function in Python, which has a kernel made once enough time was spent in it."""
@@ -297,24 +303,28 @@ class _Watched:
         if records and (self.op.python is not None or self.op.functional is not None):
             return  # what is recorded are calls of other operators, or writes
         history = history_of(self.op, found, args) if records else None
+        kernels, bodies = self.kernels, self.bodies
         if records:
-            _put_first(self.bodies, found, self.most)
-        if history is not None or not records:
+            bodies = _with_first(found, bodies, self.most)
+        serves_calls = history is not None or not records
+        if serves_calls:
             found = replace(found, history=history)
-            stub.bind(self.op.name, [found], self.op.compiled.run, role="operator")  # it may raise
-            _put_first(self.kernels, found, self.most)
-            if _leaves_out_names(self.op, found):
-                for name in _method_names(self.op):
-                    _take_method(name, found)
+            kernels = _with_first(found, kernels, self.most)
+        self.bound(kernels, bodies)  # which raises before anything has changed
+        self.kernels, self.bodies = kernels, bodies
         self.install()
+        if serves_calls and _leaves_out_names(self.op, found):
+            for name in _method_names(self.op):
+                _take_method(name, found)
 
 
-def _put_first(kernels: list[Binding], found: Binding, most: int) -> None:
-    """Let the kernel be the first, and drop the last one of too many that record, or of those that do not."""
-    kernels.insert(0, found)
-    alike = [i for i, each in enumerate(kernels) if (each.history is None) == (found.history is None)]
+def _with_first(found: Binding, kernels: Sequence[Binding], most: int) -> list[Binding]:
+    """The kernels with this one first, without the last one of too many that record, or of those that do not."""
+    made = [found, *kernels]
+    alike = [i for i, each in enumerate(made) if (each.history is None) == (found.history is None)]
     if len(alike) > most:
-        del kernels[alike[-1]]
+        del made[alike[-1]]
+    return made
 
 
 def _leaves_out_names(op: Op, found: Binding) -> bool:
@@ -417,8 +427,9 @@ def _take_method(name: str, found: Binding) -> None:
         if tiering.mode() != "off":  # it may have changed while the kernel was made
             binding.take(name, _methods[name].method.descriptor)
     bound = _methods[name]
-    _put_first(bound.kernels, found, MAX_KERNELS)
-    bound.method.call(stub.bind(name, bound.kernels, bound.python, role="method"))
+    kernels = _with_first(found, bound.kernels, MAX_KERNELS)
+    bound.method.call(stub.bind(name, kernels, bound.python, role="method"))
+    bound.kernels = kernels
 
 
 def _follow_mode() -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import ctypes
 import itertools
-import threading
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -19,13 +18,14 @@ from engine.fuser.backend import cpython_abi, machine
 from engine.fuser.backend.llvm_numbers import ir
 from engine.fuser.stubs.process import Process, process
 from engine.fuser.stubs.python_objects import Objects, Value, null, pointer_type, whole
+from engine.lang.locks import lock
 from engine.lang.records import dataclass
 
 SUPPLY: Final = 64
 _free: Final[list[tuple[int, int]]] = []
 """Addresses of native functions, and of the places for what they call."""
 _supplies: Final = itertools.count()
-_lock: Final = threading.Lock()
+_lock: Final = lock()
 
 
 @dataclass(frozen=True, slots=True)

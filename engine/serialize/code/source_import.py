@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import re
-import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -29,7 +28,7 @@ from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import ClassDef, Def
 from engine.ir.constants import type_of
 from engine.ir.graph import Value
-from engine.ir.unit import CompilationUnit, Function
+from engine.ir.unit import DEFINING, CompilationUnit, Function
 from engine.lang.custom_classes import foreign, is_custom_name
 from engine.lang.errors import ArchiveError, CompileError, EngineError
 from engine.lang.schema import FunctionSchema
@@ -74,7 +73,6 @@ class SourceImporter:
         self._records = records
         self._parsed: dict[str, dict[str, Tree]] = {}
         self._unsigned: dict[Function, Callable[[], None]] = {}
-        self._lock = threading.RLock()
         self._is_compiling = False
 
     def find_type(self, qualname: str) -> Type | None:
@@ -83,15 +81,16 @@ class SourceImporter:
         Raises ArchiveError when its code cannot be read.
         """
         known = self.unit.find_type(qualname)
-        if known is None and is_custom_name(qualname):
-            known = custom_class(qualname) or foreign(qualname, self.opaque.names)
-            self.unit.add_type(qualname, known)
+        if known is not None and not self.unit.attempts:
             return known
-        if known is None:
-            tree = self._definition(qualname, "class_def")
-            if tree is not None:
+        with DEFINING, self.unit.attempt():
+            known = self.unit.find_type(qualname)
+            if known is None and is_custom_name(qualname):
+                known = custom_class(qualname) or foreign(qualname, self.opaque.names)
+                self.unit.add_type(qualname, known)
+            elif known is None and (tree := self._definition(qualname, "class_def")) is not None:
                 self.guarded(lambda: import_class(self, qualname, ClassDef(tree)), qualname)
-        return self.unit.find_type(qualname)
+            return self.unit.find_type(qualname)
 
     def read_type(self, annotation: str) -> Type:
         """The type that an annotation in a pickle spells.  Raises CompileError."""
@@ -106,18 +105,21 @@ class SourceImporter:
     def find_function(self, qualname: str) -> Function | None:
         """The function of that name; None when the archive has none.  Raises ArchiveError when it cannot be read."""
         known = self.unit.find_function(qualname)
-        if known is None:
-            tree = self._definition(qualname, "def")
-            if tree is not None:
-                self.guarded(lambda: self.define_methods(prefix_of(qualname), [tree]), qualname)
-        return self.unit.find_function(qualname)
+        if known is not None:
+            return known
+        with DEFINING, self.unit.attempt():
+            if self.unit.find_function(qualname) is None:
+                tree = self._definition(qualname, "def")
+                if tree is not None:
+                    self.guarded(lambda: self.define_methods(prefix_of(qualname), [tree]), qualname)
+            return self.unit.find_function(qualname)
 
     def define_methods(self, qualname: str, trees: Sequence[Tree], type: ClassType | None = None) -> list[Function]:
         """Methods or functions, owned by the unit under `qualname`; with `type`, they are methods of that class."""
         functions = declare(self.unit, trees, self.resolver, qualname, type)
         for function, tree in zip(functions, trees, strict=True):
             assert function.creator is not None
-            function.before_run, function.lock = self.before_run, self._lock
+            function.before_run = self.before_run
             function.creator = partial(self._compile, function.creator, tree)
             self._unsigned[function] = partial(self._sign, function, tree, type)
         return functions

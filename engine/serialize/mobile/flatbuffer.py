@@ -28,7 +28,7 @@ _MOST_SHARED: Final = 8
 _REFERENCE: Final = struct.Struct("<I")
 _DISTANCE: Final = struct.Struct("<i")
 _SHORT: Final = struct.Struct("<H")
-_NUMBERS: Final = {
+NUMBERS: Final = {
     "bool": struct.Struct("<?"), "byte": struct.Struct("<b"), "ubyte": struct.Struct("<B"),
     "ushort": struct.Struct("<H"), "int": struct.Struct("<i"), "uint": struct.Struct("<I"),
     "long": struct.Struct("<q"), "double": struct.Struct("<d"),
@@ -87,7 +87,7 @@ def table_form(text: str, unions: Mapping[str, tuple[str, ...]]) -> dict[str, Fi
 
 
 def _default(kind: str, text: str) -> Any:
-    if kind not in _NUMBERS:
+    if kind not in NUMBERS:
         return None
     return False if kind == "bool" else int(text or 0)
 
@@ -165,7 +165,7 @@ class FlatBuffer:
         """The elements of a vector: numbers, structs as tuples, texts or tables; of bytes only the place."""
         if kind == "ubyte":
             return self.vector(at, 1)
-        number = _NUMBERS.get(kind)
+        number = NUMBERS.get(kind)
         if number is not None:
             return [each for (each,) in self._unpacked(number, at, number.size)]
         if kind in self.forms.structs:
@@ -194,8 +194,8 @@ class FlatTable:
         at = self._place(field.number)
         if at is None:
             return field.default
-        if field.kind in _NUMBERS:
-            form = _NUMBERS[field.kind]
+        if field.kind in NUMBERS:
+            form = NUMBERS[field.kind]
             self._inside(at, form.size)
             return self.buffer.number(form, at)
         self._inside(at, 4)
@@ -218,7 +218,7 @@ class FlatTable:
     def _member(self, field: Field, at: int) -> Member | None:
         kinds = self.buffer.forms.unions[field.kind]
         which = self._place(field.number - 1)
-        number = 0 if which is None else self.buffer.number(_NUMBERS["ubyte"], which)
+        number = 0 if which is None else self.buffer.number(NUMBERS["ubyte"], which)
         if number == 0:
             return None
         if number > len(kinds):

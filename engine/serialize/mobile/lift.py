@@ -37,6 +37,7 @@ from engine.lang.types import (
 from engine.serialize.mobile.bare import BareClasses
 from engine.serialize.mobile.bytecode import MobileFunction, MobileInstruction, Operator
 from engine.serialize.mobile.control_flow import MAX_DEPTH, NEVER, Lifter, ReadType, Step, entry_of
+from engine.serialize.mobile.schema import OPERATORS
 from engine.serialize.mobile.value_types import as_wanted
 from engine.serialize.pickling.scan import PickleRefusal
 from engine.serialize.upgrade.upgraders import UPGRADES, operator_as_of
@@ -293,13 +294,6 @@ _FORMS: Final[dict[str, Step]] = {
     "prim::Uninitialized": _uninitialized,
 }  # fmt: skip
 """Operators that are parts of the language."""
-_OPERATORS: Final = {
-    "RAISE_EXCEPTION": ("prim::RaiseException", 2), "WARN": ("aten::warn", 2), "DICT_INDEX": ("aten::__getitem__", 2),
-    "__IS__": ("aten::__is__", 2), "__ISNOT__": ("aten::__isnot__", 2), "__NOT__": ("aten::__not__", 1),
-    "DIM": ("aten::dim", 1), "DEVICE": ("prim::device", 1), "DTYPE": ("prim::dtype", 1),
-    "IS_CUDA": ("prim::is_cuda", 1), "NUM_TO_TENSOR": ("prim::NumToTensor", 1),
-}  # fmt: skip
-"""Instructions that are operators, with so many arguments."""
 _STEPS: Final[dict[str, Step]] = {
     "OP": _operator, "OPN": _operator, "LOAD": _load, "MOVE": _load, "STORE": _store, "STOREN": _store_several,
     "DROP": _drop, "DROPR": lambda lifter, _: None, "LOADC": _constant, "GET_ATTR": _get_attribute,
@@ -307,5 +301,5 @@ _STEPS: Final[dict[str, Step]] = {
     "TUPLE_CONSTRUCT": _construct_tuple, "TUPLE_INDEX": _tuple_index, "TUPLE_SLICE": _tuple_slice,
     "LIST_UNPACK": _unpack_list, "ISINSTANCE": _isinstance, "UNCHECKED_CAST": _cast, "FORMAT": _format,
     "UN_INITIALIZED": _uninitialized, "INTERFACE_CALL": _call_interface, "TO_LIST": _to_list,
-    **{opcode: _calls(*called) for opcode, called in _OPERATORS.items()},
+    **{opcode: _calls(*called) for opcode, called in OPERATORS.items()},
 }  # fmt: skip

@@ -73,3 +73,10 @@ OPCODES: Final = (
     "AWAITABLE"
 ).split()  # fmt: skip
 """The instructions, by their numbers."""
+OPERATORS: Final = {
+    "RAISE_EXCEPTION": ("prim::RaiseException", 2), "WARN": ("aten::warn", 2), "DICT_INDEX": ("aten::__getitem__", 2),
+    "__IS__": ("aten::__is__", 2), "__ISNOT__": ("aten::__isnot__", 2), "__NOT__": ("aten::__not__", 1),
+    "DIM": ("aten::dim", 1), "DEVICE": ("prim::device", 1), "DTYPE": ("prim::dtype", 1),
+    "IS_CUDA": ("prim::is_cuda", 1), "NUM_TO_TENSOR": ("prim::NumToTensor", 1),
+}  # fmt: skip
+"""Instructions that are operators, with so many arguments."""

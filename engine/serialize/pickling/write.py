@@ -65,6 +65,7 @@ class Pickler:
     annotation: TypeName
     run: Runner | None = None
     storages: list[Storage] = field(default_factory=list)
+    """The memory of tensors, in the order of their keys; a pickle in the same folder may begin with another's."""
     classes: list[ClassType] = field(default_factory=list)
     _out: bytearray = field(default_factory=bytearray)
     _memo: dict[object, int] = field(default_factory=dict)
@@ -73,6 +74,7 @@ class Pickler:
     _counted: set[int] = field(default_factory=set)
     _open: set[int] = field(default_factory=set)
     _states: dict[int, Any] = field(default_factory=dict)
+    _places: dict[int, int] = field(default_factory=dict)
     _halves: dict[int, Storage] = field(default_factory=dict)
     """Memory of numbers of four bits, which here have a byte each, by their array."""
 
@@ -106,7 +108,7 @@ class Pickler:
         self._open.add(id(value))
         if isinstance(value, CustomObject):
             self._count_uses(value.state, depth + 1, False)
-        elif isinstance(value, Object) and _has_state_methods(value.type):
+        elif isinstance(value, Object) and has_state_methods(value.type):
             self.share(self._state(value))
             self._count_uses(self._state(value), depth + 1, False)
         else:
@@ -141,7 +143,7 @@ class Pickler:
         writer = Pickler._tensor if isinstance(value, Tensor) else _WRITERS.get(value.__class__)
         if writer is None:
             raise ArchiveError(f"a {value.__class__.__name__} cannot be saved in an archive", hints=(SAVED,))
-        writer(self, value, _narrowed(value, type))
+        writer(self, value, narrowed(value, type))
 
     def _recall(self, key: object) -> bool:
         """Write a reference to what was written before; False if it was not."""
@@ -236,7 +238,7 @@ class Pickler:
         qualname = self.class_name(value.type)
         self._global(prefix_of(qualname), name_of(qualname))
         self._out += b")\x81"
-        if _has_state_methods(value.type):
+        if has_state_methods(value.type):
             self._write(self._state(value), value.type.methods["__getstate__"].schema.returns[0].type)
         else:
             self._out += b"}("
@@ -311,12 +313,19 @@ class Pickler:
         self._out += b"("
         self._str("storage")
         self._global("torch", value.dtype.storage)
-        self._str(str(len(self.storages)))
+        self._str(str(self._place(storage)))
         self._str(str(value.device))
         self._int(storage.owner.nbytes // value.itemsize)
         self._out += b"tQ"
         self._remember(key)
-        self.storages.append(storage)
+
+    def _place(self, storage: Storage) -> int:
+        if not self._places:
+            self._places.update({id(each.owner): place for place, each in enumerate(self.storages)})
+        if id(storage.owner) not in self._places:
+            self._places[id(storage.owner)] = len(self.storages)
+            self.storages.append(storage)
+        return self._places[id(storage.owner)]
 
     def _ints(self, values: Iterable[int]) -> None:
         self._out += b"("
@@ -342,11 +351,12 @@ _WRITERS: Final[dict[type, Callable[[Pickler, Any, Type], None]]] = {
 }  # fmt: skip
 
 
-def _has_state_methods(type: ClassType) -> bool:
+def has_state_methods(type: ClassType) -> bool:
+    """True for a class whose objects are saved and filled by its own methods."""
     return "__getstate__" in type.methods and "__setstate__" in type.methods
 
 
-def _narrowed(value: Any, type: Type) -> Type:
+def narrowed(value: Any, type: Type) -> Type:
     """Of an Optional or Union, the alternative that the value has."""
     if not isinstance(type, (OptionalType, UnionType)):
         return type

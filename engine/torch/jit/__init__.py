@@ -26,6 +26,7 @@ from engine.frontend.python.overloads import declare_overload, refuse_body
 from engine.frontend.python.resolver import INTERFACE, PythonResolver
 from engine.frontend.python.trees import tree_from_function
 from engine.ir import unit as ir_unit
+from engine.ir.unit import DEFINING
 from engine.lang import scalars
 from engine.lang.errors import CompileError, did_you_mean
 from engine.lang.errors import Error as Error
@@ -249,7 +250,7 @@ def interface(cls: type) -> type:
             hints=("write all its methods out",),
         )
     setattr(cls, INTERFACE, True)
-    with PYTHON.attempt():
+    with DEFINING, PYTHON.attempt():
         PYTHON.type_of(cls)
     return cls
 

@@ -18,6 +18,7 @@ from engine.frontend.python.attribute_types import NoType, type_of_value
 from engine.frontend.python.resolver import PythonResolver
 from engine.frontend.syntax.tree import Tree
 from engine.ir.graph import Graph
+from engine.ir.unit import DEFINING
 from engine.ir.verify import verify
 from engine.lang import schema_parser, types
 from engine.lang.errors import ArgumentError
@@ -63,7 +64,7 @@ def ivalue_debug_python_object(value: Any) -> Any:
 def script_compile(qualname: str, definition: Tree, rcb: Callable[[str], Any], defaults: Mapping[str, Any]) -> Any:
     """The function of a syntax tree, whose names `rcb` looks up.  Raises CompileError."""
     names = {name: value for name in _names_in(definition) if (value := rcb(name)) is not None}
-    with PYTHON.attempt():
+    with DEFINING, PYTHON.attempt():
         prefix = PYTHON.unit.mangle(qualname).rpartition(".")[0]
         (function,) = declare(PYTHON.unit, [definition], PythonResolver(PYTHON, names), prefix)
         function.ensure_defined()

@@ -10,6 +10,7 @@ from contextlib import nullcontext
 from typing import Any, Final
 
 from engine.frontend.python.module_description import methods_to_compile
+from engine.ir.unit import DEFINING
 from engine.torch.compiled.objects import ScriptFunction
 from engine.torch.compiled.types import ClassType
 from engine.torch.jit.scripting.enabled import disable as disable
@@ -77,7 +78,7 @@ def create_script_module(nn_module: Any, stubs_fn: Any = None, share_types: bool
 
     Raises CompileError.
     """
-    with PYTHON.attempt(), nullcontext() if share_types else MODULES.apart():
+    with DEFINING, PYTHON.attempt(), nullcontext() if share_types else MODULES.apart():
         return wrap(module_object(nn_module))
 
 

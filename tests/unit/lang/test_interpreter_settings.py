@@ -151,3 +151,70 @@ def test_numpy_begins_with_one_thread_and_gets_the_others_later() -> None:
     chosen = {**free, "OPENBLAS_NUM_THREADS": "1"}  # and it stays so
     run = subprocess.run([sys.executable, "-c", _COUNTING], env=chosen, capture_output=True, text=True, check=True)
     assert run.stdout.split() == ["1", "True", str((os.cpu_count() or 1) == 1)]
+
+
+DEEP = """
+import sys, threading, collections
+from engine.frontend.compilation.compile import compile_source
+from engine.lang.errors import EngineError
+TEXT = "def f(x: int) -> int:\\n    return " + "(" * 380 + "x" + ")" * 380 + "\\n"
+TEXT += "def g(x: int) -> int:\\n    return " + " + ".join(["x"] * 550) + "\\n"
+errors = []
+def go():
+    for _ in range(2):
+        try:
+            assert compile_source(TEXT).functions["g"].graph
+        except BaseException as error:
+            errors.append(error)
+threads = [threading.Thread(target=go) for _ in range(6)]
+[each.start() for each in threads]
+[each.join() for each in threads]
+print(len(errors), sys.getrecursionlimit())
+"""
+
+
+def test_threads_that_compile_deep_programs_at_once_leave_the_limit_as_it_was() -> None:
+    done = subprocess.run([sys.executable, "-c", DEEP], capture_output=True, text=True, check=False)
+    assert (done.stdout.split(), done.returncode) == (["0", "1000"], 0), done.stderr[-2000:]
+
+
+def test_blocks_of_threads_that_end_in_any_order_put_the_setting_back() -> None:
+    before = sys.getrecursionlimit()
+    first, second = deep_recursion(), deep_recursion()
+    with first:
+        second.__enter__()
+    assert sys.getrecursionlimit() > before
+    second.__exit__(None, None, None)
+    assert sys.getrecursionlimit() == before
+
+
+def test_a_setting_that_somebody_changed_inside_stays_so() -> None:
+    before = sys.getrecursionlimit()
+    try:
+        with deep_recursion():
+            sys.setrecursionlimit(2345)
+        assert sys.getrecursionlimit() == 2345
+    finally:
+        sys.setrecursionlimit(before)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
+def test_a_child_has_no_blocks_of_other_threads() -> None:
+    inside, leave = threading.Event(), threading.Event()
+
+    def stay() -> None:
+        with deep_recursion():
+            inside.set()
+            leave.wait(20)
+
+    before = sys.getrecursionlimit()
+    other = threading.Thread(target=stay)
+    other.start()
+    inside.wait(20)
+    child = os.fork()
+    if child == 0:
+        os._exit(sys.getrecursionlimit() != before)
+    leave.set()
+    other.join()
+    assert os.waitpid(child, 0)[1] == 0
+    assert sys.getrecursionlimit() == before

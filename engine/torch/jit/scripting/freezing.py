@@ -28,7 +28,7 @@ from engine.ir.clone import copy_graph
 from engine.ir.constants import insert_constant, type_of
 from engine.ir.evaluate import can_be_constant
 from engine.ir.graph import Graph, Node, Value
-from engine.ir.unit import Function
+from engine.ir.unit import DEFINING, Function
 from engine.lang.errors import ArgumentError, did_you_mean
 from engine.lang.records import dataclass
 from engine.lang.types import (
@@ -359,8 +359,9 @@ class _Freezer:
             return old
         if id(old) in made:
             return made[id(old)]
-        new = ClassType(PYTHON.unit.mangle(old.type.qualname), is_module=True)
-        PYTHON.unit.add_type(new.qualname, new)
+        with DEFINING:
+            new = ClassType(PYTHON.unit.mangle(old.type.qualname), is_module=True)
+            PYTHON.unit.add_type(new.qualname, new)
         result = made[id(old)] = Object(new, [])
         for attribute in old.type.attributes:
             if attribute.name not in self._used.get(old.type, ()):

@@ -18,6 +18,7 @@ from engine.frontend.python.attribute_types import NoType, type_of_value
 from engine.frontend.python.overloads import overloads_of
 from engine.frontend.python.resolver import PythonResolver
 from engine.frontend.sugared.classes import FunctionValue
+from engine.ir.unit import DEFINING
 from engine.lang.errors import CompileError, NotSupportedError
 from engine.lang.types import STR, TENSOR, DictType, ListType, Type
 from engine.torch.compiled.objects import ScriptFunction, ScriptObject
@@ -51,7 +52,7 @@ def script(
     if isinstance(obj, (list, dict)):
         return _script_container(obj, optimize if type_hint is None else type_hint)
     obj = prepared(obj)
-    with PYTHON.attempt():
+    with DEFINING, PYTHON.attempt():
         if isinstance(obj, type):
             _compile_class(obj, names_seen(_frames_up + 1))
             return obj
@@ -78,7 +79,7 @@ _NOT_WRITTEN_BY_USERS: Final = {*sys.stdlib_module_names, "engine"}
 def _script_container(value: Any, hint: Any) -> Any:
     """The list or dict, shared with programs; `hint` is its type where the elements do not tell it."""
     if hint is not None:
-        with PYTHON.attempt():
+        with DEFINING, PYTHON.attempt():
             return script_container(value, PythonResolver(PYTHON, {}).annotation(hint))
     try:
         return script_container(value, type_of_value(value, PYTHON.type_of) if value else _EMPTY[type(value)])
@@ -115,7 +116,7 @@ def get_overloads(fn: Callable[..., Any]) -> list[ScriptFunction] | None:
     """One function for each declared signature, compiled; None for a function that has none.  Raises CompileError."""
     if not overloads_of(fn):
         return None
-    with PYTHON.attempt():
+    with DEFINING, PYTHON.attempt():
         functions = PYTHON.overloads(fn)
         for function in functions:
             function.ensure_defined()

@@ -28,7 +28,7 @@ from engine.executor.interpreter.interpreter import run_function
 from engine.frontend.python.modifiers import IGNORED, modifier_of
 from engine.frontend.python.module_description import ATTRIBUTE_TYPES, AnnotatedValue, Description
 from engine.frontend.sugared.modules import ConcreteModule
-from engine.ir.unit import Function
+from engine.ir.unit import DEFINING, Function
 from engine.lang.errors import ArgumentError
 from engine.lang.types import ClassType
 from engine.serialize.archive import PathOrFile, save_archive
@@ -265,7 +265,7 @@ class ScriptModule(ScriptObject, CompiledModule, metaclass=_Derivable):
     def define(self, source: str) -> None:
         """Compile the methods in the text and add them.  Raises CompileError."""
         concrete = MODULES.of_type(self._ivalue.type)
-        with PYTHON.attempt():
+        with DEFINING, PYTHON.attempt():
             MODULES.define(concrete, dedent(source))
             MODULES.compile(concrete)
 
@@ -439,7 +439,7 @@ class CompiledAtOnce(type):
         module = super().__call__(*args, **kwargs)
         if not ENABLED.now:
             return module
-        with PYTHON.attempt():
+        with DEFINING, PYTHON.attempt():
             return wrap(module_object(module))
 
     def attribute(cls, module: ScriptModule, name: str) -> Any:

@@ -21,7 +21,7 @@ from engine.frontend.tracing.state import Scope, TraceOptions, TracingState, cur
 from engine.frontend.tracing.tracer import recording
 from engine.frontend.tracing.values import add_input, add_output, input_type
 from engine.ir.graph import Graph
-from engine.ir.unit import CompilationUnit
+from engine.ir.unit import DEFINING, CompilationUnit, Function
 from engine.lang.errors import ArgumentError, ArgumentTypeError
 from engine.torch.compiled.graphs import Graph as GraphOf
 from engine.torch.compiled.objects import ScriptFunction, ScriptMethod
@@ -251,13 +251,15 @@ def _trace_function(
         result = example.run(func)
     add_output(state, result)
     finish(state)
-    return ScriptFunction(defined(unit, unit.mangle(_name_of(func)), state.graph))
+    with DEFINING:
+        return ScriptFunction(defined(unit, unit.mangle(_name_of(func)), state.graph))
 
 
 def trace_as(qualname: str, func: Callable[..., Any], inputs: Any, strict: bool = True) -> ScriptFunction:
     """The function as it runs on the inputs, under that name.  Raises CompileError."""
     traced = _trace_function(func, _Example.of(inputs, None), TraceOptions(strict), CompilationUnit())
-    return ScriptFunction(defined(PYTHON.unit, PYTHON.unit.mangle(qualname), traced._function.graph))
+    with DEFINING:
+        return ScriptFunction(defined(PYTHON.unit, PYTHON.unit.mangle(qualname), traced._function.graph))
 
 
 def _name_of(func: Any) -> str:
@@ -279,6 +281,7 @@ def _trace_methods(
     traced = _traced_module(module, examples, options, PYTHON.unit)
     for name in examples if store_inputs else ():
         function = traced._ivalue.type.methods[name]
+        assert isinstance(function, Function)
         function.examples = tuple(value.type for value in function.graph.inputs[1:])
     for name, each_check in checks.items():
         for example in each_check:

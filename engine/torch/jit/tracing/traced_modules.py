@@ -12,7 +12,7 @@ from typing import Any
 from engine.aten.values.ivalue import Object
 from engine.aten.values.tensor import Tensor
 from engine.frontend.tracing.state import TracedModule, TracingState
-from engine.ir.unit import CompilationUnit, Function
+from engine.ir.unit import DEFINING, CompilationUnit, Function
 from engine.ir.verify import verify
 from engine.lang.types import BOOL, NONE, TENSOR, ClassType, OptionalType, Type
 from engine.passes.pipeline import run_pass
@@ -43,8 +43,9 @@ class Registry:
             return module._ivalue
         if module._hooks("backward") or module._hooks("backward_before"):
             raise ValueError(f"Modules that have backward hooks assigned can't be compiled: {module}")
-        type = ClassType(self.unit.mangle(PYTHON.name_of(module.__class__)), is_module=True)
-        self.unit.add_type(type.qualname, type)
+        with DEFINING:
+            type = ClassType(self.unit.mangle(PYTHON.name_of(module.__class__)), is_module=True)
+            self.unit.add_type(type.qualname, type)
         made = self._objects[id(module)] = Object(type)
         traced = TracedModule(type, owner, name)
         self.modules[id(module)] = (module, traced)

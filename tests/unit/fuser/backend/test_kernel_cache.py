@@ -124,6 +124,84 @@ def test_what_was_used_least_recently_goes(folder: Path, monkeypatch: pytest.Mon
     assert [kernel_cache.load(key) is not None for key in keys] == [True, False, True, True]
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names")
+@pytest.mark.parametrize("kind", ["pipe", "link", "folder"])
+def test_what_is_no_file_is_neither_waited_for_nor_replaced(folder: Path, kind: str, tmp_path: Path) -> None:
+    kernel_cache.store(KEY, b"code")
+    path = _file(folder)
+    path.unlink()
+    makers = {"pipe": os.mkfifo, "link": lambda at: os.symlink(tmp_path / "nowhere", at), "folder": os.mkdir}
+    makers[kind](path)
+    before = path.lstat()
+    assert kernel_cache.load(KEY) is None
+    kernel_cache.store(KEY, b"code")
+    assert (_file(folder), path.lstat().st_ino) == (path, before.st_ino)
+
+
+STRANGERS = ("thesis.tar", "a.kernel", "tmp1234", f"{'0' * 64}.txt", f"{'0' * 63}g.kernel", f"{'1' * 64}.kernel")
+"""Names of files that others may put into the folder; the last one could be ours, but begins otherwise."""
+
+
+def test_making_room_leaves_what_others_put_there(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel_cache, "ROOM", 10)
+    kernel_cache.store(KEY, bytes(1000))
+    for name in STRANGERS:
+        (folder / name).write_bytes(bytes(1000))
+        os.utime(folder / name, (1, 1))
+    (folder / "inner").mkdir()
+    os.mkfifo(folder / f"{'2' * 64}.kernel")
+    kernel_cache.store(kernel_cache.key_of(("other",)), bytes(1000))
+    assert {path.name for path in folder.iterdir()} == {*STRANGERS, "inner", f"{'2' * 64}.kernel"}
+
+
+def test_files_that_a_process_left_unfinished_go(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel_cache, "ROOM", 3000)
+    kernel_cache.store(KEY, bytes(10))
+    old, new = folder / f"{KEY}.abc.unfinished", folder / f"{KEY}.def.unfinished"
+    for path in (old, new):
+        path.write_bytes(b"")
+    os.utime(old, (1, 1))
+    kernel_cache.store(KEY, bytes(1000))
+    assert (old.exists(), new.exists()) == (False, True)
+
+
+def test_the_folder_is_listed_once_in_many_stores(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel_cache, "ROOM", 1 << 20)
+    swept: list[Path] = []
+    monkeypatch.setattr(kernel_cache, "_make_room", swept.append)
+    count, size = 2000, 1000
+    for i in range(count):
+        kernel_cache.store(kernel_cache.key_of((str(i),)), bytes(size))
+    expected = count * size / (kernel_cache.ROOM * kernel_cache.SWEPT)
+    assert expected / 2 < len(swept) < expected * 2
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError, OSError])
+@pytest.mark.parametrize("call", ["replace", "fdopen"])
+def test_what_fails_leaves_no_file(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, call: str, error: type[BaseException]
+) -> None:
+    def fails(*args: object) -> None:
+        raise error
+
+    monkeypatch.setattr(os, call, fails)
+    if error is KeyboardInterrupt:
+        with pytest.raises(KeyboardInterrupt):
+            kernel_cache.store(KEY, b"code")
+    else:
+        kernel_cache.store(KEY, b"code")
+    monkeypatch.undo()
+    assert not [*folder.iterdir()]
+
+
+def test_a_folder_that_cannot_be_made_may_be_there_later(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder.write_text("")
+    assert kernel_cache.directory() is None
+    folder.unlink()
+    kernel_cache.store(KEY, b"code")
+    assert kernel_cache.load(KEY) == b"code"
+
+
 def test_many_at_once(folder: Path) -> None:
     def work() -> None:
         for i in range(30):

@@ -5,7 +5,7 @@ In: `{"field": value}` for a table, a list for a vector, `("Kind", value)` for a
 
 import struct
 
-from engine.serialize.mobile.flatbuffer import _NUMBERS as NUMBERS
+from engine.serialize.mobile.flatbuffer import NUMBERS
 from engine.serialize.mobile.schema import FORMS, OPCODES
 
 

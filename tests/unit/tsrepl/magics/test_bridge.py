@@ -321,3 +321,29 @@ def calls_of_python(work: Callable[[], object]) -> int:
     finally:
         sys.setprofile(None)
     return calls
+
+
+BREAKING = {
+    "a type that does not fit": "def low(x: str) -> str:\n    return x",
+    "another count": "def low(x: int, y: int) -> int:\n    return x + y",
+    "a deletion in Python": "del low",
+}
+
+
+@pytest.mark.parametrize("breaking", BREAKING)
+@pytest.mark.parametrize("user", ["high", "Holder", "top"])
+def test_what_no_longer_compiles_fails_in_both_languages(script: Run, run: Run, breaking: str, user: str) -> None:
+    script("def low(x: int) -> int:\n    return x + 1\ndef high(x: int) -> int:\n    return low(x) * 2")
+    script("def top(x: int) -> int:\n    return high(x)")
+    script("class Holder:\n    def __init__(self, x: int):\n        self.x = low(x)")
+    call = f"{user}(1){'.x' if user == 'Holder' else ''}"
+    before = run(call)
+    text = BREAKING[breaking]
+    (run if text.startswith("del") else script)(text)
+    for cell in (run, script):
+        with pytest.raises(Exception, match=r"no longer compiles|undefined value"):
+            cell(call)
+    assert "no longer compiles" in repr(run(user))
+    script("def low(x: int) -> int:\n    return x + 1")
+    script(f"again = {call}")
+    assert run("again") == run(call) == before

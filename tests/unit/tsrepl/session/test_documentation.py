@@ -62,7 +62,7 @@ def test_no_kind_of_node_is_left_out() -> None:
 def test_layers_are_told_of_with_what_they_take(session: Session, name: str) -> None:
     for path in (f"torch.nn.{name}", f"nn.{name}"):
         replies = session.execute(f"%doc {path}")
-        assert isinstance(replies[0], SchemaReply) and replies[0].schemas[0].startswith(f"{name}(")
+        assert isinstance(replies[0], SchemaReply) and f"{name}(" in replies[0].schemas[0]
 
 
 @pytest.mark.parametrize(

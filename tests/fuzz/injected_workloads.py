@@ -1,0 +1,259 @@
+"""Short workloads for `injection`: what programs do first, each as a function that may be called again.
+
+In: a name.  Out: a `Workload`, made in a process that has loaded what it needs unless it is to load it itself.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import engine
+import engine.torch as torch
+from engine.fuser.backend import kernel_cache
+from engine.lang.errors import CompileError
+
+
+@dataclass
+class Workload:
+    """`run` gives `expected` at every call; `beside` is what another thread does meanwhile, with `expected_beside`.
+
+    `folder` holds nothing but `files` afterwards.  `settings` are those of the interpreter.
+    """
+
+    run: Callable[[], Any]
+    expected: Any
+    beside: Callable[[], Any]
+    expected_beside: Any
+    folder: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="tsrepl-injection-")))
+    files: tuple[str, ...] = ()
+    settings: tuple[Any, ...] = ()
+
+
+# ------------------------------------------------------------------ programs
+
+TEXT: Final = """
+def {name}(x: Tensor, n: int):
+    y = torch.tanh(x)
+    for i in range(n):
+        y = {helper}(y) + i
+    return y
+
+def {helper}(x):
+    return x * {number} if x.sum() > 0 else -x
+"""
+FAILING: Final = TEXT + "\ndef {name}_fails(x):\n    return {name}(x, 1).no_such_method()\n"
+
+
+def helper(x: torch.Tensor) -> torch.Tensor:
+    return torch.relu(x) + 1
+
+
+class Pair:
+    def __init__(self, a: torch.Tensor) -> None:
+        self.a = a
+
+    def twice(self) -> torch.Tensor:
+        return self.a * 2
+
+
+class Block(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = torch.nn.Sequential(torch.nn.ReLU())
+        self.scale = 3
+
+    def forward(self, x):
+        return helper(self.inner(x)) * self.scale
+
+
+class Net(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.block = Block()
+        self.weight = torch.nn.Parameter(torch.ones(2))
+
+    def forward(self, x):
+        return self.block(x) + Pair(self.weight).twice()
+
+    @torch.jit.export
+    def other(self, x: torch.Tensor) -> torch.Tensor:
+        return self.block(x)
+
+
+class Broken(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.block = Block()
+
+    def forward(self, x):
+        return self.block(x).no_such_method()
+
+
+# ------------------------------------------------------------------ workloads
+
+
+def _define(unit: Any, name: str, number: int) -> Callable[[], Any]:
+    def run() -> Any:
+        if name in {each.name for each in unit.get_functions()}:  # what was defined, was defined as a whole
+            return getattr(unit, name)(torch.ones(2), 2).tolist()
+        unit.define(TEXT.format(name=name, helper=f"{name}_helper", number=number))
+        return getattr(unit, name)(torch.ones(2), 2).tolist()
+
+    return run
+
+
+def define() -> Workload:
+    """Two functions in a unit, one of which calls the other; beside them, others in the same unit."""
+    unit = torch.jit.CompilationUnit()
+    expected = _define(unit, "first", 2)()
+    return Workload(_define(unit, "f", 2), expected, _define(unit, "g", 2), expected)
+
+
+def define_failing() -> Workload:
+    """A text that fails; beside it one in the same unit that does not, and stays."""
+    unit = torch.jit.CompilationUnit()
+
+    def fails() -> Any:
+        try:
+            unit.define(FAILING.format(name="h", helper="h_helper", number=2))
+        except CompileError as error:
+            return "no_such_method" in str(error), sorted(each.name for each in unit.get_functions())
+        return "compiled"
+
+    beside = _define(torch.jit.CompilationUnit(), "g", 2)
+    expected = fails()
+    expected_beside = beside()
+    kept = _define(unit, "g", 2)
+
+    def run() -> Any:
+        found, names = fails()
+        return found, [name for name in names if not name.startswith("g")]
+
+    return Workload(run, expected, kept, expected_beside)
+
+
+def _scripted() -> Any:
+    made = torch.jit.script(Net())
+    buffer = made.save_to_buffer()
+    return made(torch.ones(2)).tolist(), made.other(torch.ones(2)).tolist(), len(buffer) > 0
+
+
+def script() -> Workload:
+    """A module with a submodule, a class and a function; the same in the other thread.  All of them can be saved."""
+    torch.jit.script(torch.nn.Linear(2, 2)).save_to_buffer()
+    expected = [8.0] * 2, [6.0] * 2, True
+    return Workload(_scripted, expected, _scripted, expected)
+
+
+def script_failing() -> Workload:
+    """A module that does not compile; beside it one with the same parts that does."""
+    torch.jit.script(torch.nn.Linear(2, 2)).save_to_buffer()
+
+    def run() -> Any:
+        try:
+            torch.jit.script(Broken())
+        except CompileError as error:
+            return "no_such_method" in str(error)
+        return "compiled"
+
+    return Workload(run, True, _scripted, ([8.0] * 2, [6.0] * 2, True))
+
+
+def _file(made: Workload, name: str) -> str:
+    return str(made.folder / name)
+
+
+def save() -> Workload:
+    """A module to a file that is there already: the old one or the new one is there at any time."""
+    module = torch.jit.script(Net())
+    made = Workload(lambda: None, [8.0] * 2, lambda: None, [8.0] * 2, files=("model.pt", "other.pt"))
+
+    def saved(name: str) -> Callable[[], Any]:
+        def run() -> Any:
+            if os.path.exists(_file(made, name)):
+                torch.jit.load(_file(made, name))
+            torch.jit.save(module, _file(made, name))
+            return torch.jit.load(_file(made, name))(torch.ones(2)).tolist()
+
+        return run
+
+    made.run, made.beside = saved("model.pt"), saved("other.pt")
+    made.run()
+    return made
+
+
+def load() -> Workload:
+    """A module from a file, and its call."""
+    made = Workload(lambda: None, [8.0] * 2, lambda: None, [8.0] * 2, files=("model.pt",))
+    torch.jit.save(torch.jit.script(Net()), _file(made, "model.pt"))
+    made.run = made.beside = lambda: torch.jit.load(_file(made, "model.pt"))(torch.ones(2)).tolist()
+    return made
+
+
+def first_call() -> Workload:
+    """A plan, its groups and their kernels, in mode "eager"."""
+    engine.set_compile_mode("eager")
+    torch.jit.CompilationUnit(TEXT.format(name="f", helper="h", number=3)).f(torch.ones(2), 2)
+    unit = torch.jit.CompilationUnit(TEXT.format(name="f", helper="h", number=2))
+    unit.f.graph  # noqa: B018
+
+    def run() -> Any:
+        return [unit.f(torch.ones(2), 2).tolist() for _ in range(3)][-1]
+
+    expected = torch.jit.CompilationUnit(TEXT.format(name="f", helper="h", number=2)).f(torch.ones(2), 2).tolist()
+    return Workload(run, expected, run, expected)
+
+
+def gradient() -> Workload:
+    """Formulas that are written when they are first needed."""
+
+    def run() -> Any:
+        x = torch.ones(2, 2).requires_grad_()
+        (torch.cumprod(x, 0) * torch.logsumexp(x, 1)).sum().backward()
+        return [[round(each, 4) for each in row] for row in x.grad.tolist()]
+
+    (torch.ones(2).requires_grad_() * 2).sum().backward()
+    expected = [[4.3863, 4.3863], [2.6931, 2.6931]]
+    return Workload(run, expected, run, expected)
+
+
+def cold() -> Workload:
+    """All that a first program loads, families of operators too."""
+
+    def run() -> Any:
+        x = torch.linspace(0, 1, 4).requires_grad_()
+        unit = torch.jit.CompilationUnit("def f(x):\n    return torch.fft.fft(torch.cumsum(x, 0)).abs().sum()\n")
+        unit.f(x).backward()
+        return [round(each, 3) for each in x.grad.tolist()]
+
+    expected = [4.0, 5.029, 4.744, 3.715]
+    return Workload(run, expected, run, expected)
+
+
+def store() -> Workload:
+    """A kernel that is compiled and stored, in a folder of its own."""
+    os.environ["TSREPL_KERNEL_CACHE"] = tempfile.mkdtemp(prefix="tsrepl-injection-")
+    made = Workload(lambda: None, True, lambda: None, True)
+    folder = made.folder / "kernels"
+    key = kernel_cache.key_of(["a kernel"])
+    made.files = ("kernels",)
+
+    def run() -> Any:
+        os.environ["TSREPL_KERNEL_CACHE"] = str(folder)
+        kernel_cache.store(key, b"code" * 100)
+        names = os.listdir(folder) if folder.exists() else []
+        return all(name == f"{key}.kernel" for name in names) and kernel_cache.load(key) in (None, b"code" * 100)
+
+    made.run = made.beside = run
+    return made
+
+
+WORKLOADS: Final[dict[str, Callable[[], Workload]]] = {
+    each.__name__: each
+    for each in (define, define_failing, script, script_failing, save, load, first_call, gradient, cold, store)
+}

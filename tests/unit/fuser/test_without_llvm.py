@@ -1,0 +1,65 @@
+"""Where llvmlite is missing, programs run as they would, in every mode and after every change of mode."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+PROGRAM = """
+import itertools, sys
+import engine, engine.torch as torch
+from engine.fuser.backend import tiering
+
+torch.manual_seed(0)
+X, W, IMAGE = torch.randn(6, 10), torch.randn(3, 2, 3, 3), torch.randn(1, 2, 8, 8)
+TEXT = '''
+def softmax(x: Tensor):
+    return torch.softmax(torch.tanh(x) * 1.5 + x.mean(-1, True), -1)
+def numbers(n: int):
+    total = 0
+    for i in range(n):
+        total += i * i
+    return total
+'''
+UNIT = torch.jit.CompilationUnit(TEXT)
+
+
+def gradients(f):
+    x = X.clone().requires_grad_()
+    f(x).backward()
+    return x.grad
+
+
+CASES = {
+    "conv": lambda: torch.nn.functional.conv2d(IMAGE, W), "sum": lambda: (torch.ones(1000) * 3).sum(),
+    "sort": lambda: torch.sort(X, 1)[0], "matmul": lambda: torch.matmul(X, X.t()), "add_": lambda: X.clone().add_(1),
+    "backward": lambda: gradients(lambda x: torch.matmul(x, x.t()).sum() + torch.relu(x).cumsum(0).mean()),
+    "leaky": lambda: gradients(lambda x: torch.nn.functional.leaky_relu(x).exp().sum()),
+    "unit": lambda: UNIT.softmax(X), "unit backward": lambda: gradients(lambda x: UNIT.softmax(x)[0, 0]),
+    "numbers": lambda: torch.tensor(UNIT.numbers(10)),
+    "cumprod": lambda: torch.cumprod(X, 0), "lstm": lambda: torch.nn.LSTMCell(10, 4)(X)[0] * 0,
+    "dropout": lambda: torch.nn.functional.dropout(X, 0.5) * 0, "mean": lambda: X.mean(1), "gelu": lambda: gradients(
+        lambda x: torch.nn.functional.gelu(x).sum()),
+}
+engine.set_compile_mode("off")
+EXPECTED = {name: case() for name, case in CASES.items()}
+for mode in ("eager", "background", "off", "background", "eager", "off"):
+    engine.set_compile_mode(mode)
+    for name, case in CASES.items():
+        for _ in range(3):
+            assert torch.allclose(case(), EXPECTED[name]), (mode, name)
+tiering.wait()
+assert not tiering.failures(), tiering.failures()
+print("llvmlite" in sys.modules)
+"""
+
+
+def test_programs_run_as_ever_in_every_mode(tmp_path: Path) -> None:
+    (tmp_path / "llvmlite").mkdir()
+    (tmp_path / "llvmlite" / "__init__.py").write_text("raise ImportError('there is no llvmlite here')")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    command = [sys.executable, "-W", "ignore", "-c", PROGRAM]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.returncode) == ("False\n", 0), done.stderr[-3000:]
