@@ -214,7 +214,7 @@ def plans(workspace: Workspace, argument: str) -> Iterable[Reply]:
         rows = tuple(_plan_row(number, plan) for number, plan in enumerate(of.plans, 1))
         yield ReportReply("", (Section(f"plans of {target.name(function)}", _PLAN_COLUMNS, rows),))
         yield TextReply(
-            "hits are calls that found the plan, misses calls of groups that no kernel took, failures checks that failed"
+            "hits are calls that found the plan, misses calls of groups without a kernel, failures checks that failed"
         )
         if counts := _dropped(of):
             yield TextReply(counts)
