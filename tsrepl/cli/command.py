@@ -175,7 +175,7 @@ def _replies(session: Session, text: str, name: str, *, stop: bool, first: str) 
 def _run(options: argparse.Namespace) -> int:
     from tsrepl.session.programs import run_program
 
-    return _print_all(run_program(options.file, options.method, options.input, options.output))
+    return _print_all(run_program(options.file, options.method, options.input, options.output, options.grad))
 
 
 def _run_as_torch(words: Sequence[str]) -> int:

@@ -21,7 +21,7 @@ from engine.ir.unit import Function
 from engine.lang.counts import counted
 from engine.lang.errors import EngineError, MissingDeviceError
 from engine.lang.types import STR, TENSOR, DictType
-from engine.serialize.archive import load_archive, save_archive
+from engine.serialize.archive import form_of, load_archive, save_archive
 from engine.serialize.container.file_bytes import shell_word
 from engine.serialize.identify.identify import identify
 from engine.serialize.inspect.weights import load_weights
@@ -53,7 +53,7 @@ def save(workspace: Workspace, argument: str) -> Iterable[Reply]:
         kind = type_of(value) if known is None else known.type
         raise UsageError(f"'{name}' is a value of type {kind}; only modules, functions and tensors are saved")
     else:
-        save_archive(value, path, run=run_function)
+        save_archive(value, path, run=run_function, form=form_of(path))
     yield TextReply(f"saved {name} to {path} ({counted(os.path.getsize(path), 'byte')})", "done")
 
 

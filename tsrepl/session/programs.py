@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from engine.aten.dispatch.grad_mode import set_grad_enabled
 from engine.aten.values.ivalue import Object
 from engine.aten.values.submodules import every_place
 from engine.executor.calls.call import call_function
@@ -129,9 +130,16 @@ class LoadedProgram:
         return call_function(function, [*([] if owner is None else [owner]), *args], kwargs)
 
 
-def run_program(path: str, method: str | None, inputs: Sequence[str], output: str | None) -> Iterator[Reply]:
-    """Run a file's method or function, as `tsrepl run` does."""
-    return guarded(_run_program(path, method, inputs, output))
+def run_program(
+    path: str, method: str | None, inputs: Sequence[str], output: str | None, grad: bool | None = None
+) -> Iterator[Reply]:
+    """Run a file's method or function, as `tsrepl run` does; `grad` says that gradients are recorded."""
+    return guarded(_run_program(path, method, inputs, output, grad))
+
+
+def recording(path: str, grad: bool | None) -> set_grad_enabled:
+    """A block in which gradients are recorded, or not; without a word about that, those of text files are."""
+    return set_grad_enabled(is_text(path) if grad is None else grad)
 
 
 def show_program(path: str, view: str | None, method: str | None) -> Iterator[Reply]:
@@ -152,7 +160,9 @@ def guarded(replies: Iterator[Reply]) -> Iterator[Reply]:
 # -- running
 
 
-def _run_program(path: str, method: str | None, inputs: Sequence[str], output: str | None) -> Iterator[Reply]:
+def _run_program(
+    path: str, method: str | None, inputs: Sequence[str], output: str | None, grad: bool | None
+) -> Iterator[Reply]:
     if output is not None:
         check_writable(output)
     workspace = Workspace()
@@ -177,7 +187,8 @@ def _run_program(path: str, method: str | None, inputs: Sequence[str], output: s
     args, kwargs = read_inputs(inputs, function)
     _check_given(function, function.schema.arguments[owner is not None :], args, kwargs)
     try:
-        value = program.call(name, args, kwargs)
+        with recording(path, grad):
+            value = program.call(name, args, kwargs)
     except EngineError as error:
         error.hints = hints_for_devices(error, path)
         raise

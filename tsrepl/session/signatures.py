@@ -10,7 +10,6 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from engine.lang.deferred import deferred
-from engine.serialize.code.source_export import is_method
 from tsrepl.session.inspection import operator_schemas, signature
 from tsrepl.session.replies import SignatureHint
 from tsrepl.session.workspace import Workspace
@@ -21,7 +20,6 @@ else:
     documentation = deferred("tsrepl.session.documentation")
 
 _PIECE: Final = re.compile(r"""'(?:\\.|[^'\\])*'?|"(?:\\.|[^"\\])*"?|[\w.]+|[()\[\]{},=]|\S""")
-_LIBRARY: Final = ("nn.", "F.", "torch.nn.")
 _OPEN, _CLOSED = "([{", ")]}"
 _LOOKED_AT: Final = 2000
 """Characters before the cursor that are looked at: this happens at every key."""
@@ -50,14 +48,19 @@ def signature_at(workspace: Workspace, before: str) -> SignatureHint | None:
 
 
 def keywords_at(workspace: Workspace, before: str) -> list[str]:
-    """The names of the arguments of the session's own function or module that is called at the end of `before`, less
-    those that are given."""
-    call = _open_call(before[-_LOOKED_AT:])
-    function = (workspace.functions().get(call.callee) or workspace.method(call.callee)) if call is not None else None
-    if call is None or function is None:
+    """The arguments that may be named next in the innermost open call; none behind a keyword's equals sign."""
+    before = before[-_LOOKED_AT:]
+    call = _open_call(before)
+    if call is None or before.rstrip()[-1:] not in ("(", ","):
         return []
-    names = [each.name for each in function.schema.arguments[is_method(function) :]]
-    return [name for name in names[call.position :] if not re.search(rf"\b{name}\s*=", before)]
+    schemas, offset = _schemas(workspace, call.callee)
+    found: dict[str, None] = {}
+    for text in schemas:
+        for start, end in _argument_places(text)[call.position + offset :]:
+            name = text[start:end].partition("=")[0].partition(":")[0].split()[-1]
+            if name.isidentifier() and name != "self" and not re.search(rf"[(,]\s*{name}\s*=[^=]", before):
+                found[name] = None
+    return [*found]
 
 
 def callee_at(before: str) -> str:
@@ -86,7 +89,8 @@ def _open_call(before: str) -> _OpenCall | None:
 
 def _schemas(workspace: Workspace, callee: str) -> tuple[tuple[str, ...], int]:
     """The schemas that the callee may stand for, and how many of their arguments stand before the brackets."""
-    if callee.startswith(_LIBRARY) and (library := documentation.library_schemas(callee)):
+    callee = callee if callee.partition(".")[0] in workspace.seen() else workspace.definitions.spelled(callee)
+    if library := documentation.library_schemas(callee):
         return library, 0
     owner, _, name = callee.rpartition(".")
     function = workspace.functions().get(callee) or workspace.method(callee)
@@ -94,7 +98,8 @@ def _schemas(workspace: Workspace, callee: str) -> tuple[tuple[str, ...], int]:
         return (signature(function),), 0
     if (known := workspace.definitions.signature(callee)) is not None:
         return (known,), 0
-    if owner and owner != "torch" and (schemas := operator_schemas(name)):
+    is_method = bool(owner) and not f"{owner}.".startswith(("torch.", "math."))
+    if is_method and (schemas := operator_schemas(name)):
         return schemas, 1
     return operator_schemas(callee), 0
 

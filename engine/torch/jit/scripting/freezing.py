@@ -38,6 +38,7 @@ from engine.lang.types import (
 )
 from engine.passes.pipeline import run_pass, run_pipeline
 from engine.torch.compiled.graphs import inline_with_forks
+from engine.torch.compiled.objects import overload_methods
 from engine.torch.jit.scripting.python_program import PYTHON
 from engine.torch.jit.scripting.script_module import ScriptModule, wrap
 
@@ -84,7 +85,7 @@ def run_frozen_optimizations(
     Folding changes results by rounding; without `optimize_numerics` it is left out.
     """
     methods = mod._ivalue.type.methods
-    for name in dict.fromkeys(("forward", *(preserved_methods or ()))):
+    for name in dict.fromkeys((*_forward_of(mod._ivalue.type), *(preserved_methods or ()))):
         function = methods.get(name)
         if isinstance(function, Function):
             _optimize(function.graph, optimize_numerics)
@@ -127,6 +128,11 @@ def freeze_module(
     return frozen
 
 
+def _forward_of(type: ClassType) -> list[str]:
+    """The names of `forward`: its own, those of its signatures, or none."""
+    return ["forward"] if "forward" in type.methods else [each.name for each in overload_methods(type, "forward")]
+
+
 @dataclass
 class _MethodCopy:
     """A copy of a method's graph; `owners` maps its values to the objects that they stand for, with their paths."""
@@ -161,7 +167,7 @@ class _Freezer:
     """
 
     def __init__(self, original: Object, freeze_interfaces: bool, preserve_parameters: bool) -> None:
-        self._root = _copied(original, {})
+        self._root = copied(original)
         self._interfaces = freeze_interfaces
         self._training = original.type.slot("training") is not None and original.get("training")
         self._parameters = preserve_parameters or self._training
@@ -170,7 +176,7 @@ class _Freezer:
         self._used: dict[ClassType, set[str]] = {}
 
     def frozen(self, preserved: Sequence[str]) -> Object:
-        names = dict.fromkeys(("forward", *preserved) if "forward" in self._root.type.methods else preserved)
+        names = dict.fromkeys((*_forward_of(self._root.type), *preserved))
         found = [self._preserve(name) for name in names]
         methods = [self._inlined(*method) for method in found if method is not None]
         for method in methods:
@@ -423,8 +429,12 @@ def _owners(graph: Graph, found: dict[Value, tuple[Object, str]]) -> Iterator[tu
                 yield node.output, found[node.output]
 
 
-def _copied(original: Object, done: dict[int, Object]) -> Object:
+def copied(original: Object) -> Object:
     """A copy of the module and its submodules; it shares tensors and everything else."""
+    return _copied(original, {})
+
+
+def _copied(original: Object, done: dict[int, Object]) -> Object:
     if id(original) not in done:
         copy = done[id(original)] = Object(original.type, list(original.slots))
         copy.slots = [_copied(v, done) if isinstance(v, Object) and v.type.is_module else v for v in original.slots]
