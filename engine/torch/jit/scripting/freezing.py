@@ -43,7 +43,7 @@ from engine.torch.jit.scripting.python_program import PYTHON
 from engine.torch.jit.scripting.script_module import ScriptModule, wrap
 
 _FLAGS: Final = ("peephole", "constant_propagation_immutable_types", "peephole")
-"""What decides by flags which branches are taken."""
+"""Passes that take the branches which flags decide."""
 _CLEAN_UP: Final = (
     "constant_propagation", "dce", "cse", "fold_conv_dims", "constant_propagation", "dce", "lower_simple_tuples",
     "constant_pooling",
