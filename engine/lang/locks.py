@@ -74,7 +74,7 @@ def _in_child() -> None:
 def _forget_imports() -> None:
     """Let modules of the engine that other threads were importing be imported anew: Python keeps a lock for each, which
     nobody would ever free."""
-    known: dict[str, Any] = getattr(importlib._bootstrap, "_module_locks", {})  # type: ignore[attr-defined]
+    known: dict[str, Any] = getattr(importlib._bootstrap, "_module_locks", {})
     for name, found in tuple(known.items()):
         owner = getattr(found(), "owner", None)
         if name.partition(".")[0] in ("engine", "tsrepl") and owner not in (None, threading.get_ident()):
