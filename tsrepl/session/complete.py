@@ -15,6 +15,7 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cache
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from engine.aten.dispatch import table
@@ -24,11 +25,12 @@ from engine.lang.errors import EngineError
 from engine.lang.scalars import DTYPE_BY_NAME
 from engine.lang.types import ClassType, TensorType, TupleType, Type
 from engine.passes.pipeline import names as pass_names
-from tsrepl.session.commands import COMMANDS, find_command
+from tsrepl.session.commands import COMMANDS, Command, find_command
 from tsrepl.session.entries import COMMAND
 from tsrepl.session.failures import UsageError
 from tsrepl.session.module_methods import methods_of
 from tsrepl.session.replies import Candidate
+from tsrepl.session.signatures import keywords_at
 from tsrepl.session.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -84,8 +86,23 @@ def _after_percent(workspace: Workspace, line: str) -> list[Candidate]:
         return []
     if not kinds:
         return []
+    *before, last = argument.split(" ")
+    if last.startswith("--"):
+        return _matching(last, ((option, "option") for option in _options(find_command(name))))
+    if before and before[-1] in _VALUED:
+        return []
     position = len(argument.split()) - (not argument.endswith(" ") and bool(argument.split()))
     return _ARGUMENTS[kinds[min(position, len(kinds) - 1)]](workspace, argument)
+
+
+_OPTION: Final = re.compile(r"--[a-z][\w-]*")
+_VALUED: Final = ("--target", "--last", "--line")
+"""Options behind which no name of the session stands."""
+
+
+def _options(command: Command) -> Iterable[str]:
+    """The options that a command's row mentions."""
+    return dict.fromkeys(_OPTION.findall(f"{command.usage} {command.details} {' '.join(command.examples)}"))
 
 
 def _expression(workspace: Workspace, text: str) -> list[Candidate]:
@@ -94,7 +111,10 @@ def _expression(workspace: Workspace, text: str) -> list[Candidate]:
     base, prefix = match[1], match[2]
     if base is not None:
         return _matching(prefix, _members(workspace, base))
-    return _matching(prefix, _names(workspace)) if prefix else []
+    if not prefix:
+        return []
+    keywords = ((f"{name}=", "argument") for name in keywords_at(workspace, text[: len(text) - len(prefix)]))
+    return _matching(prefix, chain(keywords, _names(workspace)))
 
 
 def _functions(workspace: Workspace, argument: str) -> list[Candidate]:

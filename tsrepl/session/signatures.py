@@ -7,14 +7,21 @@ place in it of the argument at the cursor.
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from tsrepl.session.documentation import library_schemas
+from engine.lang.deferred import deferred
+from engine.serialize.code.source_export import is_method
 from tsrepl.session.inspection import operator_schemas, signature
 from tsrepl.session.replies import SignatureHint
 from tsrepl.session.workspace import Workspace
 
+if TYPE_CHECKING:
+    from tsrepl.session import documentation
+else:
+    documentation = deferred("tsrepl.session.documentation")
+
 _PIECE: Final = re.compile(r"""'(?:\\.|[^'\\])*'?|"(?:\\.|[^"\\])*"?|[\w.]+|[()\[\]{},=]|\S""")
+_LIBRARY: Final = ("nn.", "F.", "torch.nn.")
 _OPEN, _CLOSED = "([{", ")]}"
 _LOOKED_AT: Final = 2000
 """Characters before the cursor that are looked at: this happens at every key."""
@@ -40,6 +47,17 @@ def signature_at(workspace: Workspace, before: str) -> SignatureHint | None:
         return None
     text, start, end = fitting[0]
     return SignatureHint(text, start, end, len(schemas) - 1)
+
+
+def keywords_at(workspace: Workspace, before: str) -> list[str]:
+    """The names of the arguments of the session's own function or module that is called at the end of `before`, less
+    those that are given."""
+    call = _open_call(before[-_LOOKED_AT:])
+    function = (workspace.functions().get(call.callee) or workspace.method(call.callee)) if call is not None else None
+    if call is None or function is None:
+        return []
+    names = [each.name for each in function.schema.arguments[is_method(function) :]]
+    return [name for name in names[call.position :] if not re.search(rf"\b{name}\s*=", before)]
 
 
 def callee_at(before: str) -> str:
@@ -68,7 +86,7 @@ def _open_call(before: str) -> _OpenCall | None:
 
 def _schemas(workspace: Workspace, callee: str) -> tuple[tuple[str, ...], int]:
     """The schemas that the callee may stand for, and how many of their arguments stand before the brackets."""
-    if library := library_schemas(callee):
+    if callee.startswith(_LIBRARY) and (library := documentation.library_schemas(callee)):
         return library, 0
     owner, _, name = callee.rpartition(".")
     function = workspace.functions().get(callee) or workspace.method(callee)

@@ -29,7 +29,7 @@ from engine.frontend.python.modifiers import IGNORED, modifier_of
 from engine.frontend.python.module_description import ATTRIBUTE_TYPES, AnnotatedValue, Description
 from engine.frontend.sugared.modules import ConcreteModule
 from engine.ir.unit import DEFINING, Function
-from engine.lang.errors import ArgumentError
+from engine.lang.errors import ArgumentError, MissingAttributeError
 from engine.lang.types import ClassType
 from engine.serialize.archive import Form, PathOrFile, save_archive
 from engine.torch.compiled.debug_state import GraphExecutorState
@@ -77,7 +77,13 @@ class ScriptModule(ScriptObject, CompiledModule, metaclass=_Derivable):
     __slots__ = ("__dict__",)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        forward, type = self.__getattr__("forward"), self._ivalue.type
+        type = self._ivalue.type
+        try:
+            forward = self.__getattr__("forward")
+        except AttributeError:
+            known = ", ".join(type.methods) or "none"
+            text = f"'{type.qualname}' cannot be called: it has no method 'forward'; its methods: {known}"
+            raise MissingAttributeError(text) from None
         if not type.forward_pre_hooks and not type.forward_hooks:
             return forward(*args, **kwargs)
         for hook in type.forward_pre_hooks:
