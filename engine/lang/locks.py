@@ -7,6 +7,7 @@ Note [Locks and forks]
 A child has one thread, the one that forked.  What other threads held would stay taken in it for good, so all locks but
 those of that thread are made anew in the child.  What a lock guards may then be half done: who made it is gone.
 So whatever is shared is made aside and published by one assignment, or somebody can tell that its maker is gone.
+Modules that others were importing are imported again.
 
 Note [Interrupts]
 Python delivers Ctrl-C when a function written in Python begins and when a call of another one returns.  So `with lock:`
@@ -17,7 +18,9 @@ never relied on: where an interrupt comes first, whoever comes next finds the ma
 
 from __future__ import annotations
 
+import importlib
 import os
+import sys
 import threading
 from collections.abc import Iterator
 from types import FrameType
@@ -65,6 +68,18 @@ def _in_child() -> None:
     for each in tuple(_made):
         if not each._is_owned():
             each._at_fork_reinit()
+    _forget_imports()
+
+
+def _forget_imports() -> None:
+    """Let modules of the engine that other threads were importing be imported anew: Python keeps a lock for each, which
+    nobody would ever free."""
+    known: dict[str, Any] = getattr(importlib._bootstrap, "_module_locks", {})  # type: ignore[attr-defined]
+    for name, found in tuple(known.items()):
+        owner = getattr(found(), "owner", None)
+        if name.partition(".")[0] in ("engine", "tsrepl") and owner not in (None, threading.get_ident()):
+            sys.modules.pop(name, None)
+            known.pop(name, None)
 
 
 if hasattr(os, "register_at_fork"):

@@ -123,6 +123,8 @@ examples:
 _REPACK_DETAILS = """\
 examples:
   tsrepl repack old.pt -o new.pt
+  tsrepl repack model.pt -o model.ptl            with bytecode, for phones
+  tsrepl repack model.pt -o model.ff             the same as a flatbuffer
 """
 _FIX_DETAILS = """\
 examples:

@@ -260,7 +260,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
             ("%time f(x, x)",)),
     Command("save", _FILE, "%save name path", "write a function or module to an archive, a tensor to .npy", "name path",
             "files.save", "PyTorch loads the archive with torch.jit.load.  What lies in a module is named by its path.",
-            ("%save f f.pt", "%save m.encoder encoder.pt", "%save x x.npy")),
+            ("%save f f.pt", "%save m.encoder encoder.pt", "%save m phone.ptl", "%save x x.npy")),
     Command("load", _FILE, "%load path [as name]", "read an archive, weights, a .npy or a .npz", "path",
             "files.load", "The name is made from the file's name unless you give one.",
             ("%load model.pt", "%load model.pt as m")),

@@ -28,20 +28,21 @@ from engine.lang.errors import EngineError
 from engine.lang.scalars import DTYPE_BY_NAME
 from engine.lang.types import ClassType, TensorType, TupleType, Type
 from engine.passes.pipeline import names as pass_names
-from tsrepl.session.commands import COMMANDS, find_command
+from tsrepl.session.commands import COMMANDS, Command, find_command
 from tsrepl.session.entries import COMMAND
 from tsrepl.session.failures import UsageError
 from tsrepl.session.module_methods import methods_of
 from tsrepl.session.node_kinds import NODE_KINDS
 from tsrepl.session.replies import Candidate
+from tsrepl.session.signatures import keywords_at
 from tsrepl.session.workspace import Workspace
 
 if TYPE_CHECKING:
     from engine.torch.jit.probing import taps
-    from tsrepl.session import debugging, module_classes, signatures
+    from tsrepl.session import debugging, module_classes
 else:
     module_classes = deferred("tsrepl.session.module_classes")
-    debugging, signatures = deferred("tsrepl.session.debugging"), deferred("tsrepl.session.signatures")
+    debugging = deferred("tsrepl.session.debugging")
     taps = deferred("engine.torch.jit.probing.taps")
 
 MOST: Final = 400
@@ -99,8 +100,23 @@ def _after_percent(workspace: Workspace, line: str) -> list[Candidate]:
         return []
     if not kinds:
         return []
+    *before, last = argument.split(" ")
+    if last.startswith("--"):
+        return _matching(last, ((option, "option") for option in _options(find_command(name))))
+    if before and before[-1] in _VALUED:
+        return []
     position = len(argument.split()) - (not argument.endswith(" ") and bool(argument.split()))
     return _ARGUMENTS[kinds[min(position, len(kinds) - 1)]](workspace, argument)
+
+
+_OPTION: Final = re.compile(r"--[a-z][\w-]*")
+_VALUED: Final = ("--target", "--last", "--line")
+"""Options behind which no name of the session stands."""
+
+
+def _options(command: Command) -> Iterable[str]:
+    """The options that a command's row mentions."""
+    return dict.fromkeys(_OPTION.findall(f"{command.usage} {command.details} {' '.join(command.examples)}"))
 
 
 def _expression(workspace: Workspace, text: str) -> list[Candidate]:
@@ -109,7 +125,7 @@ def _expression(workspace: Workspace, text: str) -> list[Candidate]:
     base, prefix = match[1], match[2]
     if base is not None:
         return _matching(prefix, _members(workspace, base))
-    keywords = [(f"{name}=", "argument") for name in signatures.keywords_at(workspace, text[: match.start(2)])]
+    keywords = [(f"{name}=", "argument") for name in keywords_at(workspace, text[: match.start(2)])]
     own = _matching(prefix, keywords, beginning=True)
     return own + (_matching(prefix, _names(workspace)) if prefix else [])
 

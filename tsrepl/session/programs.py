@@ -42,7 +42,7 @@ from tsrepl.session.archives import (
 from tsrepl.session.arrays import check_writable, is_array_file, read_arrays, write_arrays
 from tsrepl.session.commands import MAIN, run_text
 from tsrepl.session.failures import CommandLineError, error_replies
-from tsrepl.session.files import name_from_path, open_archive, read_text
+from tsrepl.session.files import hints_for_devices, name_from_path, open_archive, read_text
 from tsrepl.session.inspection import code_reply, graph_reply, signature
 from tsrepl.session.modules import module_node
 from tsrepl.session.replies import (
@@ -61,7 +61,8 @@ from tsrepl.session.workspace import Workspace
 
 FORWARD: Final = "forward"
 TEXT_ENDINGS: Final = (".py", ".ts", ".txt")
-_NAMED: Final = re.compile(r"([A-Za-z_]\w*)\s*=(?!=)\s*(.*)", re.S)
+_ANYTHING: Final = ("text", "empty", "unknown")
+_NAMED: Final = re.compile(r"([^\W\d]\w*)\s*=(?!=)\s*(.*)", re.S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,13 +179,19 @@ def _run_program(
             yield from _defined(program, inputs)
             return
     else:
-        program = LoadedProgram(path, workspace, open_archive(path))
+        module, note = open_archive(path)
+        yield from note
+        program = LoadedProgram(path, workspace, module)
     name = method or (MAIN if program.module is None else FORWARD)
     owner, function = program.locate(name)
     args, kwargs = read_inputs(inputs, function)
     _check_given(function, function.schema.arguments[owner is not None :], args, kwargs)
-    with recording(path, grad):
-        value = program.call(name, args, kwargs)
+    try:
+        with recording(path, grad):
+            value = program.call(name, args, kwargs)
+    except EngineError as error:
+        error.hints = hints_for_devices(error, path)
+        raise
     if output is None:
         yield workspace.show(value, result_type(function))
         return
@@ -388,5 +395,9 @@ def _class_constants(module: Object, path: str) -> Iterator[str]:
 
 
 def is_text(path: str) -> bool:
-    """True if the file's name is that of TorchScript text."""
-    return path.endswith(TEXT_ENDINGS)
+    """True if the file holds the text of a program; its name decides only where the contents can be anything."""
+    try:
+        kind = identify(path).kind
+    except ArchiveError:
+        kind = "unknown"
+    return kind == "source" or (kind in _ANYTHING and path.endswith(TEXT_ENDINGS))

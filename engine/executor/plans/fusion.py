@@ -370,8 +370,8 @@ class PlanFusion(FollowsMode):
             try:
                 for group in waiting:
                     self._compile(group)
-            except (cpython_abi.AbiError, machine.MachineError) as why:
-                self._give_up(str(why))
+            except (cpython_abi.AbiError, machine.MachineError, MemoryError) as why:
+                self._give_up(str(why) or "there is no memory for kernels")
             if not self.unavailable and not {*waiting} <= {*self.groups}:
                 self._group()
             if waiting and tiering.mode() != "off":
@@ -386,7 +386,7 @@ class PlanFusion(FollowsMode):
                     self._add_kernel(group, layout, example)
             except from_graph.NotFused as why:
                 self._leave_out(group, why, example[0])
-            except (cpython_abi.AbiError, machine.MachineError):
+            except (cpython_abi.AbiError, machine.MachineError, MemoryError):
                 raise
             except Exception as error:
                 tiering.note_failure(error)

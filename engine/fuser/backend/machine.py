@@ -15,6 +15,7 @@ runs may call it.
 from __future__ import annotations
 
 import ctypes
+import mmap
 import re
 import sys
 import weakref
@@ -46,18 +47,14 @@ class MachineError(Exception):
 
 def compiled(text: str, names: Iterable[str], thoroughly: bool = False) -> dict[str, int]:
     """The addresses of these functions of a module, for long rows if `thoroughly`; raises MachineError."""
-    with _lock:
-        try:
-            llvm = import_module("llvmlite.binding")
-            machine = _target_machine(llvm)
-            module = llvm.parse_assembly(text)
-            module.verify()
-            _optimize(llvm, machine, module, thoroughly)
-            engine = llvm.create_mcjit_compiler(module, machine)
-            engine.finalize_object()
-            addresses = {name: engine.get_function_address(name) for name in names}
-        except (ImportError, AttributeError, OSError, RuntimeError) as error:
-            raise MachineError(f"no machine code: {error}") from error
+    with llvm_binding(len(text)) as llvm:
+        machine = _target_machine(llvm)
+        module = llvm.parse_assembly(text)
+        module.verify()
+        _optimize(llvm, machine, module, thoroughly)
+        engine = llvm.create_mcjit_compiler(module, machine)
+        engine.finalize_object()
+        addresses = {name: engine.get_function_address(name) for name in names}
         retain(engine)  # for good: what runs while Python ends may still call the code
     return addresses
 
@@ -120,7 +117,7 @@ def assembly_text(text: str) -> str:
 
 
 def _again(text: str, show: Callable[[Any, Any], str]) -> str:
-    with llvm_binding() as llvm:
+    with llvm_binding(len(text)) as llvm:
         machine = _target_machine(llvm, opt=3)
         return show(machine, _optimized(llvm, machine, text))
 
@@ -130,12 +127,26 @@ def is_busy() -> bool:
     return is_taken(_lock)
 
 
+_LIBRARY: Final = 256 << 20
+"""Bytes of addresses that LLVM's library takes."""
+_WORK: Final = 32 << 20
+_WORK_PER_CHARACTER: Final = 400
+"""Bytes that LLVM may need to compile a module of no text, and for each character; it takes a fifth of that."""
+
+
 @contextmanager
-def llvm_binding() -> Iterator[Any]:
-    """llvmlite's binding, for one thread at a time; its errors become MachineError."""
+def llvm_binding(size: int = 0) -> Iterator[Any]:
+    """llvmlite's binding, for one thread at a time and modules of so many characters; its errors become MachineError.
+
+    LLVM ends the process where it finds no memory, so it is not asked where there is little.
+    """
     with _lock:
         try:
+            known = "llvmlite.binding" in sys.modules
+            mmap.mmap(-1, _WORK + size * _WORK_PER_CHARACTER + (0 if known else _LIBRARY)).close()
             yield import_module("llvmlite.binding")
+        except MemoryError as error:
+            raise MachineError("no machine code: there is no memory for that") from error
         except (ImportError, AttributeError, OSError, RuntimeError) as error:
             raise MachineError(f"no machine code: {error}") from error
 
@@ -180,7 +191,7 @@ def _compile(program: Program) -> bytes:
     if " half" in text and not converts_halves():
         raise MachineError("this processor has no half-precision instructions")
     needed = {found["function"] or found["object"] for found in _DECLARATION.finditer(text)} & SYMBOLS.keys()
-    with llvm_binding() as llvm:
+    with llvm_binding(len(text)) as llvm:
         machine = _target_machine(llvm, opt=3)
         data: bytes = machine.emit_object(_optimized(llvm, machine, text))
     data = " ".join(sorted(needed)).encode() + b"\n" + data
@@ -198,7 +209,7 @@ def _load(program: Program, key: str, data: bytes) -> Loaded:
     symbols, _, code = data.partition(b"\n")
     _resolve(symbols.decode().split())
     keep_freed()
-    with llvm_binding() as llvm:
+    with llvm_binding(len(code)) as llvm:
         engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target_machine(llvm, opt=3))
         engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         engine.finalize_object()

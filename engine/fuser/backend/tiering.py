@@ -176,8 +176,9 @@ def forget_failures() -> None:
 
 
 def note_failure(error: Exception) -> None:
-    """Note a mistake of ours; the program goes on without machine code."""
-    _STATE.failures.append("".join(traceback.format_exception(error)))
+    """Note a mistake of ours, which a lack of memory is not; the program goes on without machine code."""
+    if not isinstance(error, MemoryError):
+        _STATE.failures.append("".join(traceback.format_exception(error)))
 
 
 @contextmanager

@@ -46,7 +46,7 @@ def llvm_of(code: Code) -> str:
 
 
 def _compiled(text: str, target: str) -> str:
-    with llvm_binding() as llvm:
+    with llvm_binding(len(text)) as llvm:
         machine = _machine(llvm, target)
         module = llvm.parse_assembly(text)
         module.verify()

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 PROGRAM = """
 import itertools, sys
 import engine, engine.torch as torch
@@ -63,3 +65,41 @@ def test_programs_run_as_ever_in_every_mode(tmp_path: Path) -> None:
     command = [sys.executable, "-W", "ignore", "-c", PROGRAM]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert (done.stdout, done.returncode) == ("False\n", 0), done.stderr[-3000:]
+
+
+SHORT = """
+import os, resource, signal, sys
+import engine, engine.torch as torch
+engine.set_compile_mode("eager")
+TEXT = '''
+def f(x: Tensor, n: int):
+    for i in range(n):
+        x = torch.tanh(x) * %r + i
+    return torch.softmax(x + 1, -1).sum()
+'''
+run = lambda number: [torch.jit.CompilationUnit(TEXT % number).f(torch.ones(3, 3), 2).item() for _ in range(3)]
+run(0.25)
+for kib in (0, 100, 200, 300, 400, 500, 600, 800, 1000, 2000, 4000, 16000):
+    sys.stdout.flush()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        taken = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (taken + kib * 1024, -1))
+        try:
+            os._exit(0 if all(abs(each - 3) < 1e-4 for each in run(0.5)) else 1)
+        except (MemoryError, RuntimeError):
+            os._exit(0)
+        finally:
+            os._exit(2)
+    status = os.waitpid(child, 0)[1]
+    if status:
+        print(f"with {kib} KiB: status {status}")
+"""
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="needs Linux's facts about memory")
+def test_where_memory_is_short_the_process_does_not_end() -> None:
+    environment = {**os.environ, "TSREPL_KERNEL_CACHE": "0"}
+    done = subprocess.run([sys.executable, "-c", SHORT], env=environment, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.returncode) == ("", 0), done.stderr[-3000:]

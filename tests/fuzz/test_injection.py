@@ -1,0 +1,37 @@
+"""Interrupts, failing allocations and system calls, other threads and forks at some places of first calls, definitions,
+scripting, loading, saving and storing kernels; `make test-all` tries them at every line that these come through."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from .injected_workloads import WORKLOADS
+
+KINDS = ("interrupt", "memory", "system", "switch", "fork")
+SYSTEM = ("script", "save", "load", "store")
+"""Workloads that make system calls; the others make some at most while they import."""
+PAIRS = [(name, kind) for name in WORKLOADS for kind in KINDS if kind != "system" or name in SYSTEM]
+SOME, MANY = 3, 300
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="each place is tried in a forked child")
+
+
+def inject(workload: str, kind: str, which: str) -> None:
+    """Raises AssertionError with what was wrong after a fault."""
+    command = [sys.executable, "-W", "ignore", "-m", "tests.fuzz.injection", workload, kind, which]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{done.stdout[-6000:]}\n{done.stderr[-2000:]}"
+
+
+@pytest.mark.parametrize(("workload", "kind"), PAIRS)
+def test_a_fault_leaves_nothing_half_done(workload: str, kind: str) -> None:
+    inject(workload, kind, "every" if workload == "store" else str(SOME))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("workload", "kind"), PAIRS)
+def test_no_fault_at_any_line_leaves_something_half_done(workload: str, kind: str) -> None:
+    inject(workload, kind, {"interrupt": "lines", "system": "every"}.get(kind, str(MANY)))
