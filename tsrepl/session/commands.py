@@ -32,7 +32,6 @@ from tsrepl.session.replies import (
     SystemReply,
     TextReply,
 )
-from tsrepl.session.settings import SETTINGS, TOPIC, settings_path
 from tsrepl.session.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -40,6 +39,8 @@ if TYPE_CHECKING:
 else:
     files, documentation = deferred("tsrepl.session.files"), deferred("tsrepl.session.documentation")
 
+TOPIC: Final = "settings"
+"""The word for which help tells of the reader's settings."""
 MAIN: Final = "main"
 """The function of a file that runs with it."""
 
@@ -80,8 +81,7 @@ def show_help(workspace: Workspace, argument: str) -> Iterable[Reply]:
     if not argument:
         return [_overview(workspace)]
     if argument == TOPIC:
-        rows = tuple(HelpTopic(each.example, each.meaning) for each in SETTINGS)
-        return [HelpReply("Settings", (f"They stand in {settings_path()}, a line each:",), rows)]
+        return [documentation.settings_help()]
     command = find_command(argument.removeprefix(COMMAND))
     details = (command.details,) if command.details else ()
     takes_passes = "pass" in command.argument.split()
@@ -125,7 +125,7 @@ def _overview(workspace: Workspace) -> HelpReply:
         (
             "Expressions show their value and keep it as _. A def stays for later entries. A blank line ends a block.",
             "Where an operator stands without 'torch.' it is found all the same: randn(2, 3).",
-            f"%help {TOPIC} tells of {settings_path()}, in which keys of vi, colours and the pager are chosen.",
+            f"%help {TOPIC} tells of config.toml, in which keys of vi, colours and the pager are chosen.",
         ),
         tuple(
             HelpTopic(each.usage, each.summary, each.goal) for goal in _GOALS for each in COMMANDS if each.goal == goal

@@ -34,14 +34,15 @@ from tsrepl.session.failures import UsageError
 from tsrepl.session.module_methods import methods_of
 from tsrepl.session.node_kinds import NODE_KINDS
 from tsrepl.session.replies import Candidate
+from tsrepl.session.signatures import keywords_at
 from tsrepl.session.workspace import Workspace
 
 if TYPE_CHECKING:
     from engine.torch.jit.probing import taps
-    from tsrepl.session import debugging, module_classes, signatures
+    from tsrepl.session import debugging, module_classes
 else:
     module_classes = deferred("tsrepl.session.module_classes")
-    debugging, signatures = deferred("tsrepl.session.debugging"), deferred("tsrepl.session.signatures")
+    debugging = deferred("tsrepl.session.debugging")
     taps = deferred("engine.torch.jit.probing.taps")
 
 MOST: Final = 400
@@ -124,7 +125,7 @@ def _expression(workspace: Workspace, text: str) -> list[Candidate]:
     base, prefix = match[1], match[2]
     if base is not None:
         return _matching(prefix, _members(workspace, base))
-    keywords = [(f"{name}=", "argument") for name in signatures.keywords_at(workspace, text[: match.start(2)])]
+    keywords = [(f"{name}=", "argument") for name in keywords_at(workspace, text[: match.start(2)])]
     own = _matching(prefix, keywords, beginning=True)
     return own + (_matching(prefix, _names(workspace)) if prefix else [])
 

@@ -27,7 +27,8 @@ from engine.torch.jit.scripting.script_module import ScriptModule
 from tsrepl.session.failures import UsageError
 from tsrepl.session.inspection import operator_schemas, schema, signature
 from tsrepl.session.node_kinds import NODE_KINDS
-from tsrepl.session.replies import GraphReply, Reply, ReportReply, SchemaReply, Section, TextReply
+from tsrepl.session.replies import GraphReply, HelpReply, HelpTopic, Reply, ReportReply, SchemaReply, Section, TextReply
+from tsrepl.session.settings import SETTINGS, settings_path
 from tsrepl.session.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -215,6 +216,12 @@ def pass_summary(name: str) -> str:
     """The first sentence about a pass."""
     text = inspect.cleandoc(import_module(f"engine.passes.{ALIASES.get(name, name)}").__doc__ or "")
     return text.partition("\n\n")[0].replace("\n", " ").rstrip(".")
+
+
+def settings_help() -> HelpReply:
+    """The file of the reader's settings, and what may stand in it."""
+    rows = tuple(HelpTopic(each.example, each.meaning) for each in SETTINGS)
+    return HelpReply("Settings", (f"They stand in {settings_path()}, a line each:",), rows)
 
 
 def _unknown(workspace: Workspace, name: str) -> list[Reply]:

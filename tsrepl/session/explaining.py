@@ -212,15 +212,14 @@ def plans(workspace: Workspace, argument: str) -> Iterable[Reply]:
     for function in target.functions:
         of = explain(function)
         rows = tuple(_plan_row(number, plan) for number, plan in enumerate(of.plans, 1))
-        yield ReportReply("", (Section(f"plans of {target.name(function)}", _PLAN_COLUMNS, rows),))
-        yield TextReply(
-            "hits are calls that found the plan, misses calls of groups without a kernel, failures checks that failed"
-        )
+        title = f"plans of {target.name(function)}"
+        yield ReportReply("", (Section(title, _PLAN_COLUMNS, rows, note=_LEGEND),))
         if counts := _dropped(of):
             yield TextReply(counts)
     yield TextReply(f"more: {', '.join(f'%{command} {argument}' for command in ('passes', 'explain', *_MORE))}")
 
 
+_LEGEND: Final = "hits: calls that found it; misses: calls of groups that no kernel took; failures: checks that failed"
 _PLAN_COLUMNS: Final = (
     ">", "for", "made for", "runs as", ">guards", ">kernels", ">hits", ">misses", ">failures", ">made in",
 )  # fmt: skip

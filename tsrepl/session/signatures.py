@@ -20,6 +20,7 @@ else:
     documentation = deferred("tsrepl.session.documentation")
 
 _PIECE: Final = re.compile(r"""'(?:\\.|[^'\\])*'?|"(?:\\.|[^"\\])*"?|[\w.]+|[()\[\]{},=]|\S""")
+_LIBRARY: Final = ("nn.", "F.", "torch.nn.")
 _OPEN, _CLOSED = "([{", ")]}"
 _LOOKED_AT: Final = 2000
 """Characters before the cursor that are looked at: this happens at every key."""
@@ -90,7 +91,7 @@ def _open_call(before: str) -> _OpenCall | None:
 def _schemas(workspace: Workspace, callee: str) -> tuple[tuple[str, ...], int]:
     """The schemas that the callee may stand for, and how many of their arguments stand before the brackets."""
     callee = callee if callee.partition(".")[0] in workspace.seen() else workspace.definitions.spelled(callee)
-    if library := documentation.library_schemas(callee):
+    if callee.startswith(_LIBRARY) and (library := documentation.library_schemas(callee)):
         return library, 0
     owner, _, name = callee.rpartition(".")
     function = workspace.functions().get(callee) or workspace.method(callee)

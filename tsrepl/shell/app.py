@@ -30,7 +30,6 @@ from prompt_toolkit.output import Output
 from prompt_toolkit.shortcuts import print_formatted_text
 from prompt_toolkit.styles import Style
 
-from engine.lang.counts import counted
 from engine.lang.deferred import deferred, load
 from engine.lang.interpreter_settings import loading
 from tsrepl.render.palette import MENUS, chosen_theme, prompt_styles
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from engine.fuser.backend import threads
+    from engine.lang import counts
     from tsrepl.render import lexers, progress, terminal
     from tsrepl.session import complete, replies, session, signatures
     from tsrepl.session.replies import Candidate, Reply
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from tsrepl.shell import pager, paging
     from tsrepl.shell.pager import Pager
 else:
-    threads = deferred("engine.fuser.backend.threads")
+    threads, counts = deferred("engine.fuser.backend.threads"), deferred("engine.lang.counts")
     session, replies = deferred("tsrepl.session.session"), deferred("tsrepl.session.replies")
     complete, signatures = deferred("tsrepl.session.complete"), deferred("tsrepl.session.signatures")
     lexers, terminal = deferred("tsrepl.render.lexers"), deferred("tsrepl.render.terminal")
@@ -199,7 +199,7 @@ class Shell:
         names = len(self.session.bindings())
         if not names:
             return True
-        question = f"forget {counted(names, 'name')}? [y/N] "
+        question = f"forget {counts.counted(names, 'name')}? [y/N] "
         try:
             answer = PromptSession[str](input=self._prompt.input, output=self._prompt.output).prompt(question)
         except (KeyboardInterrupt, EOFError):

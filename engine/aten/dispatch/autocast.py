@@ -61,7 +61,7 @@ class _State(threading.local):
     """The type of the device whose tensors are cast."""
     keeps: bool = False
     paused: tuple[scalars.dtype | None, ...] = ()
-    """What blocks of programs that cast nothing have switched off, the innermost last."""
+    """The casts that blocks of programs which cast nothing have switched off, the innermost last."""
     kept: dict[int, tuple[Tensor, Tensor]] | None = None
     """The weights that were cast, each with what came out: one cast serves until the outermost block ends."""
 

@@ -241,7 +241,7 @@ def _asked_for(node: Node) -> int:
 
 
 def _modes(seen: Survey) -> Iterator[CheckFinding]:
-    """What training mode changes, and chance where it is at work in the mode that the program is in."""
+    """The effects of training mode, and chance where it is at work in the mode that the program is in."""
     modes = Modes(seen)
     active = [text for text, is_so in (("dropout is active", modes.dropping()),
                                        ("batch norm changes its statistics", modes.adapting())) if is_so]  # fmt: skip

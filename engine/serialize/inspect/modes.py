@@ -1,4 +1,4 @@
-"""What a program does in the mode that it was saved in: where it trains, and where chance is in it.
+"""The mode that a program was saved in: where it trains, and where chance is in it.
 
 In: a `Survey`.  Out: the mode, and the calls that run in that mode.  Whether a flag is true is told by the attributes
 `training` of the modules whose code reads it, and by what callers pass; nothing runs.
