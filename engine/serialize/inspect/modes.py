@@ -13,7 +13,7 @@ from typing import Final
 
 from engine.ir.constants import constant_value
 from engine.ir.graph import Block, Node, Value
-from engine.ir.ops import op_of
+from engine.ir.ops import is_nondeterministic, op_of
 from engine.ir.unit import Function
 from engine.lang.counts import counted
 from engine.lang.records import dataclass
@@ -22,14 +22,9 @@ from engine.serialize.inspect.survey import Survey
 
 _FLAGS: Final = ("train", "training", "use_input_stats")
 """Arguments of operators that say whether a model is trained."""
-_PROBABILITIES: Final = ("p", "dropout", "dropout_p")
-_DRAWING: Final = ("rand", "bernoulli", "multinomial", "normal", "poisson", "uniform_", "exponential_", "random_",
-                   "cauchy_", "log_normal_", "geometric_", "binomial")  # fmt: skip
-_DROPPING: Final = frozenset(
-    "dropout feature_dropout alpha_dropout feature_alpha_dropout native_dropout _fused_dropout rrelu lstm gru rnn_tanh "
-    "rnn_relu scaled_dot_product_attention".split()
-)
-_NORMS: Final = ("batch_norm", "instance_norm")
+_RATES: Final = ("dropout", "dropout_p")
+"""Arguments that say how much is dropped out, of operators that do something else, too."""
+_PROBABILITIES: Final = ("p", *_RATES)
 
 
 def mode_of(seen: Survey) -> str:
@@ -68,23 +63,28 @@ class Modes:
 
     def random(self) -> list[str]:
         """The operators that draw random numbers, by name."""
-        return sorted({node.kind for node in self._live() if _name(node).startswith(_DRAWING) or self._drops(node)})
+        return sorted({node.kind for node in self._live() if self._draws(node)})
 
     def dropping(self) -> bool:
         """True if dropout is active."""
-        return any(self._drops(node) for node in self._live())
+        switches = {*_FLAGS, *_RATES}
+        return any(self._draws(node) and not switches.isdisjoint(dict(self._given(node))) for node in self._live())
 
     def adapting(self) -> bool:
         """True if batch norm changes its statistics."""
         return any(
-            _name(node).startswith(_NORMS) and self._flag(node) and constant_value(node.inputs[3]) is not None
+            given.get("running_mean") is not None
+            and constant_value(given["running_mean"]) is not None
+            and self._flag(node)
             for node in self._live()
+            for given in (dict(self._given(node)),)
         )
 
-    def _drops(self, node: Node) -> bool:
-        if _name(node).rstrip("_") not in _DROPPING:
-            return False
+    def _draws(self, node: Node) -> bool:
+        """True for an operator that draws random numbers, if its flag is on and its probability is not 0."""
         given = self._given(node)
+        if not is_nondeterministic(node) and not any(name in _RATES for name, _ in given):
+            return False
         rate = next((value for name, value in given if name in _PROBABILITIES), None)
         flag = next((value for name, value in given if name in _FLAGS), None)
         return self._drops_with(rate, flag, 0)
@@ -192,8 +192,3 @@ def callee_of(node: Node) -> Function | None:
     elif node.kind == "prim::CallMethod" and isinstance(node.inputs[0].type, ClassType):
         found = node.inputs[0].type.methods.get(node.attr("name"))
     return found if isinstance(found, Function) else None
-
-
-def _name(node: Node) -> str:
-    namespace, _, name = node.kind.partition("::")
-    return name if namespace == "aten" else ""
