@@ -5,8 +5,11 @@ In: a value or node.  Out: what is known of it without running anything.
 
 from __future__ import annotations
 
+from typing import Any
+
 from engine.ir.constants import constant_value
 from engine.ir.graph import Node, Value
+from engine.ir.ops import op_of
 from engine.ir.unit import Function
 from engine.lang.types import (
     ANY,
@@ -50,6 +53,24 @@ def cannot_be_none(value: Value) -> bool:
 def is_int_arithmetic(node: Node) -> bool:
     """True if the node takes two ints."""
     return len(node.inputs) == 2 and all(value.type == INT for value in node.inputs)
+
+
+def asks_only(node: Node, *looked_at: str) -> bool:
+    """True if the node is an operator whose arguments, but for those that are looked at, are what they are by default.
+
+    Rules that match operators by name ask it for the arguments that they understand: a form that also writes to `out`,
+    has a dtype of its own or another argument that only later versions know is then none of theirs.
+    """
+    op = op_of(node)
+    if op is None or op.schema.is_vararg:
+        return False
+    pairs = zip(op.schema.arguments, node.inputs, strict=True)
+    return all(a.name in looked_at or (a.has_default and _is(value, a.default)) for a, value in pairs)
+
+
+def _is(value: Value, wanted: Any) -> bool:
+    found = constant_value(value)
+    return type(found) is type(wanted) and found == wanted
 
 
 def callee_of(node: Node) -> Function | None:

@@ -11,10 +11,13 @@ from typing import Final
 
 from engine.aten.dispatch.op import Op
 from engine.aten.dispatch.table import overloads
-from engine.ir.graph import Node
+from engine.ir.constants import constant_value
+from engine.ir.graph import Node, Value
 from engine.lang.schema import FunctionSchema
 from engine.lang.types import (
+    BOOL,
     NONE,
+    NUMBER,
     DictType,
     LaterType,
     ListType,
@@ -57,12 +60,16 @@ def schema_of(node: Node) -> FunctionSchema | None:
 
 
 def match_op(node: Node) -> Op | None:
-    """The first overload of `node.kind` that accepts the types of the inputs."""
-    return next((op for op in overloads(node.kind) if accepts(op.schema, node)), None)
+    """The first overload of `node.kind` that accepts the types of the inputs; else one to which bools are numbers, too,
+    as they are once they are known."""
+    found = next((op for op in overloads(node.kind) if accepts(op.schema, node)), None)
+    if found is None and any(value.type == BOOL for value in node.inputs):
+        found = next((op for op in overloads(node.kind) if accepts(op.schema, node, bools_count=True)), None)
+    return found
 
 
-def accepts(schema: FunctionSchema, node: Node) -> bool:
-    """True if the inputs fit the schema's arguments, all of them given."""
+def accepts(schema: FunctionSchema, node: Node, *, bools_count: bool = False) -> bool:
+    """True if the inputs fit the schema's arguments, all of them given; with `bools_count` bools are numbers."""
     few, many = len(schema.arguments), len(node.inputs)
     if many < few or (many > few and not schema.is_vararg):
         return False
@@ -70,6 +77,9 @@ def accepts(schema: FunctionSchema, node: Node) -> bool:
         return False
     variables: dict[str, Type] = {}
     given = [value.type for value in node.inputs[:few]]
+    if bools_count:
+        wanted = [a.type.element if isinstance(a.type, OptionalType) else a.type for a in schema.arguments]
+        given = [w if w is NUMBER and t == BOOL else t for w, t in zip(wanted, given, strict=True)]
     return all(_fits(a.type, t, variables) for a, t in zip(schema.arguments, given, strict=True))
 
 
@@ -89,6 +99,23 @@ def has_side_effects(node: Node) -> bool:
         return False
     op = op_of(node)
     return op.side_effects if op is not None else node.namespace not in ("prim", "aten", "cuda")
+
+
+def hidden_writes(node: Node) -> list[Value]:
+    """The inputs that the node may write to, though its operator's schema does not say so (`Op.also_writes`)."""
+    op = op_of(node)
+    if op is None or not op.also_writes:
+        return []
+    given = dict(zip((a.name for a in op.schema.arguments), node.inputs, strict=False))
+    if op.writes_if and constant_value(given[op.writes_if]) is False:
+        return []
+    return [given[name] for name in op.also_writes if constant_value(given[name]) is not None]
+
+
+def writes(node: Node) -> bool:
+    """True if the node's operator may write to an input, whether or not its schema says so."""
+    schema = schema_of(node)
+    return (schema is not None and schema.is_mutable) or bool(hidden_writes(node))
 
 
 def is_activation(node: Node) -> bool:

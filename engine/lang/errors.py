@@ -150,24 +150,6 @@ class MissingOperatorError(CompileError):
     """The program calls an unknown operator."""
 
 
-def where_missing_ones_are(names: Iterable[str]) -> str:
-    """The hint for unknown operators of these qualified names."""
-    spaces = {name.partition("::")[0].partition("_")[0] for name in names}
-    own = spaces <= {"aten", "prim"}
-    gpu = next((back_end for space, back_end in _OF_PHONES.items() if space in spaces), "")
-    given = "can be given in Python: torch.library, `tsrepl --operators OPS.py`"
-    origin = (
-        f"it runs on a phone's GPU, for which the program was optimized (backend='{gpu}'): optimize it for the CPU"
-        if gpu
-        else "another version of PyTorch has it" if own else f"it comes from an extension of PyTorch, and {given}"
-    )  # fmt: skip
-    return f"{origin}; `tsrepl ops FILE` lists every operator that an archive lacks"
-
-
-_OF_PHONES: Final = {"vulkan": "Vulkan", "metal": "Metal"}
-"""The beginning of a namespace of operators -> the back end that has them."""
-
-
 class FollowUpError(CompileError):
     """A consequence of another error: something that is needed here does not compile.  The other error is reported."""
 
@@ -220,6 +202,10 @@ class ArgumentTypeError(ArgumentError, TypeError):
     """A call of an operator or library function from Python does not fit its schema."""
 
 
+class MissingAttributeError(EngineError, AttributeError):
+    """An object has no attribute or method of the name that is asked for."""
+
+
 class MissingExtraError(EngineError, ImportError):
     """An optional package is needed; the message names the extra that brings it."""
 
@@ -241,6 +227,10 @@ class ArchiveError(EngineError, RuntimeError):
 
 class UnsupportedTensorError(ArchiveError):
     """An archive holds tensors of a kind that programs cannot use; they can be inspected."""
+
+
+class MissingDeviceError(ArchiveError):
+    """The tensors of an archive lie on a device that this machine has not; they can be loaded on the CPU."""
 
 
 class MissingFileError(ArchiveError, FileNotFoundError):

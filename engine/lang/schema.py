@@ -111,8 +111,9 @@ class FunctionSchema:
 
     @property
     def is_mutable(self) -> bool:
-        """True if a call writes to any of its arguments."""
-        return any(argument.is_write for argument in self.arguments)
+        """True if a call writes to any of its arguments, or to what a list among them holds."""
+        marks = [argument.alias for argument in self.arguments if argument.alias is not None]
+        return any(mark.is_write or any(each.is_write for each in mark.elements) for mark in marks)
 
     @property
     def qualified_name(self) -> str:

@@ -8,8 +8,9 @@
                                                     %6 : Tensor = prim::Exit(%2)
 
 Where there is such a block, calls are inlined first: what they run is cast, too.  Which operators are cast is PyTorch's
-choice for programs, which is another one than that for Python.  Raises CompileError where only a run would tell
-whether a block casts, and for losses that no cast makes safe.
+choice for programs, which is another one than that for Python; a bias that may be None is cast with the rest.  A block
+that casts nothing also switches off what a block of Python around the call asks for.  Raises CompileError where only a
+run would tell whether a block casts, and for losses that no cast makes safe.
 """
 
 from __future__ import annotations
@@ -23,17 +24,18 @@ from engine.ir.ops import op_of
 from engine.ir.rewrites import allowed
 from engine.lang import scalars
 from engine.lang.errors import CompileError
-from engine.lang.types import ClassType, TensorType
+from engine.lang.types import TENSOR, ClassType, OptionalType, TensorType, Type
 from engine.passes.pipeline import run_pipeline
 
 _REDUCED, _TO_FULL = "aten::_autocast_to_reduced_precision", "aten::_autocast_to_full_precision"
+_PAUSE, _RESUME = "aten::_pause_autocast", "aten::_resume_autocast"
 _CLASSES: Final = tuple(f"__torch__.torch.{part}amp.autocast_mode.autocast" for part in ("", "cpu.", "cuda."))
 
 
 class _Casting(NamedTuple):
-    """The dtype that the block around a node asks of products on this device."""
+    """The dtype that the block around a node asks of products on this device; None: it is about another device."""
 
-    fast: scalars.dtype
+    fast: scalars.dtype | None
 
 
 def autocast(graph: Graph) -> bool:
@@ -63,13 +65,16 @@ class _Caster:
         for node in block.nodes():
             if _is_entered(node):
                 self._enter(node)
+                if self._entered[-1] is None:
+                    changed |= _insert(_PAUSE, node, after=True)
             elif node.kind == "prim::Exit" and _is_autocast(node.inputs[0]):
-                self._entered.pop()
+                if self._entered.pop() is None:
+                    changed |= _insert(_RESUME, node, after=False)
             elif node.blocks:
                 for inner in node.blocks:
                     changed |= self.visit(inner)
             elif self._entered and (casting := self._entered[-1]) is not None:
-                changed |= _cast_inputs(node, casting)
+                changed |= casting.fast is not None and _cast_inputs(node, casting.fast)
         return changed
 
     def _enter(self, node: Node) -> None:
@@ -78,7 +83,7 @@ class _Caster:
             fast = scalars.DTYPE_BY_NUMBER.get(options["fast_dtype"], scalars.bfloat16)
             self._entered.append(_Casting(fast) if options["_enabled"] else None)
         else:
-            self._entered.append(self._entered[-1] if self._entered else None)
+            self._entered.append(self._entered[-1] if self._entered else _Casting(None))
 
 
 def _options(instance: Value) -> dict[str, Any]:
@@ -98,9 +103,20 @@ def _options(instance: Value) -> dict[str, Any]:
     return written
 
 
-def _cast_inputs(node: Node, casting: _Casting) -> bool:
+def _insert(name: str, node: Node, *, after: bool) -> bool:
+    """Put a call of the operator, which takes nothing, beside the node."""
+    made = node.graph.create(name, (), 0)
+    (made.insert_after if after else made.insert_before)(node)
+    return True
+
+
+def _is_tensor(type: Type) -> bool:
+    return isinstance(type.element if isinstance(type, OptionalType) else type, TensorType)
+
+
+def _cast_inputs(node: Node, fast: scalars.dtype) -> bool:
     op = op_of(node)
-    tensors = list(dict.fromkeys(each for each in node.inputs if isinstance(each.type, TensorType)))
+    tensors = list(dict.fromkeys(each for each in node.inputs if _is_tensor(each.type)))
     if op is None or not op.jit_autocast or not tensors:
         return False
     rule = op.jit_autocast
@@ -116,7 +132,7 @@ def _cast_inputs(node: Node, casting: _Casting) -> bool:
         return False
     with node.graph.inserting_at(node, node.range):
         for tensor in tensors:
-            _replace(node, tensor, casting.fast if rule == "fast" else None)
+            _replace(node, tensor, fast if rule == "fast" else None)
     return True
 
 
@@ -125,8 +141,27 @@ def _dtype_of(value: Value) -> scalars.dtype | None:
 
 
 def _replace(node: Node, tensor: Value, fast: scalars.dtype | None) -> None:
-    if fast is None:
-        cast = insert_op(node.graph, _TO_FULL, tensor, False, True)
+    if isinstance(tensor.type, OptionalType):
+        cast = _cast_if_given(node, tensor, fast)
     else:
-        cast = insert_op(node.graph, _REDUCED, tensor, False, True, scalars.float16.number, fast.number)
+        cast = _cast(node.graph, tensor, fast)
     node.replace_input_with(tensor, cast)
+
+
+def _cast_if_given(node: Node, value: Value, fast: scalars.dtype | None) -> Value:
+    """The cast of a tensor that may be None, as the bias of a convolution may."""
+    graph = node.graph
+    is_given = insert_op(graph, "aten::__isnot__", value, None)
+    choice = graph.insert_node(graph.create("prim::If", [is_given], [value.type]))
+    given, missing = choice.add_block(), choice.add_block()
+    with graph.inserting_at(given):
+        tensor = graph.insert_node(graph.create("prim::unchecked_cast", [value], [TENSOR])).output
+        given.register_output(_cast(graph, tensor, fast))
+    missing.register_output(value)
+    return choice.output
+
+
+def _cast(graph: Graph, tensor: Value, fast: scalars.dtype | None) -> Value:
+    if fast is None:
+        return insert_op(graph, _TO_FULL, tensor, False, True)
+    return insert_op(graph, _REDUCED, tensor, False, True, scalars.float16.number, fast.number)

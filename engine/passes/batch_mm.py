@@ -21,6 +21,7 @@ from typing import Final
 from engine.ir.aliasing.alias_db import AliasDb
 from engine.ir.constants import constant_value
 from engine.ir.graph import Block, Graph, Node, Value
+from engine.ir.match import asks_only
 from engine.ir.rewrites import allowed
 from engine.ir.rewriting.dead_code import remove_dead_code
 from engine.lang.types import TensorType
@@ -67,10 +68,10 @@ def _batch_sums(block: Block, db: AliasDb) -> bool:
 
 def _products_of(node: Node, trees: dict[Value, list[Node]], db: AliasDb) -> list[Node] | None:
     """The products (`mm`, or `t` of one) whose sum the node gives, or None."""
-    if node.kind == "aten::mm":
+    if _is_product(node):
         return None if db.has_writers(node) else [node]
     if node.kind == "aten::t":
-        is_product = node.inputs[0].node.kind == "aten::mm" and node.inputs[0] in trees
+        is_product = _is_product(node.inputs[0].node) and node.inputs[0] in trees
         return [node] if is_product and not db.has_writers(node) else None
     if not _is_plain_sum(node) or db.has_writers(node):
         return None
@@ -78,8 +79,12 @@ def _products_of(node: Node, trees: dict[Value, list[Node]], db: AliasDb) -> lis
     return None if left is None or right is None else right + left
 
 
+def _is_product(node: Node) -> bool:
+    return node.kind == "aten::mm" and asks_only(node, "self", "mat2")
+
+
 def _is_plain_sum(node: Node) -> bool:
-    if node.kind != "aten::add" or len(node.inputs) != 3:
+    if node.kind != "aten::add" or not asks_only(node, "self", "other", "alpha"):
         return False
     return isinstance(node.inputs[1].type, TensorType) and constant_value(node.inputs[2]) == 1
 
@@ -114,7 +119,7 @@ def _batch_sides(block: Block, db: AliasDb) -> bool:
     for node in block.nodes():
         for inner in node.blocks:
             changed |= _batch_sides(inner, db)
-        if node.kind != "aten::mm" or db.has_writers(node):
+        if not _is_product(node) or db.has_writers(node):
             continue
         for factor in node.inputs:
             if factor not in considered:
@@ -147,7 +152,7 @@ def _batch_side(factor: Value, side: int, db: AliasDb) -> bool:
 def _products_with(factor: Value, side: int, db: AliasDb) -> list[Node]:
     """The products with the factor on that side, in order; without squares and products that a batch has replaced."""
     home = factor.node.block
-    users = [user for user, offset in factor.uses if offset == side and user.kind == "aten::mm" and user.block is home]
+    users = [user for user, offset in factor.uses if offset == side and _is_product(user) and user.block is home]
     products = [user for user in users if user.inputs[1 - side] is not factor and not db.has_writers(user)]
     return sorted(products, key=lambda node: node._position)
 

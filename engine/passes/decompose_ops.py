@@ -11,6 +11,7 @@ from __future__ import annotations
 from engine.ir.constants import constant_value, insert_constant
 from engine.ir.graph import Graph, Node
 from engine.ir.insert import insert_op
+from engine.ir.match import asks_only
 from engine.ir.rewrites import allowed
 from engine.ir.rewriting.dead_code import remove_dead_code
 
@@ -27,7 +28,8 @@ def decompose_ops(graph: Graph) -> bool:
 
 
 def _has_no_factors(node: Node) -> bool:
-    return len(node.inputs) == 5 and all(constant_value(factor) == 1 for factor in node.inputs[3:])
+    understood = asks_only(node, "self", "mat1", "mat2", "beta", "alpha")
+    return understood and all(constant_value(factor) == 1 for factor in node.inputs[3:])
 
 
 def _split(node: Node) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 from engine.aten.values.xp import Array
 from engine.ir.constants import constant_value
 from engine.ir.graph import Graph, Node
+from engine.ir.match import asks_only
 from engine.ir.rewriting.weight_folding import CONVOLUTIONS, Layer, per_channel, rewrite
 
 
@@ -22,7 +23,7 @@ def fold_frozen_conv_add_or_sub(graph: Graph) -> bool:
 
 
 def _fold(node: Node, layer: Layer) -> tuple[str, Array, Array] | None:
-    if len(node.inputs) < 2:
+    if not asks_only(node, "self", "other", "alpha"):
         return None
     operand = per_channel(node.inputs[1], layer)
     if operand is None or (len(node.inputs) > 2 and constant_value(node.inputs[2]) != 1):

@@ -12,6 +12,7 @@ import numpy as np
 
 from engine.aten.values.xp import Array
 from engine.ir.graph import Graph, Node
+from engine.ir.match import asks_only
 from engine.ir.rewriting.weight_folding import CONVOLUTIONS, Layer, per_channel, rewrite
 
 
@@ -21,7 +22,7 @@ def fold_frozen_conv_mul_or_div(graph: Graph) -> bool:
 
 
 def _fold(node: Node, layer: Layer) -> tuple[str, Array, Array] | None:
-    operand = per_channel(node.inputs[1], layer) if len(node.inputs) == 2 else None
+    operand = per_channel(node.inputs[1], layer) if asks_only(node, "self", "other") else None
     if operand is None:
         return None
     shaped = layer.along_channels(operand)

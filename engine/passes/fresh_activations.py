@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Final
 
 from engine.ir.graph import Graph, Node
-from engine.ir.ops import is_activation
+from engine.ir.ops import is_activation, schema_of
 from engine.ir.rewrites import allowed
 
 _OF_OTHER_DTYPES: Final = frozenset({"aten::gelu_", "aten::rrelu_", "aten::sigmoid_", "aten::tanh_"})
@@ -43,7 +43,10 @@ def _is_written(node: Node) -> bool:
 
 def _owns_argument(node: Node) -> bool:
     argument = node.inputs[0]
-    return len(argument.uses) == 1 and argument.node.kind in _MAKERS and argument.node.block is node.block
+    maker, schema = argument.node, schema_of(argument.node)
+    if maker.kind not in _MAKERS or schema is None or schema.is_mutable:  # with `out` it gives what others see
+        return False
+    return len(argument.uses) == 1 and maker.block is node.block
 
 
 def _replace(node: Node) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from engine.ir.aliasing.alias_db import AliasDb
 from engine.ir.constants import insert_constant
 from engine.ir.graph import Graph, Node, Value
-from engine.ir.match import constant_int
+from engine.ir.match import asks_only, constant_int
 from engine.ir.rewrites import allowed
 from engine.lang.source import SourceRange
 from engine.lang.types import TENSOR, OptionalType, TensorType
@@ -27,7 +27,7 @@ def fuse_linear(graph: Graph) -> bool:
         changed |= _fuse_addmm(node, db)
     for rule in (_fuse_biased, _fuse_plain):
         for node in graph.find_all_nodes("aten::matmul"):
-            changed |= rule(node, db)
+            changed |= asks_only(node, "self", "other") and rule(node, db)
     for node in graph.find_all_nodes("aten::linear"):
         changed |= _untranspose(node)
     return changed
@@ -48,6 +48,8 @@ def _untranspose(node: Node) -> bool:
 
 
 def _fuse_addmm(node: Node, db: AliasDb) -> bool:
+    if not asks_only(node, "self", "mat1", "mat2", "beta", "alpha"):
+        return False
     bias, x, weight, *factors = node.inputs
     if not _is_transposed(weight) or any(constant_int(factor) != 1 for factor in factors):
         return False

@@ -63,14 +63,15 @@ canonicalize_outputs                  | compile                    | a, b = if �
 check_inplace                         | plans                      | PythonOp[inplace=1](x) → CompileError
 complete_shape_analysis               | request                    | x : Tensor → x : Float(2, 3), as in one call
 constant_loop_unrolling               | plans                      | for i in range(2): t += i → t += 0; t += 1
-constant_pooling                      | compile plans freeze named | 1 in each block → one 1 at the start
-constant_propagation                  | freeze named               | 2 * 3 → 6
+constant_pooling                      | compile plans freeze mobile named | 1 in each block → one 1 at the start
+constant_propagation                  | freeze mobile named        | 2 * 3 → 6
 constant_propagation_immutable_types  | compile plans              | 2 * 3 → 6; [2, 3] stays
+conv1d_to_conv2d                      | mobile                     | conv1d(x, w) → squeeze(conv2d(unsqueeze(x), …))
 create_autodiff_subgraphs             | named                      | tanh(x * y) → DifferentiableGraph(x, y)
 create_functional_graphs              | request                    | tanh(sigmoid(x)) → FunctionalGraph(x)
 create_fusion_groups                  | named                      | tanh(x * y) → FusionGroup(x, y)
-cse                                   | plans freeze named         | tanh(x) * tanh(x) → t = tanh(x); t * t
-dce                                   | plans freeze named         | y = x + x, never used → nothing
+cse                                   | plans freeze mobile named  | tanh(x) * tanh(x) → t = tanh(x); t * t
+dce                                   | plans freeze mobile named  | y = x + x, never used → nothing
 dead_write_elimination                | plans                      | (x + 1).mul_(2), never used → nothing
 decompose_ops                         | request                    | addmm(c, a, b, 1, 1) → add(c, mm(a, b), 1)
 eliminate_concat_common_inputs        | request                    | s = cat(a, b); cat(a, b, c) → s = …; cat(s, c)
@@ -79,18 +80,21 @@ erase_number_types                    | request                    | n : int →
 erase_shape_information               | plans                      | x : Float(2, 3) → x : Tensor
 fold_conv_dims                        | freeze                     | conv2d(x, …).dim() → 4
 fold_frozen_conv_add_or_sub           | freeze                     | conv(x, w, b) + c → conv(x, w, b + c)
-fold_frozen_conv_bn                   | freeze                     | batch_norm(conv(x, w, b)) → conv(x, v, c)
+fold_frozen_conv_bn                   | freeze mobile              | batch_norm(conv(x, w, b)) → conv(x, v, c)
 fold_frozen_conv_mul_or_div           | freeze                     | conv(x, w, b) * c → conv(x, w * c, b * c)
 fold_frozen_linear_bn                 | freeze                     | batch_norm(linear(x, w, b)) → linear(x, v, c)
+fold_prepacking_ops                   | mobile                     | linear_clamp_prepack(w, b) → its object
 fresh_activations                     | plans                      | conv(x).relu_() → conv(x).relu()
 functional_to_inplace_activation      | request                    | relu(x + y) → (x + y).relu_()
-fuse_add_relu                         | request                    | relu(x + y) → _add_relu(x, y)
-fuse_linear                           | request                    | addmm(b, x, w.t()) → linear(x, w, b)
+fuse_add_relu                         | mobile                     | relu(x + y) → _add_relu(x, y)
+fuse_linear                           | mobile                     | addmm(b, x, w.t()) → linear(x, w, b)
+fuse_prepacked_clamp                  | mobile                     | relu(linear_clamp_run(x, p)) → it clamps itself
 hoist_common_nodes                    | request                    | if c: f(x); g() else: f(x) → f(x); if c: g()
 inline                                | plans freeze named         | f(x) → the body of f
 inline_fork_wait                      | request                    | wait(fork(f, x)) → the body of f
 inline_functional_graphs              | request                    | FunctionalGraph(x) → tanh(sigmoid(x))
 inplace_to_functional_activation      | request                    | (x + y).relu_() → (x + y).relu()
+insert_prepacked_ops                  | mobile                     | linear(x, w, b) → linear_clamp_run(x, packed)
 loop_invariant_code_motion            | request                    | for …: k = a * b; f(k) → k = a * b; for …: f(k)
 loop_unrolling                        | named                      | for i in range(n): f(i) → eight f(i) a round
 lower_all_tuples                      | request                    | f(p : (int, int)) → f(p.0 : int, p.1 : int)
@@ -108,7 +112,7 @@ propagate_requires_grad               | named                      | exp(x) : Te
 propagate_shapes_on_graph             | named                      | mm(x, w) : Tensor → Tensor(2, 4)
 refine_integer_values                 | request                    | if x == 4: x + y → if x == 4: 4 + y
 refine_tuple_types                    | named                      | (x, n) : (Tensor, int) → (Float(2), int)
-remove_dropout                        | freeze                     | dropout(x, p, False) → x
+remove_dropout                        | freeze mobile              | dropout(x, p, False) → x
 remove_expands                        | plans named                | a + expand(b, size) → a + b, of traces
 remove_inplace_ops                    | request                    | x.add_(y) → x + y, whoever sees the write
 remove_list_mutation                  | request                    | l = [a]; l.append(b) → l = [a, b]
@@ -129,8 +133,9 @@ PASSES: Final[dict[str, PassRow]] = {
     for name, stages, change in ([part.strip() for part in row.split(" | ")] for row in _TABLE.strip().splitlines())
 }
 """Every pass: one file of this package each.  The stages are `compile`, after emitting (`engine.frontend.lowering`);
-`plans`, before execution (`engine.executor.plans`); `freeze`, in `torch.jit.freeze`; `named`, in one of `PIPELINES`;
-`request`, when nothing else runs it but a caller that asks for it by its name."""
+`plans`, before execution (`engine.executor.plans`); `freeze`, in `torch.jit.freeze`; `mobile`, in
+`optimize_for_mobile`; `named`, in one of `PIPELINES`; `request`, when nothing else runs it but a caller that asks for
+it by its name."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Final
 
 from engine.ir.graph import Graph, Node
-from engine.ir.match import constant_bool
+from engine.ir.match import asks_only, constant_bool
 from engine.ir.rewrites import allowed
 
 _DROPOUTS: Final = (
@@ -32,4 +32,6 @@ def remove_dropout(graph: Graph) -> bool:
 
 
 def _drops_nothing(node: Node) -> bool:
-    return node.kind in _DROPOUTS and constant_bool(node.inputs[2]) is False
+    if node.kind not in _DROPOUTS or not asks_only(node, "input", "self", "p", "train"):
+        return False
+    return constant_bool(node.inputs[2]) is False

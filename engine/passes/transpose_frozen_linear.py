@@ -12,6 +12,7 @@ from engine.aten.values.tensor import Tensor, from_numpy
 from engine.ir.constants import constant_value, insert_constant
 from engine.ir.graph import Graph, Node
 from engine.ir.insert import insert_op
+from engine.ir.match import asks_only
 from engine.ir.rewrites import allowed
 
 
@@ -20,6 +21,8 @@ def transpose_frozen_linear(graph: Graph) -> bool:
     changed = False
     for node in graph.find_all_nodes("aten::linear"):
         weight = constant_value(node.inputs[1])
+        if not asks_only(node, "input", "weight", "bias"):
+            continue
         if isinstance(weight, Tensor) and weight.array.ndim == 2 and allowed(node, "a product"):
             _rewrite(node, weight)
             changed = True

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from engine.ir.aliasing.alias_db import AliasDb
 from engine.ir.graph import Graph, Node
+from engine.ir.match import asks_only
 from engine.ir.rewrites import allowed
 from engine.lang.types import TENSOR
 
@@ -22,7 +23,9 @@ def transpose_products(graph: Graph) -> bool:
     changed = False
     for node in graph.find_all_nodes("aten::t"):
         product = node.input.node
-        if product.kind != "aten::mm" or product.block is not node.block or len(product.output.uses) != 1:
+        if product.kind != "aten::mm" or not asks_only(product, "self", "mat2"):
+            continue
+        if product.block is not node.block or len(product.output.uses) != 1:
             continue
         db = db or AliasDb(graph)
         if not db.has_writers(product) and allowed(node, "a product of transposed matrices"):

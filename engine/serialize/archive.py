@@ -11,6 +11,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from pathlib import PurePath
 from typing import Any, BinaryIO, Final, Literal
 
 from engine.aten.values.ivalue import Object
@@ -337,6 +338,12 @@ def _checked(extra_files: Mapping[str, str | bytes] | None) -> Iterator[tuple[st
             raise ArgumentTypeError(f"the extra file {name!r:.60} is neither text nor bytes")
         _check_extra(name)
         yield name, content if isinstance(content, str) else bytes(content)
+
+
+def form_of(path: str | os.PathLike[str]) -> Form:
+    """The form that the ending of a file's name asks for: `.ptl` and `.ff` are for phones."""
+    endings: dict[str, Form] = {".ptl": "mobile", ".ff": "flatbuffer"}
+    return endings.get(PurePath(os.fsdecode(path)).suffix, "archive")
 
 
 def _source_of(module: Object) -> Container | None:

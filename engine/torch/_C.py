@@ -51,6 +51,12 @@ HOMES: Final[dict[str, str]] = {
     "_ShapeComputeGraphMapping": "engine.torch.jit.symbolic_shapes.propagation:ShapeComputeGraphMapping",
     "_jit_register_decomposition_for_schema": "engine.torch.jit.passes:register_decomposition_for_schema",
     "_freeze_module": "engine.torch.jit.passes:freeze_handle",
+    "_jit_pass_optimize_for_mobile": "engine.torch.jit.passes:optimize_handle_for_mobile",
+    "_jit_pass_insert_prepacked_ops": "engine.torch.jit.passes:insert_prepacked_ops",
+    "_jit_pass_fuse_clamp_w_prepacked_linear_conv": "engine.torch.jit.passes:fuse_prepacked_clamp",
+    "_jit_pass_fold_prepacking_ops": "engine.torch.jit.passes:fold_prepacking_ops",
+    "_jit_pass_transform_conv1d_to_conv2d": "engine.torch.jit.passes:conv1d_to_conv2d",
+    "_MobileOptimizerType": "engine.torch.jit.scripting.mobile_optimizing:MobileOptimizerType",
     **{f"_jit_set_{name}": f"{_FLAGS}:set_{name}" for name in _SETTINGS.split()},
     **{f"_jit_get_{name}": f"{_FLAGS}:get_{name}" for name in _ASKED.split()},
     **{f"_jit_{name}": f"{_FLAGS}:get_{name}" for name in _ANSWERED.split()},
@@ -121,7 +127,7 @@ HOMES: Final[dict[str, str]] = {
 
 _ONNX = "graphs are not exported to ONNX here: run, save or read them as they are"
 _QUANTIZE = "quantized models come from archives: nothing here makes them of others"
-_MOBILE = "there are no operators packed for phones; archives of the lite interpreter are read, not written"
+_MOBILE = "programs for phones run on the CPU: torch.utils.mobile_optimizer and torch.jit.mobile are for these"
 _BACKEND = "there are no back ends to lower modules to: the engine compiles them itself"
 _ONEDNN = "there is no oneDNN here: the engine's own kernels take its place"
 _FUSERS = "there is one fuser, which has no such part to look at or to turn"
@@ -138,8 +144,7 @@ REFUSED: Final[dict[str, str]] = {
         "_jit_pass_insert_prepack_unpack _jit_pass_fuse_quantized_add_relu"
     ).split(), _QUANTIZE),
     **dict.fromkeys((
-        "_jit_pass_insert_prepacked_ops _jit_pass_fuse_clamp_w_prepacked_linear_conv _jit_pass_fold_prepacking_ops "
-        "_jit_pass_optimize_for_mobile _jit_pass_vulkan_optimize_for_mobile _jit_pass_metal_optimize_for_mobile "
+        "_jit_pass_vulkan_optimize_for_mobile _jit_pass_metal_optimize_for_mobile "
         "_load_for_lite_interpreter _load_for_lite_interpreter_from_buffer"
     ).split(), _MOBILE),
     **dict.fromkeys("_jit_to_backend _jit_to_backend_selective _jit_to_static_module".split(), _BACKEND),
@@ -154,7 +159,6 @@ REFUSED: Final[dict[str, str]] = {
         "_jit_set_te_cuda_pointwise_block_count _jit_get_te_cuda_pointwise_block_size "
         "_jit_set_te_cuda_pointwise_block_size _jit_texpr_fallback_allowed _jit_texpr_set_fallback_allowed"
     ).split(), _FUSERS),
-    "_jit_pass_transform_conv1d_to_conv2d": "convolutions of any dimension run as they are",
     "_jit_pass_lower_graph": "freeze the module (torch.jit.freeze): its weights become constants",
     "_jit_pass_optimize_frozen_graph": "torch.jit.freeze, torch.jit.optimize_for_inference optimize whole modules",
     "_jit_pass_optimize_for_inference": "torch.jit.optimize_for_inference optimizes whole modules",

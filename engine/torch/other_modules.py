@@ -172,11 +172,11 @@ MODULES: Final[dict[str, Row]] = {
     ),
     "jit._serialization": Row(
         "torch.jit._serialization: archives.",
-        _at(_JIT, "load save"),
-        dict.fromkeys(
-            "get_flatbuffer_module_info jit_module_from_flatbuffer save_jit_module_to_flatbuffer".split(),
-            "torch.jit.load reads such files; none are written",
-        ),
+        {
+            **_at(_JIT, "load save save_jit_module_to_flatbuffer"),
+            **_as(_JIT, jit_module_from_flatbuffer="load"),
+        },
+        {"get_flatbuffer_module_info": "engine.check(path) tells what is in such a file"},
     ),
     "jit.quantized": Row(
         "torch.jit.quantized: quantized layers of old programs.",
@@ -186,13 +186,6 @@ MODULES: Final[dict[str, Row]] = {
             "QuantizedGRU QuantizedLSTM".split(),
             "quantized layers come from archives: nothing here makes them of others",
         ),
-    ),
-    "jit.mobile": Row(
-        "torch.jit.mobile: programs for phones.",
-        _as(_JIT, _load_for_lite_interpreter="load"),
-        {
-            "_export_operator_list": "torch.jit.export_opnames(module) lists a module's operators",
-        },
     ),
     "jit._shapes": Row(
         "torch.jit._shapes: shape functions.",
@@ -407,11 +400,11 @@ MODULES: Final[dict[str, Row]] = {
         "torch.utils.tensorboard", {}, {"SummaryWriter": "the package tensorboardX writes such files"}
     ),
     "utils.mobile_optimizer": Row(
-        "torch.utils.mobile_optimizer",
-        {},
-        {
-            "optimize_for_mobile": "torch.jit.optimize_for_inference is for any machine",
-        },
+        "torch.utils.mobile_optimizer: programs optimized for phones.",
+        _at(
+            f"{_SCRIPTING}.mobile_optimizing",
+            "optimize_for_mobile generate_mobile_module_lints LintCode MobileOptimizerType",
+        ),
     ),
     "utils.mkldnn": Row(
         "torch.utils.mkldnn", {}, {"to_mkldnn": "there is no oneDNN here: the engine's own kernels take its place"}

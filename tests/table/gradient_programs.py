@@ -31,7 +31,6 @@ from engine.lang.types import ListType, TensorType
 from tests.table.gradient_samples import gradient_arguments_for, in_dtype
 
 CALLS: Final = 2
-"""The first call makes what later ones use."""
 
 
 @contextmanager
@@ -108,12 +107,15 @@ def listed(results: Any) -> list[Any]:
     return [*results] if isinstance(results, (list, tuple)) else [results]
 
 
-def check(op: Op, device: str = "cpu", dtype: xp.NumpyDtype = xp.FLOAT64) -> None:
+def check(
+    op: Op, device: str = "cpu", dtype: xp.NumpyDtype = xp.FLOAT64, arguments: Sequence[Any] | None = None
+) -> None:
     """Raises AssertionError where the program's results or derivatives are not those of the tape, in the first call or
     later, or one refuses the dtype and the other does not."""
     known = {op.schema.arguments[i].name for i in differentiable_arguments(op)}
     names = [a.name for a in op.schema.arguments]
-    samples = [in_dtype(v, name in known, dtype) for v, name in zip(gradient_arguments_for(op), names, strict=True)]
+    given = gradient_arguments_for(op) if arguments is None else arguments
+    samples = [in_dtype(v, name in known, dtype) for v, name in zip(given, names, strict=True)]
     args = [there(value, scalars.device(device)) for value in samples]
     try:
         expected = [r for r in listed(op.run(*args)) if isinstance(r, Tensor)]
@@ -123,7 +125,7 @@ def check(op: Op, device: str = "cpu", dtype: xp.NumpyDtype = xp.FLOAT64) -> Non
             _run(*program(op, args))
         return
     function, tensors = program(op, args)
-    for _ in range(CALLS):
+    for _ in range(CALLS):  # the first call makes what later ones use
         found, gradients = _run(function, tensors)
         _assert_same(found, expected)
         assert [r.requires_grad for r in found] == [r.requires_grad for r in expected]
@@ -131,6 +133,7 @@ def check(op: Op, device: str = "cpu", dtype: xp.NumpyDtype = xp.FLOAT64) -> Non
         is_complex = any(t.array.dtype in xp.COMPLEX for t in (*tensors, *found))
         if not (is_complex or is_left_to_the_tape(op)):
             assert is_split, differentiation_of(function)
+        tiering.wait()
         for mine, wanted in zip(gradients, tapes, strict=True):
             _assert_same(mine, wanted)
 

@@ -145,4 +145,5 @@ def in_dtype(value: Any, differentiated: bool, dtype: xp.NumpyDtype) -> Any:
         return [in_dtype(v, differentiated, dtype) for v in value]
     if not isinstance(value, Tensor) or value.array.dtype not in xp.FLOATING:
         return value
-    return Tensor(value.array.astype(dtype), requires_grad=differentiated)
+    with np.errstate(over="ignore"):
+        return Tensor(value.array.astype(dtype), requires_grad=differentiated)

@@ -89,7 +89,15 @@ def agree(found: Any, wanted: Any) -> None:
     allowed = 16 * eps * np.abs(b) + np.where(np.abs(b) > eps / 4, 4 * eps, 16 * tiny)  # terms of sums may cancel
     with np.errstate(invalid="ignore"):
         wrong = ~((a == b) | (np.isnan(a) & np.isnan(b)) | (np.abs(a - b) <= allowed))
+    wrong |= (a == 0) & (b == 0) & (np.signbit(a) != np.signbit(b))
     assert not wrong.any(), (a[wrong], b[wrong])
+
+
+def special_arguments(op: Op) -> list[Any]:
+    """Arguments in which each special number meets each other one."""
+    special = np.array(SPECIAL, np.float64)
+    first, second = np.repeat(special, special.size), np.tile(special, special.size)
+    return arguments(op, [Tensor(each) for each in (first, second, np.roll(second, 5))], 2.5)
 
 
 def are_alike(call: list[Any]) -> bool:

@@ -4,24 +4,33 @@ its results, gradients and gradients of gradients are those that the eager tape 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 
 from engine.aten.dispatch.op import Op
 from engine.aten.values.tensor import Tensor
-from engine.aten.values.xp import BFLOAT16, FLOAT64, FLOATING, NumpyDtype
+from engine.aten.values.xp import BFLOAT16, FLOAT32, FLOAT64, FLOATING, NumpyDtype
 from engine.executor.autodiff.formulas import differentiable_arguments, formula_graph
 from engine.executor.interpreter.interpreter import run_function
 from engine.executor.plans import fusion
 from engine.frontend.compilation.compile import compile_source
+from engine.fuser.backend import tiering
 from tests.table import test_gradients
 from tests.table.gradient_programs import check, splitting_everything
+from tests.table.kernel_samples import OPERATORS, special_arguments
 from tests.table.test_gradients import by_name
 
 ENTRIES = [op for op in test_gradients.ENTRIES if op.qualified_name != "aten::to.device"]  # its sample has no device
 
-OTHERS = [pytest.param(dtype, marks=pytest.mark.slow) for dtype in sorted(FLOATING - {FLOAT64, BFLOAT16}, key=str)]
+POINTWISE = [op for op in ENTRIES if op in OPERATORS]
+
+
+def dtypes(*first: NumpyDtype) -> list[Any]:
+    """These and, among slow tests, all other floating dtypes."""
+    others = sorted(FLOATING.difference(first), key=str)
+    return [*first, *(pytest.param(dtype, marks=pytest.mark.slow) for dtype in others)]
 
 
 @pytest.fixture(autouse=True)
@@ -32,10 +41,27 @@ def _splitting(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("dtype", [FLOAT64, BFLOAT16, *OTHERS], ids=str)
+@pytest.mark.parametrize("dtype", dtypes(FLOAT64, BFLOAT16), ids=str)
 @pytest.mark.parametrize("op", ENTRIES, ids=by_name)
 def test_gradients_of_programs_are_those_of_the_tape(op: Op, dtype: NumpyDtype) -> None:
     check(op, dtype=dtype)
+
+
+@pytest.mark.parametrize("dtype", dtypes(FLOAT32), ids=str)
+@pytest.mark.parametrize("op", POINTWISE, ids=by_name)
+def test_gradients_at_special_values_are_those_of_the_tape(op: Op, dtype: NumpyDtype) -> None:
+    check(op, dtype=dtype, arguments=special_arguments(op))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["eager", "background"])
+@pytest.mark.parametrize("op", ENTRIES, ids=by_name)
+def test_gradients_of_kernels_are_those_of_the_tape(op: Op, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()  # so that there are kernels
+    tiering.set_mode(mode)
+    check(op, dtype=BFLOAT16)
+    if op in POINTWISE:
+        check(op, dtype=FLOAT32, arguments=special_arguments(op))
 
 
 @pytest.mark.parametrize("op", ENTRIES, ids=by_name)

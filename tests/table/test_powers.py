@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 import numpy as np
@@ -39,13 +40,21 @@ def ieee(x: float, y: float) -> float:
         return math.nan if x else math.copysign(INF, x) if y % 2 == 1 else INF
 
 
-@pytest.fixture(params=["off", "eager", "background"])
-def mode(request: pytest.FixtureRequest) -> Iterator[str]:
+@contextmanager
+def in_mode(mode: str) -> Iterator[None]:
     before = tiering.mode()
-    tiering.set_mode(request.param)
-    yield request.param
-    tiering.wait()
-    tiering.set_mode(before)
+    tiering.set_mode(mode)
+    try:
+        yield
+    finally:
+        tiering.wait()
+        tiering.set_mode(before)
+
+
+@pytest.fixture(params=["off", *(pytest.param(mode, marks=pytest.mark.slow) for mode in ("eager", "background"))])
+def mode(request: pytest.FixtureRequest) -> Iterator[str]:
+    with in_mode(request.param):
+        yield request.param
 
 
 def spelled(number: float) -> str:
@@ -117,6 +126,12 @@ def check(f: Callable[[Any], Any], given: Any, wanted: Sequence[Sequence[float]]
         for found, values, number in zip(f(given), wanted, numbers, strict=True):
             assert_are(found, values, f"{number}, call {call}")
         tiering.wait()
+
+
+def test_a_sample_of_powers_in_kernels() -> None:
+    wanted = [[ieee(b, e) for b in BASES] for e in (0.5, -0.5)]
+    with in_mode("eager"):
+        check(program("x", ["x ** 0.5", "x ** -0.5"]), torch.tensor(BASES), wanted, (0.5, -0.5))
 
 
 def test_all_floating_dtypes_are_tried() -> None:

@@ -152,6 +152,8 @@ def _parser() -> CommandParser:
     run.add_argument(
         "--input", metavar="INPUT", nargs="+", action="extend", default=[], help="see below; may be repeated"
     )
+    for flags, settings in files.GRAD:
+        run.add_argument(*flags, **settings)
     run.add_argument("--output", metavar="OUT", help="keep the result in a .npz or .npy file instead of printing it")
     show = _new_parser(actions.add_parser, _SHOW_ABOUT, _SHOW_EXAMPLES, name="show", help="look into a file")
     show.add_argument("file", metavar="FILE", help="an archive (.pt), weights, or TorchScript text (.py)")

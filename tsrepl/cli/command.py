@@ -95,11 +95,17 @@ def _dispatch(options: argparse.Namespace) -> int:
         return _file_command(options)
     first = ""
     if options.action == "open":
-        first = f"{'%run' if options.file.endswith('.py') else '%load'} {shlex.quote(options.file)}"
+        first = f"{'%run' if _is_text(options.file) else '%load'} {shlex.quote(options.file)}"
     if options.command is None:
         return _talk(first)
     entries = "\n".join(options.command)
     return _talk(first, entries) if options.stay else _run_text(entries, "-c", stop=True, first=first)
+
+
+def _is_text(path: str) -> bool:
+    from tsrepl.session.programs import is_text
+
+    return is_text(path)
 
 
 def _talk(*first: str) -> int:
@@ -169,7 +175,7 @@ def _replies(session: Session, text: str, name: str, *, stop: bool, first: str) 
 def _run(options: argparse.Namespace) -> int:
     from tsrepl.session.programs import run_program
 
-    return _print_all(run_program(options.file, options.method, options.input, options.output))
+    return _print_all(run_program(options.file, options.method, options.input, options.output, options.grad))
 
 
 def _run_as_torch(words: Sequence[str]) -> int:

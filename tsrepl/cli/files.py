@@ -58,7 +58,7 @@ def _extract(options: argparse.Namespace) -> Iterator[Reply]:
 def _report(options: argparse.Namespace) -> Iterator[Reply]:
     from tsrepl.render.report_page import report_program
 
-    return report_program(options.file, options.method, options.input, options.output)
+    return report_program(options.file, options.method, options.input, options.output, options.grad)
 
 
 def _fix(options: argparse.Namespace) -> Iterator[Reply]:
@@ -77,6 +77,12 @@ _FILE: Final = (("file",), {"metavar": "FILE", "help": "an archive (.pt)"})
 _JSON: Final = (("--json",), {"action": "store_true", "help": "print JSON"})
 _OUT: Final = (("-o", "--output"), {"metavar": "OUT", "required": True, "help": "the new archive"})
 
+GRAD: Final[tuple[tuple[tuple[str, ...], dict[str, Any]], ...]] = (
+    (("--grad",), {"action": "store_true", "default": None,
+                   "help": "record gradients in the call, as is done for text files"}),
+    (("--no-grad",), {"dest": "grad", "action": "store_false", "default": None,
+                      "help": "record none, as is done for archives"}),
+)  # fmt: skip
 _FORCE: Final = (("--force",), {"action": "store_true", "help": "overwrite the file if there is one"})
 
 _IDENTIFY_DETAILS = """\
@@ -117,6 +123,8 @@ examples:
 _REPACK_DETAILS = """\
 examples:
   tsrepl repack old.pt -o new.pt
+  tsrepl repack model.pt -o model.ptl            with bytecode, for phones
+  tsrepl repack model.pt -o model.ff             the same as a flatbuffer
 """
 _FIX_DETAILS = """\
 examples:
@@ -152,6 +160,7 @@ COMMANDS: Final[tuple[FileCommand, ...]] = (
                  (("--method",), {"metavar": "NAME", "help": "what to call: forward (default); of a text file, main"}),
                  (("--input",), {"metavar": "INPUT", "nargs": "+", "action": "extend", "default": [],
                                  "help": "as for tsrepl run; may be repeated"}),
+                 *GRAD,
                  (("-o", "--output"), {"metavar": "OUT", "required": True, "help": "the page to write (.html)"})),
                 _report),
     FileCommand("repack", "write an old archive as archives are written today", _REPACK_DETAILS, (_FILE, _OUT, _FORCE),

@@ -67,7 +67,7 @@ class Completion:
         self.bridge.take(text.rpartition("\n")[2])
         found = self.session.complete(text)
         unknown = None if found else _MEMBER.search(text)
-        if unknown is not None and unknown[1] not in self.bridge.namespace:
+        if unknown is not None and unknown[1] != "self" and unknown[1] not in self.bridge.namespace:
             found = self.session.complete(
                 f"().{unknown[2]}"
             )  # a name that the cell itself binds is a tensor, most often

@@ -12,17 +12,32 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, Final
 
+from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 
-from engine.lang.errors import CallFrame, EngineError
+from engine.executor.calls.call import boundary_of
+from engine.executor.interpreter.interrupts import outermost_call
+from engine.executor.plans.executor import executor_of
+from engine.ir.unit import Function
+from engine.lang.errors import ArgumentError, CallFrame, EngineError, did_you_mean
 from tsrepl.magics.display import error_lines
-from tsrepl.magics.words import as_magics
+from tsrepl.magics.words import PREFIX, as_magics
+from tsrepl.session.commands import COMMANDS
 from tsrepl.session.failures import call_place, error_replies
-from tsrepl.session.python_errors import failed_call, python_frames, ran_engine
+from tsrepl.session.python_errors import python_frames, ran_engine, told_by_lines
 from tsrepl.session.replies import ErrorReply, Reply
 from tsrepl.session.workspace import Workspace
 
-_SHOWN: Final = (EngineError, KeyboardInterrupt)
+_MISSING: Final = (NameError, ModuleNotFoundError)
+_SHOWN: Final = (EngineError, KeyboardInterrupt, AttributeError, UsageError, *_MISSING)
+_NO_MAGIC: Final = re.compile(rf"Line magic function `%{PREFIX}(\w*)` not found\.")
+_IMPORTS: Final = {
+    "torch": "import engine.torch as torch",
+    "nn": "from engine.torch import nn",
+    "F": "import engine.torch.nn.functional as F",
+    "Tensor": "from engine.torch import Tensor",
+}
+"""Names that cells of TorchScript know, and the lines by which those of Python do."""
 
 
 def catch_errors(shell: InteractiveShell, workspace: Workspace) -> None:
@@ -36,18 +51,50 @@ def catch_errors(shell: InteractiveShell, workspace: Workspace) -> None:
     shell.set_custom_exc(_SHOWN, show)  # type: ignore[no-untyped-call]
 
 
+def failed_call(trace: TracebackType | None) -> tuple[Function, list[Any]] | None:
+    """The function of a program that the user's code had called when it stopped, and its arguments."""
+    call = outermost_call(trace)
+    if call is None or call.is_plain:
+        return None if call is None else (call.function, [*call.args])
+    try:
+        return call.function, boundary_of(executor_of(call.function)).inputs(call.args, {})
+    except ArgumentError:
+        return None  # it never ran
+
+
 def leave_errors(shell: InteractiveShell) -> None:
     """Let IPython show all errors in its own way again."""
     shell.set_custom_exc((), None)  # type: ignore[no-untyped-call]
 
 
-def _show(shell: Any, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> list[str] | None:
-    if isinstance(error, KeyboardInterrupt) and not ran_engine(trace):
+def _show(shell: Any, kind: type[BaseException], error: Any, trace: TracebackType | None) -> list[str] | None:
+    if isinstance(error, UsageError):
+        shell.show_usage_error(_with_near_magic(str(error)))
+        return None
+    if not isinstance(error, EngineError) and (isinstance(error, _MISSING) or not ran_engine(trace)):
+        _add_import(error)
         shell.showtraceback((kind, error, trace), running_compiled_code=True)
         return None
-    lines = error_lines(error_replies_of(shell, error, python_frames(trace)))
+    if isinstance(error, AttributeError) and not isinstance(error, EngineError):
+        lines = error_lines(error_replies_of(shell, told_by_lines(error)))
+    else:
+        lines = error_lines(error_replies_of(shell, error, python_frames(trace)))
     shell._showtraceback(kind, error, lines)
     return lines
+
+
+def _add_import(error: BaseException) -> None:
+    """Note in an error about a missing name the line by which Python knows it."""
+    wanted = (error.name or "").partition(".")[0] if isinstance(error, _MISSING) else ""
+    if wanted in _IMPORTS and not hasattr(error, "__notes__"):
+        error.add_note(f"hint: {_IMPORTS[wanted]}")
+
+
+def _with_near_magic(message: str) -> str:
+    """The error of IPython; for a magic like ours that is not there, with the names that are near."""
+    found = _NO_MAGIC.match(message)
+    near = did_you_mean(found[1], [command.name for command in COMMANDS]) if found else ()
+    return "; ".join([message, *(each.replace("'", f"'%{PREFIX}", 1) for each in near)])
 
 
 def error_replies_of(

@@ -8,8 +8,9 @@ outline.py into lines that fold.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from engine.lang.records import dataclass
 
@@ -183,3 +184,13 @@ def with_offsets(spans: Iterable[Span]) -> Iterator[tuple[int, Span]]:
     for span in spans:
         yield at, span
         at += len(span.text)
+
+
+_PARTS: Final = re.compile(r"[\w\])\"'](?=[(\[{])|[(\[{,](?=\S)")
+"""A character of a word behind which it may be broken: names stay whole."""
+
+
+def break_within(text: str, begin: int, end: int) -> int:
+    """The place before `end` where a word that is too long for its line is broken: at a bracket or comma, if one is
+    there, else at the end."""
+    return next((at for at in range(end, begin + 1, -1) if _PARTS.match(text, at - 1)), end)

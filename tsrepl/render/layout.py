@@ -371,7 +371,8 @@ def _who(reply: WhoReply) -> Iterator[Block]:
 def _time(reply: TimeReply) -> Iterator[Block]:
     runs = f"{counted(reply.loops, 'run')} × {reply.repeats}"
     yield line(Span(duration(reply.best), "title"), f" best, {duration(reply.mean)} mean", Span(f"  ({runs})", "muted"))
-    yield line(Span(f"first run {duration(reply.first)}, compilation included", "muted"))
+    compiled = ", compilation included" if reply.has_compiled else ""
+    yield line(Span(f"first run {duration(reply.first)}{compiled}", "muted"))
 
 
 def _text(reply: TextReply) -> Iterator[Block]:

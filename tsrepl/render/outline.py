@@ -26,6 +26,7 @@ from tsrepl.render.blocks import (
     Span,
     Summary,
     TreeView,
+    break_within,
 )
 from tsrepl.render.highlight import highlight
 from tsrepl.render.palette import PALETTE, rich_theme
@@ -213,7 +214,7 @@ def _breaks(text: str, width: int, hang: int) -> list[int]:
     while len(text.rstrip()) - start > room:
         lead = len(text) - len(text[start:].lstrip())
         blank = text.rfind(" ", lead, start + room + 1)
-        start = blank + 1 if blank > lead else start + room
+        start = blank + 1 if blank > lead else break_within(text, lead, start + room)
         found.append(start)
         room = max(1, width - hang)
     return found

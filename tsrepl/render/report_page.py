@@ -15,7 +15,7 @@ from typing import Final
 from engine.lang.counts import counted
 from tsrepl.render.html import stylesheet, to_markup
 from tsrepl.render.printable import safe_text
-from tsrepl.session.programs import guarded
+from tsrepl.session.programs import guarded, recording
 from tsrepl.session.replies import Reply, TextReply
 from tsrepl.session.reporting import Chapter, chapters, program_call, source_of
 from tsrepl.session.workspace import Workspace
@@ -33,13 +33,18 @@ pre.source .number{opacity:.6;user-select:none}
 _LINE: Final = re.compile(r"\b(lines? |line</span><span[^>]*>|[\w>;. ]+:)(\d+)(?=(?::\d+)?\b)")
 
 
-def report_program(path: str, method: str | None, inputs: Sequence[str], output: str) -> Iterator[Reply]:
+def report_program(
+    path: str, method: str | None, inputs: Sequence[str], output: str, grad: bool | None = None
+) -> Iterator[Reply]:
     """`tsrepl report FILE --input ... -o OUT`: a report about a call of a file's program."""
-    return guarded(_report_program(path, method, inputs, output))
+    return guarded(_report_program(path, method, inputs, output, grad))
 
 
-def _report_program(path: str, method: str | None, inputs: Sequence[str], output: str) -> Iterator[Reply]:
-    size = write_report(*program_call(path, method, inputs), output)
+def _report_program(
+    path: str, method: str | None, inputs: Sequence[str], output: str, grad: bool | None
+) -> Iterator[Reply]:
+    with recording(path, grad):
+        size = write_report(*program_call(path, method, inputs), output)
     yield TextReply(f"wrote {output} ({counted(size, 'byte')})", "done")
 
 

@@ -30,6 +30,7 @@ from tsrepl.render.blocks import (
     Summary,
     TableBlock,
     TreeView,
+    break_within,
     least_lines,
 )
 from tsrepl.render.highlight import highlight
@@ -262,6 +263,6 @@ def _hung(text: Text, width: int) -> list[Text]:
 
 
 def _break_point(text: str, width: int, indent: int) -> int:
-    """The position of the line break: after the last blank that fits, else at the width."""
+    """The position of the line break: after the last blank that fits, else within a word."""
     blank = text.rfind(" ", indent, width)
-    return blank + 1 if blank > indent else width
+    return blank + 1 if blank > indent else break_within(text, indent, width)

@@ -6,12 +6,15 @@ In: paths.  Out: replies, or with `as_data` one reply with the same facts for pr
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from engine.ir.unit import Function
 from engine.lang.counts import counted
 from engine.lang.errors import ArchiveError, did_you_mean
+from engine.serialize.container.file_bytes import shell_word
 from engine.serialize.identify.identify import Identity, explained, identify
+from engine.serialize.inspect.card import card_of
 from engine.serialize.inspect.check import SUSPICIOUS, Check, check_archive
 from engine.serialize.inspect.survey import survey
 from engine.serialize.inspect.weights import MOST_OTHERS, Weights, open_tensors, open_weights
@@ -39,13 +42,29 @@ _LEVELS: Final = {SUSPICIOUS: "warning"}
 def identify_files(paths: Sequence[str], *, as_data: bool = False) -> Iterator[Reply]:
     """`tsrepl identify FILE ...`: what each file is, and what to do with it."""
     if as_data:
-        yield DataReply([_identity_data(identify(path)) for path in paths])
+        yield DataReply([_identity_data(_with_card(identify(path))) for path in paths])
         return
     for path in paths:
         try:
-            yield file_reply(identify(path))
+            yield file_reply(_with_card(identify(path)))
         except ArchiveError as error:
             yield error_reply(error)
+
+
+def _with_card(found: Identity) -> Identity:
+    """The identity of a program, with what it takes, what made it, its devices and its mode."""
+    if not found.is_program:
+        return found
+    card = card_of(found.path)
+    if card.arguments is None:
+        return replace(found, facts=(*found.facts, *card.facts))
+    file = shell_word(found.path)
+    needed = [each.partition(":")[0] for each in card.arguments if "=" not in each]
+    how = f"run it: tsrepl run {file}"
+    if needed:
+        given = " ".join(f"{name}=…" for name in needed)
+        how = f"run it, each … a file (x.npy) or an expression ('randn(2, 3)'): {how[8:]} --input {given}"
+    return replace(found, facts=(*found.facts, *card.facts), advice=(*found.advice, how))
 
 
 def file_reply(found: Identity, *, advice: bool = True) -> FileReply:
@@ -60,7 +79,7 @@ def _identity_data(found: Identity) -> dict[str, Any]:
         "title": found.title,
         "size": found.size,
         "is_program": found.is_program,
-        "has_weights": found.has_weights,
+        "has_weights": found.has_weights or "tensors" in dict(found.facts),
         "facts": dict(found.facts),
         "advice": list(found.advice),
     }
@@ -105,7 +124,8 @@ def check(path: str, *, as_data: bool = False) -> Iterator[Reply]:
         return
     found = result.survey.identity
     version = dict(found.facts).get("version", "")
-    yield FileReply(found.path, f"{found.title}, version {version}", result.numbers)
+    mode = (("mode", result.mode),) if result.mode else ()
+    yield FileReply(found.path, f"{found.title}, version {version}", (*mode, *result.numbers))
     yield ReportReply("", tuple(_findings(result)), status)
 
 
@@ -122,6 +142,7 @@ def _check_data(result: Check) -> dict[str, Any]:
     tensors = list(seen.tensors())
     return {
         **_identity_data(seen.identity),
+        "mode": result.mode,
         "suspicious": result.is_suspicious,
         "findings": [{"level": f.level, "text": f.text, "where": list(f.where)} for f in result.findings],
         "classes": [each.qualname for each in seen.classes],

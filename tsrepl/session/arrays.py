@@ -18,16 +18,23 @@ from engine.aten.values.tensor import Tensor, from_numpy
 from engine.lang.errors import EngineError
 from engine.lang.scalars import bfloat16
 from engine.serialize.container.write import replace_file
+from engine.serialize.identify.identify import identify
 from tsrepl.session.failures import CommandLineError, SessionError
 
 ENDINGS: Final = (".npy", ".npz")
+_KINDS: Final = ("npy", "npz")
 _MAGIC: Final = (b"\x93NUMPY", b"PK\x03\x04", b"PK\x05\x06")
 
 _UNREADABLE: Final = (ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error, MemoryError, NotImplementedError)
 
 
 def is_array_file(path: str) -> bool:
-    return path.endswith(ENDINGS)
+    """True if the file is read as arrays: its contents decide, and its name where they are nothing known."""
+    named = path.endswith(ENDINGS)
+    if not os.path.isfile(path):
+        return named
+    found = identify(path)
+    return found.kind in _KINDS or (named and not found.is_program)
 
 
 def read_arrays(path: str) -> dict[str, Tensor]:
@@ -63,7 +70,7 @@ def write_arrays(path: str, value: Any) -> None:
 
 def check_writable(path: str) -> None:
     """Raises SessionError if arrays cannot be written to the path; called before a long computation."""
-    if not is_array_file(path):
+    if not path.endswith(ENDINGS):
         raise CommandLineError(f"'{path}' is neither .npz nor .npy", hints=("results are kept as arrays",))
     folder = os.path.dirname(os.path.realpath(path))
     if not os.path.isdir(folder):

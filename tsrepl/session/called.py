@@ -6,13 +6,15 @@ Where an expression calls nothing, it is the function itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 from engine.executor.interpreter.planning import plan_call
 from engine.executor.plans.executor import executor_of
+from engine.executor.plans.explanation import PlanExplanation
+from engine.executor.plans.plan import GRADIENTS_RECORDED
 from engine.frontend.compilation.entries import ENTRY
 from engine.fuser.backend import tiering
 from engine.ir.match import callee_of
@@ -22,6 +24,7 @@ from engine.lang.types import ClassType
 from engine.serialize.code.source_export import is_method
 from tsrepl.session.failures import UsageError
 from tsrepl.session.modules import short_name
+from tsrepl.session.replies import Reply, TextReply
 from tsrepl.session.workspace import Workspace
 
 
@@ -33,6 +36,8 @@ class Called:
     text: str
     functions: tuple[Function, ...]
     call: Callable[[], Any] | None
+    known: frozenset[str] = frozenset()
+    """The functions that the session has by name."""
     plan: Callable[[], None] | None = None
 
     def name(self, function: Function) -> str:
@@ -45,16 +50,24 @@ class Called:
 
 def called(workspace: Workspace, argument: str) -> Called:
     """The functions that the argument is about.  Raises UsageError, CompileError."""
-    found = workspace.named(argument)
+    found, known = workspace.named(argument), frozenset(workspace.functions())
     if found is not None:
-        return Called(argument, (found,), None)
+        return Called(argument, (found,), None, known)
     entry, arguments = workspace.compile_expression(argument)
     if not any(node.kind != "prim::Constant" for node in entry.graph.all_nodes()):
         raise UsageError(f"'{argument}' runs nothing", hints=("name a function, or write a call of one: f(x)",))
     callees = tuple(dict.fromkeys(f for node in entry.graph.all_nodes() if (f := callee_of(node)) is not None))
     entry.inlines = not callees
     run, plan = (partial(each, entry, arguments) for each in (workspace.run, plan_call))
-    return Called(argument, callees or (entry,), run, plan)
+    return Called(argument, callees or (entry,), run, known, plan)
+
+
+def no_grad_hint(command: str, target: Called, plans: Iterable[PlanExplanation]) -> Iterator[Reply]:
+    """A hint where plans have no kernels because gradients may be recorded."""
+    whys = (why for plan in plans for why in (plan.why, *(each.why for each in plan.unfused)))
+    if GRADIENTS_RECORDED in whys:
+        call = example_call(target)
+        yield TextReply(f"%{command} --no-grad {call} shows the kernels that run where none are recorded")
 
 
 def has_run(function: Function) -> bool:

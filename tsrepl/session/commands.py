@@ -15,6 +15,7 @@ from itertools import chain, groupby
 from time import perf_counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from engine.aten.dispatch.grad_mode import no_grad
 from engine.lang.counts import duration
 from engine.lang.deferred import deferred
 from engine.lang.errors import did_you_mean
@@ -31,14 +32,15 @@ from tsrepl.session.replies import (
     SystemReply,
     TextReply,
 )
-from tsrepl.session.settings import SETTINGS, TOPIC, settings_path
 from tsrepl.session.workspace import Workspace
 
 if TYPE_CHECKING:
-    from tsrepl.session import files
+    from tsrepl.session import documentation, files
 else:
-    files = deferred("tsrepl.session.files")
+    files, documentation = deferred("tsrepl.session.files"), deferred("tsrepl.session.documentation")
 
+TOPIC: Final = "settings"
+"""The word for which help tells of the reader's settings."""
 MAIN: Final = "main"
 """The function of a file that runs with it."""
 
@@ -49,8 +51,8 @@ class Command(NamedTuple):
     """`goal` is the heading that help lists it under.
 
     `run` names the function of this folder that answers, as `module.function`; it is loaded when it is first asked.
-    `argument` says what completes it, word by word: function, expression, operator, pass, path, place, name, command,
-    number, variable, or nothing.
+    `argument` says what completes it, word by word: function, expression, documented, operator, pass, path, place,
+    name, command, number, variable, or nothing.
     """
 
     name: str
@@ -61,6 +63,11 @@ class Command(NamedTuple):
     run: str
     details: str = ""
     examples: tuple[str, ...] = ()
+
+    @property
+    def runs_calls(self) -> bool:
+        """True if it runs a call from its beginning to its end."""
+        return self.name != "debug" and bool({"expression", "function", "place"} & {*self.argument.split()})
 
     @property
     def function(self) -> Run:
@@ -74,11 +81,12 @@ def show_help(workspace: Workspace, argument: str) -> Iterable[Reply]:
     if not argument:
         return [_overview(workspace)]
     if argument == TOPIC:
-        rows = tuple(HelpTopic(each.example, each.meaning) for each in SETTINGS)
-        return [HelpReply("Settings", (f"They stand in {settings_path()}, a line each:",), rows)]
+        return [documentation.settings_help()]
     command = find_command(argument.removeprefix(COMMAND))
     details = (command.details,) if command.details else ()
-    return [HelpReply(command.usage, (command.summary, *details), examples=command.examples)]
+    takes_passes = "pass" in command.argument.split()
+    topics = tuple(HelpTopic(name, documentation.pass_summary(name)) for name in pass_names()) if takes_passes else ()
+    return [HelpReply(command.usage, (command.summary, *details), topics, command.examples)]
 
 
 def run_file(workspace: Workspace, argument: str) -> Iterable[Reply]:
@@ -117,7 +125,7 @@ def _overview(workspace: Workspace) -> HelpReply:
         (
             "Expressions show their value and keep it as _. A def stays for later entries. A blank line ends a block.",
             "Where an operator stands without 'torch.' it is found all the same: randn(2, 3).",
-            f"%help {TOPIC} tells of {settings_path()}, in which keys of vi, colours and the pager are chosen.",
+            f"%help {TOPIC} tells of config.toml, in which keys of vi, colours and the pager are chosen.",
         ),
         tuple(
             HelpTopic(each.usage, each.summary, each.goal) for goal in _GOALS for each in COMMANDS if each.goal == goal
@@ -158,7 +166,14 @@ _HERE: Final = "Around the session"
 _GOALS: Final = (_LOOK, _WATCH, _FILE, _HERE)
 _TARGET = "f is a function you defined, a method like m.forward, a module (its forward), or any expression."
 
-_KEPT = "With a name alone, what earlier calls of f left is shown, and nothing is run."
+_KEPT = (
+    "With a name alone, what earlier calls of f left is shown, and nothing is run. With --no-grad no gradients are "
+    "recorded in the call, as within torch.no_grad(); every command that runs a call takes it."
+)
+_PLANS = (
+    "Hits are calls that found the plan, misses calls of its groups that no kernel took, failures checks of it that "
+    "failed, so that the interpreter went on. "
+)
 
 COMMANDS: Final[tuple[Command, ...]] = (
     Command("graph", _LOOK, "%graph [--no-lines] [--full] f", "the graph that f was compiled to", "function",
@@ -172,8 +187,8 @@ COMMANDS: Final[tuple[Command, ...]] = (
             "function pass", "passing.passes",
             _TARGET + " Of what has run these are the passes that made the plan; of expressions, whose last call is "
             "not made, those that make it. "
-            "Name passes to run these only, in that order, on the graph as it was compiled: "
-            f"{', '.join(pass_names())}.",
+            "Name passes to run these only, in that order, on the graph as it was compiled; %doc cse tells more about "
+            "one of them.",
             ("%passes f", "%passes f(x, x)", "%passes f constant_propagation dce")),
     Command("bisect", _WATCH, "%bisect expression [pass ...]",
             "which rewrite of which pass changes what an expression gives",
@@ -195,7 +210,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("explain", _LOOK, "%explain f(x)", "the story of a call: its plans, and what they cost",
             "expression", "explaining.story", _KEPT, ("%explain f(x, x)", "%explain f")),
     Command("plan", _LOOK, "%plan f(x)", "a row for each plan: for what, why it was made, guards, kernels, hits, cost",
-            "expression", "explaining.plans", _KEPT, ("%plan f(x, x)", "%plan f")),
+            "expression", "explaining.plans", _PLANS + _KEPT, ("%plan f(x, x)", "%plan f")),
     Command("profile", _WATCH, "%profile [--types] f(x)",
             "where time and memory go: by module, by line, by node; or what types values had",
             "expression", "costs.profile",
@@ -245,7 +260,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
             ("%time f(x, x)",)),
     Command("save", _FILE, "%save name path", "write a function or module to an archive, a tensor to .npy", "name path",
             "files.save", "PyTorch loads the archive with torch.jit.load.  What lies in a module is named by its path.",
-            ("%save f f.pt", "%save m.encoder encoder.pt", "%save x x.npy")),
+            ("%save f f.pt", "%save m.encoder encoder.pt", "%save m phone.ptl", "%save x x.npy")),
     Command("load", _FILE, "%load path [as name]", "read an archive, weights, a .npy or a .npz", "path",
             "files.load", "The name is made from the file's name unless you give one.",
             ("%load model.pt", "%load model.pt as m")),
@@ -260,8 +275,9 @@ COMMANDS: Final[tuple[Command, ...]] = (
             "A main that needs arguments is defined and not called.",
             ("%run program.py",)),
     Command("doc", _LOOK, "%doc name", "signature and documentation of a name; name? and help(name) are short for it",
-            "function", "documentation.doc", "The name is that of a function, method, module, variable or operator.",
-            ("%doc f", "f?", "help(torch.relu)")),
+            "documented", "documentation.doc",
+            "The name is that of a function, method, module, variable, operator, layer, pass or kind of node.",
+            ("%doc f", "f?", "?f", "help(torch.relu)", "%doc nn.Linear", "%doc cse", "%doc prim::Loop")),
     Command("edit", _HERE, "%edit [f]", "edit the last entry, or a definition, in your editor, and run what comes back",
             "function", "surroundings.edit",
             "The editor is $VISUAL or $EDITOR. If it ends with an error (as vi does after :cq), the text stands at the "
@@ -276,7 +292,8 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("env", _HERE, "%env [NAME=value]", "show or set environment variables", "variable", "surroundings.env", "",
             ("%env TSREPL_COMPILE=off",)),
     Command("who", _HERE, "%who", "what is defined", "", "overview.who"),
-    Command("reset", _HERE, "%reset", "forget everything that is defined", "", "overview.reset"),
+    Command("reset", _HERE, "%reset [-f]", "forget everything that is defined", "number", "overview.reset",
+            "The prompt asks before it does; with -f it does not.", ("%reset -f",)),
     Command("help", _HERE, "%help [command]", "this list, or more about one command", "command", "commands.show_help",
             "", ("%help trace",)),
 )  # fmt: skip
@@ -378,7 +395,24 @@ def run_command(workspace: Workspace, text: str) -> Iterable[Reply]:
         raise UsageError(f"{COMMAND}{name} takes no argument", hints=(f"write {command.usage}",))
     if not argument and command.argument and _IN_BRACKETS.sub("", command.usage.partition(" ")[2]).strip():
         raise UsageError(f"{COMMAND}{name} needs an argument", hints=(f"write {command.usage}",))
+    if command.runs_calls and _NO_GRAD.search(argument):
+        return _without_gradients(workspace, command, _NO_GRAD.sub("", argument).strip())
     return command.function(workspace, argument)
+
+
+_NO_GRAD: Final = re.compile(r"(?:^|(?<=\s))--no-grad(?:\s+|$)")
+
+
+def _without_gradients(workspace: Workspace, command: Command, argument: str) -> Iterator[Reply]:
+    """The replies of a command while no gradients are recorded."""
+    coming: Iterator[Reply] | None = None
+    while True:
+        with no_grad():
+            coming = iter(command.function(workspace, argument)) if coming is None else coming
+            reply = next(coming, None)
+        if reply is None:
+            return
+        yield reply
 
 
 def _run_cell(workspace: Workspace, text: str) -> Iterator[Reply]:

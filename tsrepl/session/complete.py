@@ -15,20 +15,26 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cache
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from engine.aten.dispatch import table
 from engine.aten.values.ivalue import Object
+from engine.frontend.names.namespaces import PREFIXED, RENAMED, SPECIAL_FORMS, SUB_NAMESPACES
+from engine.frontend.names.torch_names import has_name
+from engine.frontend.standard_library import library
 from engine.lang.deferred import deferred
 from engine.lang.errors import EngineError
 from engine.lang.scalars import DTYPE_BY_NAME
 from engine.lang.types import ClassType, TensorType, TupleType, Type
 from engine.passes.pipeline import names as pass_names
-from tsrepl.session.commands import COMMANDS, find_command
+from tsrepl.session.commands import COMMANDS, Command, find_command
 from tsrepl.session.entries import COMMAND
 from tsrepl.session.failures import UsageError
 from tsrepl.session.module_methods import methods_of
+from tsrepl.session.node_kinds import NODE_KINDS
 from tsrepl.session.replies import Candidate
+from tsrepl.session.signatures import keywords_at
 from tsrepl.session.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -41,7 +47,8 @@ else:
 
 MOST: Final = 400
 _LEAST: Final = 3
-"""Letters from which on names are found that have them somewhere."""
+"""Letters from which on names are found that have them at the beginnings of words; with more of them, anywhere."""
+_WORDS: Final = "(?:.*_)?"
 _NAME: Final = re.compile(r"(?:((?:[\w.)\]]|\[-?\d+\])*)\.)?(\w*)$")
 _NAMES: Final = re.compile(r"[A-Za-z_][\w.]*")
 _DOTTED: Final = re.compile(r"[A-Za-z_]\w*(?:\.\w+|\[-?\d+\])+")
@@ -54,8 +61,17 @@ _BUILTINS: Final = (
 )  # fmt: skip
 _KEYWORDS: Final = (
     "def", "return", "if", "elif", "else", "for", "while", "in", "not", "and", "or", "is", "None", "True", "False",
-    "break", "continue", "pass", "assert", "raise", "class", "with", "as", "del", "lambda",
+    "break", "continue", "pass", "assert", "raise", "class", "with", "as", "del", "lambda", "import", "from",
 )  # fmt: skip
+_WITH_OPERATORS: Final = (
+    "torch",
+    "torch.nn.functional",
+    "torch.linalg",
+    "torch.special",
+    "torch.fft",
+    "torch.ops.aten",
+)
+"""Namespaces in which operators stand."""
 _TYPES: Final = ("Tensor", "List", "Dict", "Optional", "Tuple", "Union")
 
 Found = Iterable[tuple[str, str]]
@@ -84,8 +100,23 @@ def _after_percent(workspace: Workspace, line: str) -> list[Candidate]:
         return []
     if not kinds:
         return []
+    *before, last = argument.split(" ")
+    if last.startswith("--"):
+        return _matching(last, ((option, "option") for option in _options(find_command(name))))
+    if before and before[-1] in _VALUED:
+        return []
     position = len(argument.split()) - (not argument.endswith(" ") and bool(argument.split()))
     return _ARGUMENTS[kinds[min(position, len(kinds) - 1)]](workspace, argument)
+
+
+_OPTION: Final = re.compile(r"--[a-z][\w-]*")
+_VALUED: Final = ("--target", "--last", "--line")
+"""Options behind which no name of the session stands."""
+
+
+def _options(command: Command) -> Iterable[str]:
+    """The options that a command's row mentions."""
+    return dict.fromkeys(_OPTION.findall(f"{command.usage} {command.details} {' '.join(command.examples)}"))
 
 
 def _expression(workspace: Workspace, text: str) -> list[Candidate]:
@@ -94,7 +125,9 @@ def _expression(workspace: Workspace, text: str) -> list[Candidate]:
     base, prefix = match[1], match[2]
     if base is not None:
         return _matching(prefix, _members(workspace, base))
-    return _matching(prefix, _names(workspace)) if prefix else []
+    keywords = [(f"{name}=", "argument") for name in keywords_at(workspace, text[: match.start(2)])]
+    own = _matching(prefix, keywords, beginning=True)
+    return own + (_matching(prefix, _names(workspace)) if prefix else [])
 
 
 def _functions(workspace: Workspace, argument: str) -> list[Candidate]:
@@ -179,8 +212,17 @@ def _quoted(path: str, written: str) -> str:
     return text.removesuffix("'") if path.endswith("/") else text
 
 
+def _documented(workspace: Workspace, argument: str) -> list[Candidate]:
+    """All that `%doc` knows by a name alone."""
+    if "." in argument:
+        return _expression(workspace, argument)
+    kinds = ((name, "node") for name in NODE_KINDS)
+    return _matching(argument, chain(_names(workspace), ((name, "pass") for name in pass_names()), kinds))
+
+
 _ARGUMENTS: Final[dict[str, Callable[[Workspace, str], list[Candidate]]]] = {
     "function": _functions,
+    "documented": _documented,
     "expression": _expression,
     "operator": _operators,
     "pass": _passes,
@@ -194,8 +236,11 @@ _ARGUMENTS: Final[dict[str, Callable[[Workspace, str], list[Candidate]]]] = {
 
 
 def _names(workspace: Workspace) -> Iterator[tuple[str, str]]:
+    if workspace.partner is not None:
+        yield from ((name, "variable") for name in workspace.partner.values())
     yield from ((binding.name, binding.kind) for binding in workspace.bindings())
-    yield from (("torch", "namespace"), ("math", "namespace"), ("nn", "namespace"))
+    yield from ((name, "namespace") for name in ("torch", "math"))
+    yield from ((name, path) for name, path in workspace.definitions.imports.items())
     yield from ((name, "builtin") for name in _BUILTINS)
     yield from ((name, "keyword") for name in _KEYWORDS)
     yield from ((name, "type") for name in _TYPES)
@@ -204,13 +249,13 @@ def _names(workspace: Workspace) -> Iterator[tuple[str, str]]:
 
 def _members(workspace: Workspace, base: str) -> Found:
     """Names that may follow `base.`: for an expression that is not a plain path, the methods of a tensor."""
-    if base == "torch":
-        return _torch_names()
-    if base in ("nn", "torch.nn"):
-        return ((name, "class") for name in module_classes.layer_names())
-    if base.startswith("torch."):
-        return ((name, "operator") for name in _torch_functions())
-    if base == "math":
+    path = base if base.partition(".")[0] in workspace.seen() else workspace.definitions.spelled(base)
+    if path == "torch.nn":
+        layers = ((name, "class") for name in module_classes.layer_names())
+        return chain(layers, _namespace_names(path))
+    if path == "torch" or path in SUB_NAMESPACES:
+        return _namespace_names(path)
+    if path == "math":
         return ((name, "function") for name in vars(math) if not name.startswith("_"))
     type = workspace.type_of_path(base) or _type_of_expression(workspace, base)
     if isinstance(type, ClassType):
@@ -250,9 +295,19 @@ def _owners(operator: str) -> set[str]:
 
 
 @cache
-def _torch_names() -> tuple[tuple[str, str], ...]:
-    dtypes = tuple((name, "dtype") for name in DTYPE_BY_NAME)
-    return tuple((name, "operator") for name in _torch_functions()) + dtypes
+def _namespace_names(path: str) -> tuple[tuple[str, str], ...]:
+    """The names of `torch` or a namespace in it, as `torch.nn.functional`: what programs find there."""
+    prefix = PREFIXED.get(path.rpartition(".")[2], "")
+    found = {name.removeprefix(prefix): name for name in _torch_functions() if name.startswith(prefix)}
+    operators = [name for name, operator in found.items() if has_name(path, name, f"aten::{operator}")]
+    if path not in _WITH_OPERATORS:
+        operators = []
+    forms = [name.rpartition(".")[2] for name in (*SPECIAL_FORMS, *RENAMED) if name.rpartition(".")[0] == path]
+    written = [name for name in library.names() if library.find(f"{path}.{name}")]
+    public = dict.fromkeys(name for name in (*operators, *forms, *written) if not name.startswith("_"))
+    inner = [name.rpartition(".")[2] for name in SUB_NAMESPACES if name.rpartition(".")[0] == path]
+    dtypes = [(name, "dtype") for name in DTYPE_BY_NAME] if path == "torch" else []
+    return (*((name, "operator") for name in public), *((name, "namespace") for name in sorted(inner)), *dtypes)
 
 
 @cache
@@ -267,11 +322,14 @@ def _tensor_methods() -> tuple[str, ...]:
     return tuple(sorted({*methods, "shape", "dtype", "device", "requires_grad", "grad", "T", "ndim"}))
 
 
-def _matching(prefix: str, found: Found) -> list[Candidate]:
-    """Those that begin so; where none does, those with the same first letter and the others somewhere behind it."""
+def _matching(prefix: str, found: Found, *, beginning: bool = False) -> list[Candidate]:
+    """Those that begin so; unless the `beginning` has to fit, where none does, those with the same first letter and the
+    others behind it: each of them next, or at the beginning of a word; only of longer texts anywhere."""
     known = {name: kind for name, kind in reversed(list(found)) if prefix.startswith("_") or not name.startswith("_")}
     rows = {name: kind for name, kind in reversed(known.items()) if name.startswith(prefix)}
-    if not rows and len(prefix) >= _LEAST:
-        letters = re.compile(".*".join(map(re.escape, prefix)))
-        rows = {name: kind for name, kind in reversed(known.items()) if letters.match(name)}
+    gaps = () if beginning or len(prefix) < _LEAST else (_WORDS, ".*") if len(prefix) > _LEAST else (_WORDS,)
+    for gap in gaps:
+        if not rows:
+            letters = re.compile(gap.join(map(re.escape, prefix)))
+            rows = {name: kind for name, kind in reversed(known.items()) if letters.match(name)}
     return [Candidate(name, kind, len(prefix)) for name, kind in list(rows.items())[:MOST]]

@@ -52,14 +52,14 @@ def costs(workspace: Workspace, argument: str) -> Iterable[Reply]:
     entry, arguments = workspace.compile_expression(argument)
     entry.inlines = not any(node.kind.startswith("prim::Call") for node in entry.graph.all_nodes())
     with compiled_at_once():
-        _warm_up(workspace, entry, arguments)
+        warm_up(workspace, entry, arguments)
         fastest, runs = measure_time(entry, arguments, runs=_MOST_RUNS, seconds=_SECONDS)
         memory = measure_memory(entry, arguments)
     yield _reply(argument, fastest, runs, memory)
     yield TextReply(f"more: %profile --types {argument}, %kernels {argument}, %explain {argument}")
 
 
-def _warm_up(workspace: Workspace, entry: Function, arguments: Sequence[Any]) -> None:
+def warm_up(workspace: Workspace, entry: Function, arguments: Sequence[Any]) -> None:
     """Run it until what runs are the plans that further calls have: the first calls make them, and their kernels."""
     for _ in range(3):
         workspace.run(entry, arguments)

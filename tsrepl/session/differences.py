@@ -5,6 +5,7 @@ In: two paths.  Out: replies.  The status is that of `diff`: 0 when they are the
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
@@ -139,7 +140,7 @@ def _data(found: Comparison) -> dict[str, Any]:
                 "path": each.path,
                 "before": each.before,
                 "after": each.after,
-                "max_abs_diff": each.most if each.most is None or each.most == each.most else "nan",
+                "max_abs_diff": each.most if each.most is None or math.isfinite(each.most) else str(each.most),
                 "different": each.different,
                 "count": each.count,
             }

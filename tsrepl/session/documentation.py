@@ -1,42 +1,90 @@
 """`%doc`: what is known of a name: signatures, documentation, and for a value its type.
 
-In: a name: of a function, class, module, method, operator or variable; or an object of Python's.  Out: replies.
+In: a name: of a function, class, module, method, variable, operator, layer, pass or kind of node; or an object of
+Python's.  Out: replies.  Rows tell of operators, the top of their files of passes.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
-from engine.aten.dispatch import overload_cache
+from engine.aten.dispatch import overload_cache, table
+from engine.aten.dispatch.op import Op
 from engine.frontend.compilation.compile import library_value
 from engine.frontend.sugared.classes import ChosenByFlag, FunctionValue
 from engine.frontend.sugared.sugared_value import SugaredValue
 from engine.ir.unit import Function
+from engine.lang.deferred import deferred
+from engine.lang.errors import did_you_mean
+from engine.passes.pipeline import ALIASES
+from engine.passes.pipeline import names as pass_names
 from engine.torch import nn
 from engine.torch.compiled.objects import ScriptFunction, ScriptMethod
 from engine.torch.jit.scripting.script_module import ScriptModule
+from tsrepl.session.failures import UsageError
 from tsrepl.session.inspection import operator_schemas, schema, signature
-from tsrepl.session.replies import Reply, SchemaReply, TextReply
+from tsrepl.session.node_kinds import NODE_KINDS
+from tsrepl.session.replies import GraphReply, HelpReply, HelpTopic, Reply, ReportReply, SchemaReply, Section, TextReply
+from tsrepl.session.settings import SETTINGS, settings_path
 from tsrepl.session.workspace import Workspace
+
+if TYPE_CHECKING:
+    from tsrepl.session import module_classes
+else:
+    module_classes = deferred("tsrepl.session.module_classes")
+
+_PRIM: Final = "prim::"
 
 
 def doc(workspace: Workspace, argument: str) -> Iterable[Reply]:
     """`%doc name`."""
     base = argument.partition(".")[0]
     if base in workspace.seen() and workspace.type_of_path(argument) is not None:
-        yield from _value(workspace, argument)
-        return
+        return _value(workspace, argument)
     function = workspace.functions().get(argument) or _method(workspace, argument)
     if function is not None:
-        yield from _function(argument, function)
-    elif (known := workspace.definitions.signature(argument)) is not None:
-        yield SchemaReply(argument, (known,))
-    elif (found := library_object(argument)) is not None:
-        yield from of_object(argument, found)
-    else:
-        yield from schema(workspace, _as_operator(workspace, argument))
+        return _function(argument, function)
+    if (known := workspace.definitions.signature(argument)) is not None:
+        return [SchemaReply(argument, (known,))]
+    path = argument if base in workspace.seen() else workspace.definitions.spelled(argument)
+    if (found := library_object(path)) is not None:
+        return [*of_object(argument, found), *_rows(operator_schemas(path))]
+    name = _as_operator(workspace, path)
+    if operator_schemas(name):
+        return [*_node(argument), *schema(workspace, name), *_rows(operator_schemas(name))]
+    return _node(argument) or _pass(argument) or _unknown(workspace, argument)
+
+
+# -- what the session has
+
+
+def _value(workspace: Workspace, path: str) -> Iterator[Reply]:
+    type = workspace.type_of_path(path)
+    assert type is not None
+    yield TextReply(f"{path}: {type.annotation_str}")
+    yield workspace.show(workspace.lookup(path), type, path)
+    forward = _method(workspace, f"{path}.forward")
+    if forward is not None:
+        yield from _function(path, forward)
+
+
+def _function(title: str, function: Function) -> Iterator[Reply]:
+    yield SchemaReply(title, (signature(function),))
+    if function.doc:
+        yield TextReply(inspect.cleandoc(function.doc))
+
+
+def _method(workspace: Workspace, path: str) -> Function | None:
+    owner, _, name = path.rpartition(".")
+    methods = getattr(workspace.type_of_path(owner), "methods", {}) if owner else {}
+    method = methods.get(name)
+    return method if isinstance(method, Function) else None
+
+
+# -- what the engine has
 
 
 def library_object(path: str) -> Any:
@@ -90,31 +138,98 @@ def _functions_of(value: SugaredValue) -> list[Function]:
     return list(value.functions) if isinstance(value, FunctionValue) else []
 
 
-def _value(workspace: Workspace, path: str) -> Iterator[Reply]:
-    type = workspace.type_of_path(path)
-    assert type is not None
-    yield TextReply(f"{path}: {type.annotation_str}")
-    yield workspace.show(workspace.lookup(path), type, path)
-    forward = _method(workspace, f"{path}.forward")
-    if forward is not None:
-        yield from _function(path, forward)
-
-
-def _function(title: str, function: Function) -> Iterator[Reply]:
-    yield SchemaReply(title, (signature(function),))
-    if function.doc:
-        yield TextReply(inspect.cleandoc(function.doc))
-
-
-def _method(workspace: Workspace, path: str) -> Function | None:
-    owner, _, name = path.rpartition(".")
-    methods = getattr(workspace.type_of_path(owner), "methods", {}) if owner else {}
-    method = methods.get(name)
-    return method if isinstance(method, Function) else None
-
-
 def _as_operator(workspace: Workspace, path: str) -> str:
     """`x.relu` of a tensor x is the operator relu."""
     base, _, name = path.rpartition(".")
     is_value = bool(base) and workspace.type_of_path(base) is not None
     return name if is_value and operator_schemas(name) else path
+
+
+def _rows(texts: Sequence[str]) -> list[Reply]:
+    """The facts in the rows of these overloads: how they compute, their gradients, what they write to."""
+    by_text = {entry.text: entry for name in {text.partition("(")[0].partition(".")[0] for text in texts}
+               for entry in table.overloads(name)}  # fmt: skip
+    facts: dict[tuple[str, str], list[str]] = {}
+    for text in texts:
+        entry = by_text.get(text)
+        for fact in _facts(entry) if entry is not None else ():
+            facts.setdefault(fact, []).append(text.partition("(")[0])
+    if not facts:
+        return []
+    several = len(texts) > 1
+    rows = tuple(
+        (label, told, ", ".join(dict.fromkeys(names)) if several and len(names) < len(texts) else "")
+        for (label, told), names in facts.items()
+    )
+    return [ReportReply("", (Section("", ("", "", "of" if any(row[2] for row in rows) else ""), rows),))]
+
+
+def _facts(op: Op) -> Iterator[tuple[str, str]]:
+    """Facts of a row, as (label, text)."""
+    if op.alias_of:
+        yield "another name of", op.alias_of
+    told = op.scalar or op.expression
+    if told:
+        yield "computes", f"{' '.join(told.split())}, for each element"
+    if op.composite:
+        yield "is written as", " ".join(op.composite.split())
+    for argument, formula in op.gradient.items():
+        yield f"gradient of {argument}", " ".join(formula.split())
+    if op.dtype:
+        yield "dtype of the result", _DTYPES.get(op.dtype, op.dtype)
+    yield from (("is also called as", f"a {variant}") for variant in sorted(op.variants) if variant in ("method",))
+    writes = [each.name for each in op.schema.arguments if each.alias is not None and each.alias.is_write]
+    if writes or op.also_writes:
+        yield "writes to", ", ".join(dict.fromkeys((*writes, *op.also_writes)))
+    if op.nondeterministic:
+        yield "gives", "other numbers each time"
+
+
+_DTYPES: Final = {
+    "same": "that of the input", "floats": "that of the input, float32 of whole numbers",
+    "sum": "that of the input, int64 of whole numbers", "truth": "bool", "int64": "int64", "default": "float32",
+}  # fmt: skip
+
+
+def _node(name: str) -> list[Reply]:
+    """A kind of node; `Loop` is short for `prim::Loop`."""
+    kind = name if name.startswith(_PRIM) else f"{_PRIM}{name}"
+    found = NODE_KINDS.get(kind)
+    if found is None:
+        return []
+    example: list[Reply] = [GraphReply(kind, found.example)] if found.example else []
+    return [TextReply(f"{kind}: {found.meaning}"), *example]
+
+
+def _pass(name: str) -> list[Reply]:
+    """A pass, with its graph before and after."""
+    module = ALIASES.get(name, name)
+    if module not in pass_names():
+        return []
+    return [
+        TextReply(f"the pass {module}: {inspect.cleandoc(import_module(f'engine.passes.{module}').__doc__ or '')}"),
+        TextReply(f"%passes f {module} runs it on the graph of f, and shows what it changes"),
+    ]
+
+
+def pass_summary(name: str) -> str:
+    """The first sentence about a pass."""
+    text = inspect.cleandoc(import_module(f"engine.passes.{ALIASES.get(name, name)}").__doc__ or "")
+    return text.partition("\n\n")[0].replace("\n", " ").rstrip(".")
+
+
+def settings_help() -> HelpReply:
+    """The file of the reader's settings, and what may stand in it."""
+    rows = tuple(HelpTopic(each.example, each.meaning) for each in SETTINGS)
+    return HelpReply("Settings", (f"They stand in {settings_path()}, a line each:",), rows)
+
+
+def _unknown(workspace: Workspace, name: str) -> list[Reply]:
+    known = [each.name for each in workspace.bindings()]
+    known += [each.partition("::")[2] for each in table.names()] + [each.removeprefix(_PRIM) for each in NODE_KINDS]
+    known += [*pass_names(), *module_classes.layer_names()]
+    short = name.rpartition(".")[2].rpartition("::")[2]
+    raise UsageError(
+        f"nothing is called '{name}'",
+        hints=did_you_mean(short, known) or ("it is for functions, variables, operators, layers, passes and nodes",),
+    )

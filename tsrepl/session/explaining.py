@@ -21,7 +21,7 @@ from engine.executor.plans.explanation import (
 )
 from engine.executor.plans.history import PassRun
 from engine.lang.counts import byte_size, counted, duration, some_of
-from tsrepl.session.called import Called, called, check_has_run, compiled_at_once, group_name
+from tsrepl.session.called import Called, called, check_has_run, compiled_at_once, group_name, no_grad_hint
 from tsrepl.session.learning import failure_rows, short_kind
 from tsrepl.session.modules import without_scopes
 from tsrepl.session.places import Places
@@ -67,11 +67,20 @@ def story(workspace: Workspace, argument: str) -> Iterable[Reply]:
     most = _MOST_PLANS if target.call is None else 1
     plans = tuple(_story(name, plan, each) for name, each in found for plan in each.plans[-most:])
     yield ExplainReply(argument, tuple(_summary(name, each) for name, each in found), plans)
-    name = found[0][0] if len(found) == 1 and found[0][0] in workspace.functions() else argument
+    for name, each in found:
+        if (earlier := len(each.plans) - most) > 0:
+            yield TextReply(f"{name} has {counted(earlier, 'earlier plan')}: %plan {_named(target, name)} shows all")
+    yield from no_grad_hint("explain", target, (plan for _, each in found for plan in each.plans[-most:]))
+    name = _named(target, found[0][0]) if len(found) == 1 else argument
     yield TextReply(f"more: {', '.join(f'%{command} {name}' for command in _MORE)}")
 
 
 _MORE: Final = ("kernels", "profile", "guards", "autodiff")
+
+
+def _named(target: Called, name: str) -> str:
+    """The name by which the session knows a function of the target; else the text that it was found by."""
+    return name if name in target.known else target.text
 
 
 def _summary(name: str, of: Explanation) -> str:
@@ -203,12 +212,14 @@ def plans(workspace: Workspace, argument: str) -> Iterable[Reply]:
     for function in target.functions:
         of = explain(function)
         rows = tuple(_plan_row(number, plan) for number, plan in enumerate(of.plans, 1))
-        yield ReportReply("", (Section(f"plans of {target.name(function)}", _PLAN_COLUMNS, rows),))
+        title = f"plans of {target.name(function)}"
+        yield ReportReply("", (Section(title, _PLAN_COLUMNS, rows, note=_LEGEND),))
         if counts := _dropped(of):
             yield TextReply(counts)
     yield TextReply(f"more: {', '.join(f'%{command} {argument}' for command in ('passes', 'explain', *_MORE))}")
 
 
+_LEGEND: Final = "hits: calls that found it; misses: calls of groups that no kernel took; failures: checks that failed"
 _PLAN_COLUMNS: Final = (
     ">", "for", "made for", "runs as", ">guards", ">kernels", ">hits", ">misses", ">failures", ">made in",
 )  # fmt: skip

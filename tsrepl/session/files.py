@@ -19,11 +19,13 @@ from engine.executor.interpreter.interpreter import run_function
 from engine.ir.constants import type_of
 from engine.ir.unit import Function
 from engine.lang.counts import counted
+from engine.lang.errors import EngineError, MissingDeviceError
 from engine.lang.types import STR, TENSOR, DictType
-from engine.serialize.archive import load_archive, save_archive
+from engine.serialize.archive import form_of, load_archive, save_archive
+from engine.serialize.container.file_bytes import shell_word
 from engine.serialize.identify.identify import identify
 from engine.serialize.inspect.weights import load_weights
-from tsrepl.session.arrays import is_array_file, read_arrays, write_arrays
+from tsrepl.session.arrays import ENDINGS, is_array_file, read_arrays, write_arrays
 from tsrepl.session.failures import SessionError, UsageError
 from tsrepl.session.modules import module_node
 from tsrepl.session.replies import Reply, TextReply
@@ -41,7 +43,7 @@ def save(workspace: Workspace, argument: str) -> Iterable[Reply]:
     name, path = words[0], os.path.expanduser(words[1])
     value = workspace.lookup(name)
     if isinstance(value, Tensor):
-        if not is_array_file(path):
+        if not path.endswith(ENDINGS):
             raise UsageError(
                 "a tensor is saved as .npy or .npz", hints=(f"write %save {name} {os.path.splitext(path)[0]}.npy",)
             )
@@ -51,7 +53,7 @@ def save(workspace: Workspace, argument: str) -> Iterable[Reply]:
         kind = type_of(value) if known is None else known.type
         raise UsageError(f"'{name}' is a value of type {kind}; only modules, functions and tensors are saved")
     else:
-        save_archive(value, path, run=run_function)
+        save_archive(value, path, run=run_function, form=form_of(path))
     yield TextReply(f"saved {name} to {path} ({counted(os.path.getsize(path), 'byte')})", "done")
 
 
@@ -70,7 +72,8 @@ def load(workspace: Workspace, argument: str) -> Iterable[Reply]:
     if os.path.isfile(path) and (found := identify(path)).has_weights and not found.is_program:
         yield from _load_weights(workspace, path, name)
         return
-    module = open_archive(path)
+    module, note = open_archive(path)
+    yield from note
     workspace.bind(name, module, module.type)
     node = module_node(name, module)
     yield TextReply(f"loaded {name} from {path}", "done")
@@ -82,13 +85,27 @@ def _hints(usage: str, words: list[str], most: int) -> tuple[str, ...]:
     return (usage, "a path with blanks in it stands in quotation marks") if len(words) > most else (usage,)
 
 
-def open_archive(path: str) -> Object:
-    """The module in the archive.  Raises ArchiveError, OSError."""
+def open_archive(path: str) -> tuple[Object, tuple[TextReply, ...]]:
+    """The module in the archive, and a line where its tensors are on the CPU for want of their own device.
+
+    Raises ArchiveError, OSError.
+    """
     if not os.path.exists(path):
         raise FileNotFoundError(2, "no such file", path)
     if os.path.isdir(path):
         raise IsADirectoryError(21, "is a folder", path)
-    return load_archive(path, run=BudgetedRunner())
+    try:
+        return load_archive(path, run=BudgetedRunner()), ()
+    except MissingDeviceError as error:
+        text = f"{path}: {error.message.partition(' (')[0]}; they are loaded on the CPU"
+        return load_archive(path, run=BudgetedRunner(), map_location="cpu"), (TextReply(text, "warning"),)
+
+
+def hints_for_devices(error: EngineError, path: str) -> tuple[str, ...]:
+    """The error's hints; where an archive names a device that is not here, how it is made one for the CPU."""
+    if "cupy" not in error.message and "no NVIDIA GPU" not in error.message:
+        return error.hints
+    return (f"the program names a GPU; make a file for the CPU: tsrepl fix --device cpu {shell_word(path)} -o cpu.pt",)
 
 
 def read_text(path: str) -> str:

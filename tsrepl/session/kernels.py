@@ -18,7 +18,7 @@ from engine.executor.plans.explanation import (
 )
 from engine.lang.counts import counted
 from tsrepl.session import gpu_kernels
-from tsrepl.session.called import called, check_has_run, compiled_at_once, group_name
+from tsrepl.session.called import called, check_has_run, compiled_at_once, group_name, no_grad_hint
 from tsrepl.session.places import full_place
 from tsrepl.session.replies import GroupRow, KernelRow, KernelsReply, PlanRow, Reply
 from tsrepl.session.workspace import Workspace
@@ -54,12 +54,14 @@ def kernels(workspace: Workspace, argument: str) -> Iterable[Reply]:
             found.call()
     check_has_run("kernels", found)
     language, text = FORMS[form]
-    rows = [
-        _plan(found.name(function), plan, text)
+    plans = [
+        (function, plan)
         for function in found.functions
         for plan in (explain(function).plans if found.call is None else explain(function).plans[-1:])
     ]
+    rows = [_plan(found.name(function), plan, text) for function, plan in plans]
     yield KernelsReply(target, language, tuple(rows))
+    yield from no_grad_hint("kernels", found, (plan for _, plan in plans))
 
 
 def _plan(function: str, plan: PlanExplanation, text: Callable[[KernelExplanation], str]) -> PlanRow:

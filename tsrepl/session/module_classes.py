@@ -105,7 +105,13 @@ def module_class(path: str, names: Names) -> type | None:
 
 def layer_names() -> list[str]:
     """The classes of modules that `nn` has."""
-    return [name for name, each in vars(nn).items() if isinstance(each, type) and is_module_class(each)]
+    return [name for name in dir(nn) if not name.startswith("_") and layer(f"torch.nn.{name}") is not None]
+
+
+def layer(path: str) -> type | None:
+    """The class of modules of `torch.nn` under that path; None for anything else."""
+    found = getattr(nn, path.removeprefix("torch.nn."), None) if path.startswith("torch.nn.") else None
+    return found if isinstance(found, type) and is_module_class(found) else None
 
 
 def define_module_class(entry: Entry, filename: str, names: Names) -> ModuleClass:

@@ -27,6 +27,7 @@ from engine.executor.plans.plan import ExecutionPlan
 from engine.executor.plans.source_lines import line_of
 from engine.frontend.compilation.entries import ENTRY
 from engine.ir.graph import Graph
+from engine.ir.match import callee_of
 from engine.ir.unit import Function
 from engine.lang.counts import counted
 from engine.lang.errors import ExecutionError, did_you_mean
@@ -34,7 +35,7 @@ from engine.lang.records import dataclass
 from engine.passes.pipeline import ALIASES, OPTIMIZE, PIPELINES, names
 from engine.torch.jit.probing.bisection import bisect as find_culprit
 from tsrepl.session.called import compiled_at_once
-from tsrepl.session.costs import group_of, tier_row
+from tsrepl.session.costs import group_of, tier_row, warm_up
 from tsrepl.session.failures import UsageError, error_replies, interrupt_reply
 from tsrepl.session.instruction_rows import instruction_text
 from tsrepl.session.places import full_place
@@ -314,16 +315,32 @@ LONG_RUN: Final = 2.0
 
 
 def time(workspace: Workspace, argument: str) -> Iterable[Reply]:
-    """`%time expression`."""
+    """`%time expression`: the first run, and then, as `%profile` has it, runs of the plans that further calls have."""
     begin = perf_counter()
     function, arguments = workspace.compile_expression(argument)
+    function.inlines = not any(node.kind in CALLEES for node in function.graph.all_nodes())
+    plans = _plans_of(function)
     workspace.run(function, arguments)
     first = perf_counter() - begin
+    has_compiled = _plans_of(function) > plans
+    if first < LONG_RUN:
+        with compiled_at_once():
+            warm_up(workspace, function, arguments)
     once = _seconds(lambda: workspace.run(function, arguments), 1)
     loops = max(1, int(ROUND_SECONDS / max(once, 1e-9)))
     repeats = 1 if once > LONG_RUN else REPEATS
     rounds = [_seconds(lambda: workspace.run(function, arguments), loops) / loops for _ in range(repeats)]
-    yield TimeReply(argument, first, min(rounds), sum(rounds) / len(rounds), loops, repeats)
+    yield TimeReply(argument, first, min(rounds), sum(rounds) / len(rounds), loops, repeats, has_compiled)
+
+
+def _plans_of(function: Function) -> int:
+    """The number of plans of the function, unless it is an entry around calls, and of all that it calls."""
+    waiting, seen = [function], {function}
+    while waiting:
+        callees = {f for node in waiting.pop().graph.all_nodes() if (f := callee_of(node)) is not None} - seen
+        seen |= callees
+        waiting += callees
+    return sum(len(executor_of(each).plans) for each in seen if each.inlines or each is not function)
 
 
 def _seconds(run: Callable[[], Any], times: int) -> float:

@@ -19,6 +19,8 @@ from tsrepl.session.replies import ModuleReply, Reply, SchemaReply, TextReply, W
 from tsrepl.session.workspace import Workspace
 
 MOST_SCHEMAS: Final = 60
+FORCE: Final = "-f"
+"""An argument that answers questions before they are asked."""
 
 
 def who(workspace: Workspace, argument: str) -> Iterable[Reply]:
@@ -37,7 +39,9 @@ def modules(workspace: Workspace, argument: str) -> Iterable[Reply]:
 
 
 def reset(workspace: Workspace, argument: str) -> Iterable[Reply]:
-    """`%reset`."""
+    """`%reset [-f]`; doors that are dialogues ask before, unless it is `-f`."""
+    if argument not in ("", FORCE):
+        raise UsageError(f"%reset takes {FORCE} or nothing", hints=("write %reset",))
     count = len(workspace.bindings())
     workspace.reset()
     yield TextReply(f"forgot {counted(count, 'name')}", "done")

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from engine.aten.dispatch.grad_mode import set_grad_enabled
 from engine.aten.values.ivalue import Object
 from engine.aten.values.submodules import every_place
 from engine.executor.calls.call import call_function
@@ -41,7 +42,7 @@ from tsrepl.session.archives import (
 from tsrepl.session.arrays import check_writable, is_array_file, read_arrays, write_arrays
 from tsrepl.session.commands import MAIN, run_text
 from tsrepl.session.failures import CommandLineError, error_replies
-from tsrepl.session.files import name_from_path, open_archive, read_text
+from tsrepl.session.files import hints_for_devices, name_from_path, open_archive, read_text
 from tsrepl.session.inspection import code_reply, graph_reply, signature
 from tsrepl.session.modules import module_node
 from tsrepl.session.replies import (
@@ -60,7 +61,8 @@ from tsrepl.session.workspace import Workspace
 
 FORWARD: Final = "forward"
 TEXT_ENDINGS: Final = (".py", ".ts", ".txt")
-_NAMED: Final = re.compile(r"([A-Za-z_]\w*)\s*=(?!=)\s*(.*)", re.S)
+_ANYTHING: Final = ("text", "empty", "unknown")
+_NAMED: Final = re.compile(r"([^\W\d]\w*)\s*=(?!=)\s*(.*)", re.S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +130,16 @@ class LoadedProgram:
         return call_function(function, [*([] if owner is None else [owner]), *args], kwargs)
 
 
-def run_program(path: str, method: str | None, inputs: Sequence[str], output: str | None) -> Iterator[Reply]:
-    """Run a file's method or function, as `tsrepl run` does."""
-    return guarded(_run_program(path, method, inputs, output))
+def run_program(
+    path: str, method: str | None, inputs: Sequence[str], output: str | None, grad: bool | None = None
+) -> Iterator[Reply]:
+    """Run a file's method or function, as `tsrepl run` does; `grad` says that gradients are recorded."""
+    return guarded(_run_program(path, method, inputs, output, grad))
+
+
+def recording(path: str, grad: bool | None) -> set_grad_enabled:
+    """A block in which gradients are recorded, or not; without a word about that, those of text files are."""
+    return set_grad_enabled(is_text(path) if grad is None else grad)
 
 
 def show_program(path: str, view: str | None, method: str | None) -> Iterator[Reply]:
@@ -151,7 +160,9 @@ def guarded(replies: Iterator[Reply]) -> Iterator[Reply]:
 # -- running
 
 
-def _run_program(path: str, method: str | None, inputs: Sequence[str], output: str | None) -> Iterator[Reply]:
+def _run_program(
+    path: str, method: str | None, inputs: Sequence[str], output: str | None, grad: bool | None
+) -> Iterator[Reply]:
     if output is not None:
         check_writable(output)
     workspace = Workspace()
@@ -168,12 +179,19 @@ def _run_program(path: str, method: str | None, inputs: Sequence[str], output: s
             yield from _defined(program, inputs)
             return
     else:
-        program = LoadedProgram(path, workspace, open_archive(path))
+        module, note = open_archive(path)
+        yield from note
+        program = LoadedProgram(path, workspace, module)
     name = method or (MAIN if program.module is None else FORWARD)
     owner, function = program.locate(name)
     args, kwargs = read_inputs(inputs, function)
     _check_given(function, function.schema.arguments[owner is not None :], args, kwargs)
-    value = program.call(name, args, kwargs)
+    try:
+        with recording(path, grad):
+            value = program.call(name, args, kwargs)
+    except EngineError as error:
+        error.hints = hints_for_devices(error, path)
+        raise
     if output is None:
         yield workspace.show(value, result_type(function))
         return
@@ -377,5 +395,9 @@ def _class_constants(module: Object, path: str) -> Iterator[str]:
 
 
 def is_text(path: str) -> bool:
-    """True if the file's name is that of TorchScript text."""
-    return path.endswith(TEXT_ENDINGS)
+    """True if the file holds the text of a program; its name decides only where the contents can be anything."""
+    try:
+        kind = identify(path).kind
+    except ArchiveError:
+        kind = "unknown"
+    return kind == "source" or (kind in _ANYTHING and path.endswith(TEXT_ENDINGS))

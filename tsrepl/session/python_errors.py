@@ -1,7 +1,7 @@
 """Errors of Python code, told by the lines of that code.
 
 In: an exception, with its traceback.  Out: the user's calls that led there, outermost first, as those of programs are
-told; no frames of the engine; and the call of a program that failed.
+told; no frames of the engine.
 """
 
 from __future__ import annotations
@@ -9,13 +9,9 @@ from __future__ import annotations
 import linecache
 from itertools import islice
 from types import TracebackType
-from typing import Any, Final
+from typing import Final
 
-from engine.executor.calls.call import boundary_of
-from engine.executor.interpreter.interrupts import outermost_call
-from engine.executor.plans.executor import executor_of
-from engine.ir.unit import Function
-from engine.lang.errors import ArgumentError, CallFrame, CompileError, EngineError, ExecutionError
+from engine.lang.errors import CallFrame, CompileError, EngineError, ExecutionError
 from engine.lang.source import Source, SourceRange
 
 _OURS: Final = ("engine.", "tsrepl.", "IPython.")
@@ -59,17 +55,6 @@ def python_frames(trace: TracebackType | None) -> list[CallFrame]:
             found.append(CallFrame("" if code.co_name == TOP else code.co_name, _range(trace)))
         trace = trace.tb_next
     return found
-
-
-def failed_call(trace: TracebackType | None) -> tuple[Function, list[Any]] | None:
-    """The function of a program that the user's code had called when it stopped, and its arguments."""
-    call = outermost_call(trace)
-    if call is None or call.is_plain:
-        return None if call is None else (call.function, [*call.args])
-    try:
-        return call.function, boundary_of(executor_of(call.function)).inputs(call.args, {})
-    except ArgumentError:
-        return None  # it never ran
 
 
 def ran_engine(trace: TracebackType | None) -> bool:

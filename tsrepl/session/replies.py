@@ -381,7 +381,10 @@ class WhoReply:
 
 @dataclass(frozen=True, slots=True)
 class TimeReply:
-    """The time an expression takes: seconds for one run, best and mean of `repeats` rounds of `loops` runs."""
+    """The time an expression takes: seconds for one run, best and mean of `repeats` rounds of `loops` runs.
+
+    `has_compiled` says that plans were made in the first run.
+    """
 
     expression: str
     first: float
@@ -389,6 +392,7 @@ class TimeReply:
     mean: float
     loops: int
     repeats: int
+    has_compiled: bool = True
 
 
 @dataclass(frozen=True, slots=True)

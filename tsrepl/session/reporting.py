@@ -67,7 +67,7 @@ def program_call(path: str, method: str | None, inputs: Sequence[str]) -> tuple[
         workspace.define_all(read_text(path), path)
         target = method or MAIN
     else:
-        module, name = open_archive(path), name_from_path(path)
+        module, name = open_archive(path)[0], name_from_path(path)
         workspace.bind(name, module, module.type)
         target = f"{name}.{method}" if method else name
     function = workspace.target(target)

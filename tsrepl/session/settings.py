@@ -25,8 +25,6 @@ SETTINGS: Final = (
     Setting("pager", "pager = false", 'or a program, "less -R"; true without this line'),
     Setting("theme", 'theme = "light"', 'or "dark"; "auto" without this line: by COLORFGBG'),
 )
-TOPIC: Final = "settings"
-"""The word for which help tells of them."""
 
 
 def settings_path() -> Path:

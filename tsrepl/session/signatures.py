@@ -7,14 +7,20 @@ place in it of the argument at the cursor.
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from tsrepl.session.documentation import library_schemas
+from engine.lang.deferred import deferred
 from tsrepl.session.inspection import operator_schemas, signature
 from tsrepl.session.replies import SignatureHint
 from tsrepl.session.workspace import Workspace
 
+if TYPE_CHECKING:
+    from tsrepl.session import documentation
+else:
+    documentation = deferred("tsrepl.session.documentation")
+
 _PIECE: Final = re.compile(r"""'(?:\\.|[^'\\])*'?|"(?:\\.|[^"\\])*"?|[\w.]+|[()\[\]{},=]|\S""")
+_LIBRARY: Final = ("nn.", "F.", "torch.nn.")
 _OPEN, _CLOSED = "([{", ")]}"
 _LOOKED_AT: Final = 2000
 """Characters before the cursor that are looked at: this happens at every key."""
@@ -40,6 +46,22 @@ def signature_at(workspace: Workspace, before: str) -> SignatureHint | None:
         return None
     text, start, end = fitting[0]
     return SignatureHint(text, start, end, len(schemas) - 1)
+
+
+def keywords_at(workspace: Workspace, before: str) -> list[str]:
+    """The arguments that may be named next in the innermost open call; none behind a keyword's equals sign."""
+    before = before[-_LOOKED_AT:]
+    call = _open_call(before)
+    if call is None or before.rstrip()[-1:] not in ("(", ","):
+        return []
+    schemas, offset = _schemas(workspace, call.callee)
+    found: dict[str, None] = {}
+    for text in schemas:
+        for start, end in _argument_places(text)[call.position + offset :]:
+            name = text[start:end].partition("=")[0].partition(":")[0].split()[-1]
+            if name.isidentifier() and name != "self" and not re.search(rf"[(,]\s*{name}\s*=[^=]", before):
+                found[name] = None
+    return [*found]
 
 
 def callee_at(before: str) -> str:
@@ -68,7 +90,8 @@ def _open_call(before: str) -> _OpenCall | None:
 
 def _schemas(workspace: Workspace, callee: str) -> tuple[tuple[str, ...], int]:
     """The schemas that the callee may stand for, and how many of their arguments stand before the brackets."""
-    if library := library_schemas(callee):
+    callee = callee if callee.partition(".")[0] in workspace.seen() else workspace.definitions.spelled(callee)
+    if callee.startswith(_LIBRARY) and (library := documentation.library_schemas(callee)):
         return library, 0
     owner, _, name = callee.rpartition(".")
     function = workspace.functions().get(callee) or workspace.method(callee)
@@ -76,7 +99,8 @@ def _schemas(workspace: Workspace, callee: str) -> tuple[tuple[str, ...], int]:
         return (signature(function),), 0
     if (known := workspace.definitions.signature(callee)) is not None:
         return (known,), 0
-    if owner and owner != "torch" and (schemas := operator_schemas(name)):
+    is_method = bool(owner) and not f"{owner}.".startswith(("torch.", "math."))
+    if is_method and (schemas := operator_schemas(name)):
         return schemas, 1
     return operator_schemas(callee), 0
 

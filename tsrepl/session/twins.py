@@ -117,7 +117,9 @@ class Twins:
         try:
             return type_of(value if inner is None else inner)
         except AssertionError:
-            raise Unshareable(f"a {type(value).__name__} has no type in TorchScript") from None
+            name = type(value).__name__
+            article = "an" if name[0] in "aeiouAEIOU" else "a"
+            raise Unshareable(f"{article} {name} has no type in TorchScript") from None
 
     def _container_type(self, value: Any) -> Type:
         if isinstance(value, list):

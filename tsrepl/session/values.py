@@ -80,7 +80,10 @@ def statistics(tensor: Tensor) -> str:
 
 
 def _others(numbers: Any) -> list[tuple[str, int]]:
-    return [("NaN", int(np.isnan(numbers).sum())), ("inf", int(np.isinf(numbers).sum()))]
+    """The numbers of NaN and infinities; masks are made of negative ones, so that the sign matters."""
+    infinite = np.isinf(numbers)
+    return [("NaN", int(np.isnan(numbers).sum())), ("inf", int((infinite & (numbers > 0)).sum())),
+            ("-inf", int((infinite & (numbers < 0)).sum()))]  # fmt: skip
 
 
 def _text(value: Any, depth: int) -> str:

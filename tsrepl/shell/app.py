@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from engine.fuser.backend import threads
+    from engine.lang import counts
     from tsrepl.render import lexers, progress, terminal
     from tsrepl.session import complete, replies, session, signatures
     from tsrepl.session.replies import Candidate, Reply
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     from tsrepl.shell import pager, paging
     from tsrepl.shell.pager import Pager
 else:
-    threads = deferred("engine.fuser.backend.threads")
+    threads, counts = deferred("engine.fuser.backend.threads"), deferred("engine.lang.counts")
     session, replies = deferred("tsrepl.session.session"), deferred("tsrepl.session.replies")
     complete, signatures = deferred("tsrepl.session.complete"), deferred("tsrepl.session.signatures")
     lexers, terminal = deferred("tsrepl.render.lexers"), deferred("tsrepl.render.terminal")
@@ -59,6 +60,7 @@ else:
 
 PROMPT = "ts> "
 CONTINUATION = "... "
+RESET = "%reset"
 _EDITING_MODES: Final = {"emacs": EditingMode.EMACS, "vi": EditingMode.VI}
 
 
@@ -69,7 +71,12 @@ class EntryCompleter(Completer):
         self._candidates = candidates
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
-        for candidate in self._candidates(document.text_before_cursor):
+        before = document.text_before_cursor
+        found = self._candidates(before)
+        typed = before[len(before) - found[0].replaces :] if found else ""
+        if len(found) == 1 and not found[0].text.startswith(typed):
+            yield Completion(typed, -len(typed), display_meta="as typed")  # no name with other letters takes its place
+        for candidate in found:
             yield Completion(candidate.text, -candidate.replaces, display=candidate.shown, display_meta=candidate.kind)
 
 
@@ -178,7 +185,7 @@ class Shell:
 
     def run_entry(self, text: str) -> None:
         """Run one entry and show what it answers."""
-        if not text.strip() and not self.session.prompt:
+        if (not text.strip() and not self.session.prompt) or (text.strip() == RESET and not self._may_forget()):
             return
         try:
             with progress.progress_bars(lambda: self.console):
@@ -186,6 +193,18 @@ class Shell:
         except KeyboardInterrupt:
             # Only showing can be interrupted here: the session itself answers an interrupt with a reply.
             self._say("(output stopped)", "muted")
+
+    def _may_forget(self) -> bool:
+        """The reader's answer to the question whether everything may be forgotten; True where there is nothing."""
+        names = len(self.session.bindings())
+        if not names:
+            return True
+        question = f"forget {counts.counted(names, 'name')}? [y/N] "
+        try:
+            answer = PromptSession[str](input=self._prompt.input, output=self._prompt.output).prompt(question)
+        except (KeyboardInterrupt, EOFError):
+            return False
+        return answer.strip().lower() in ("y", "yes")
 
     def _for_reading(self, every: Iterable[Reply]) -> Iterator[Reply]:
         """The replies that are shown; the others are done: texts to be edited wait for the next prompt."""

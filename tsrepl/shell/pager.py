@@ -28,10 +28,25 @@ from prompt_toolkit.output import Output
 from prompt_toolkit.styles import BaseStyle
 
 from engine.lang.interpreter_settings import collecting_rarely
-from tsrepl.render.blocks import Span
-from tsrepl.render.outline import Item, wrapped
+from tsrepl.render.blocks import Line, Span
+from tsrepl.render.outline import Item, outline, wrapped
 
-HELP: Final = "q leave  / n N search  Enter fold  E C all  ← → views  [ ] next"
+HELP: Final = "q leave  ? help  / n N search  Enter fold  E C all  ← → views  [ ] next"
+KEYS: Final = (
+    ("q", "leave; what is still computed is stopped"),
+    ("↓ ↑  j k", "a line down, up"),
+    ("Space b  f  PageDown PageUp", "a screen down, up"),
+    ("g G  Home End", "to the beginning, to the end"),
+    ("/ text Enter", "search, in closed folds too; capital letters count where there are any"),
+    ("n N", "the next place, the one before"),
+    ("Enter  o", "open or close the fold here, or close the one around"),
+    ("E C", "open all folds, close them"),
+    ("← →  Tab", "the next view of a fold: graph, changes, text"),
+    ("[ ]", "the section before, the next one"),
+    ("Ctrl-C", "stop what is computed"),
+    ("? h", "these keys; again, back"),
+)
+"""The keys, for readers."""
 _WHEEL: Final = 3
 _HANG: Final = 4
 
@@ -55,6 +70,7 @@ class Pager:
         self.items: list[Item] = []
         self.cursor = self.top = 0
         self.typed: str | None = None
+        self._read: tuple[list[Item], int, int] | None = None
         self._rows: list[Row] | None = None
         self._size = (80, 24)
         self._interrupt = interrupt
@@ -69,7 +85,8 @@ class Pager:
     @collecting_rarely()  # a line is some objects, and none of them is garbage
     def add(self, items: Iterable[Item]) -> None:
         """Append items; from any thread."""
-        self.items += items
+        shown = self.items if self._read is None else self._read[0]
+        shown += items
         self._rows = None
         self.app.invalidate()
 
@@ -78,12 +95,26 @@ class Pager:
         self.is_done = True
         self.app.invalidate()
 
+    def help(self) -> None:
+        """Show the keys; then what was shown before."""
+        if self._read is None:
+            width = max(len(keys) for keys, _ in KEYS)
+            lines = [Line((Span(f"{keys:<{width}}  ", "command"), Span(meaning))) for keys, meaning in KEYS]
+            self._read, self.items = (self.items, self.cursor, self.top), list(outline(lines, 0))
+            self.cursor = self.top = 0
+        else:
+            (self.items, self.cursor, self.top), self._read = self._read, None
+        self._rows = None
+
     def run(self) -> None:
         """Show it until the reader leaves."""
         self.app.run(handle_sigint=False)
 
     def leave(self) -> None:
-        """End it; what is still computed is stopped."""
+        """End it, or the help; what is still computed is stopped."""
+        if self._read is not None:
+            self.help()
+            return
         if not self.is_done:
             self._interrupt()
         self.app.exit()
@@ -183,10 +214,18 @@ class Pager:
         self.message = ""
 
     def page(self, pages: int) -> None:
-        """Up or down by screens, one line of which stays."""
+        """Up or down by screens, one line of which stays; the last one is full."""
         by = pages * max(1, self._size[1] - 1)
-        self.top = max(0, self.top + by)
+        self.top = max(0, min(self.top + by, self._last_top()))
         self.move(by)
+
+    def _last_top(self) -> int:
+        """The first row of the last screen."""
+        width, height = self._size
+        top = len(self.rows)
+        while top > 0 and (height := height - len(self._wrapped(top - 1, width - len(str(len(self.rows))) - 1))) >= 0:
+            top -= 1
+        return top
 
     def _around(self, wanted: Callable[[Item], bool]) -> Row | None:
         """The innermost row around the cursor, itself included, whose item is wanted."""
@@ -371,6 +410,7 @@ def _commands(pager: Pager) -> dict[str, Callable[[], None]]:
         "/": lambda: pager.type(""),
         "n": lambda: pager.find(1),
         "N": lambda: pager.find(-1),
+        "? h": pager.help,
     }
 
 

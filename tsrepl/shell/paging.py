@@ -1,7 +1,8 @@
 """Output that is longer than the screen, in a pager.
 
 In: replies, as they are made, and a console.  Out: text on the terminal, at once as long as it fits; what does not fit
-opens the pager, which fills up while the rest is computed.  What comes to a pipe, and errors, are never paged.
+opens the pager, which fills up while the rest is computed.  What comes to a pipe is never paged, and neither are
+errors, but those that are shown whole because they were asked for.
 """
 
 from __future__ import annotations
@@ -39,13 +40,18 @@ def show(replies: Iterable[Reply], console: Console, make: MakePager | None = No
     for reply in coming:
         room = console.height - PROMPT_LINES - used
         blocks = list(fitting(blocks_of(reply), console.width, console.height - PROMPT_LINES))
-        is_paged = make is not None and console.is_terminal and not isinstance(reply, ErrorReply)
+        is_paged = make is not None and console.is_terminal and not _is_error(reply)
         if make is not None and is_paged and not _fits(blocks, console.width, room):
             _page(shown, chain([reply], coming), console, make)
             return
         print_reply(reply, console)
         shown.append(reply)
         used += len(lines_of(blocks, console.width)) if is_paged else 0
+
+
+def _is_error(reply: Reply) -> bool:
+    """True for an error that nobody has asked to see whole."""
+    return isinstance(reply, ErrorReply) and not reply.is_whole
 
 
 def _fits(blocks: list[Block], width: int, room: int) -> bool:
@@ -67,7 +73,7 @@ def _page(shown: list[Reply], replies: Iterator[Reply], console: Console, make: 
         with redirect_stdout(_Printed(pager)):
             for reply in replies:
                 items = _items(reply, console)
-                if isinstance(reply, ErrorReply):
+                if _is_error(reply):
                     errors.append(reply)
                 else:
                     kept += items
@@ -123,7 +129,7 @@ def in_program(replies: Iterable[Reply], console: Console, command: str) -> None
         for reply in every:
             print_reply(reply, console)
     text = captured.get()
-    is_short = text.count("\n") <= console.height - PROMPT_LINES or any(isinstance(each, ErrorReply) for each in every)
+    is_short = text.count("\n") <= console.height - PROMPT_LINES or any(map(_is_error, every))
     if is_short or not console.is_terminal or not _run(command, text):
         console.file.write(text)
         console.file.flush()

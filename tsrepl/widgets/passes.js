@@ -21,8 +21,9 @@ function render({ model, el }) {
 
   function move(step) {
     let next = at + step;
-    while (changedOnly && next > 0 && next < steps.length - 1 && !steps[next][1]) next += step;
-    if (next >= 0 && next < steps.length) go(next);
+    while (changedOnly && steps[next] && !steps[next][1]) next += step;
+    if (steps[next]) go(next);
+    else parts.say(changedOnly ? "no other pass changes the graph there" : "");
   }
 
   function show(answer) {
@@ -55,10 +56,16 @@ function render({ model, el }) {
   }
 
   slider.oninput = () => go(Number(slider.value));
-  slider.onkeydown = (event) => event.stopPropagation();
+  slider.onkeydown = (event) => {
+    event.stopPropagation();
+    const step = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    move(step);
+  };
   parts.host.append(
     h("div", { class: "tsw-bar" }, button("◀", "pass before", () => move(-1)), button("▶", "next pass", () => move(1)), name, skip, side),
-    slider, one.element, text);
+    slider, h("div", { class: "tsw-split" }, one.element, text));
   tell();
   const kept = model.get("shown");
   if (kept.step === at) show(kept);

@@ -14,6 +14,7 @@ class Picture {
     this.canvas = h("canvas", {
       tabindex: 0, role: "application", class: "tsw-canvas", "aria-roledescription": "graph",
       "aria-label": "graph: arrow keys go along wires, Enter opens and folds, plus and minus zoom, 0 fits",
+      title: "drag to move, Ctrl + wheel to zoom, double click to fit a box; keys: arrows, Enter, + - 0",
     });
     host.append(this.canvas);
     this.context = this.canvas.getContext("2d");
@@ -39,6 +40,7 @@ class Picture {
     this.canvas.dataset.boxes = picture.boxes.length;
     this.at = new Map(picture.boxes.map((box) => [box[KEY], box]));
     this.bounds = picture.wires.map((wire) => boundsOf(wire));
+    if (!this.isGrown && this.canvas.clientWidth) this.grow();
     const after = anchor && this.at.get(anchor);
     if (before && after) {
       this.view.x += (before[X] - after[X]) * this.view.scale;
@@ -79,6 +81,15 @@ class Picture {
     return Math.min((width - 24) / this.picture.size[0], (height - 24) / this.picture.size[1], 1.1);
   }
 
+  /** One box and what is in it. */
+  fitBox(box) {
+    const { width, height } = this.size();
+    this.view.scale = Math.min((width - 48) / box[W], (height - 48) / box[H], 1.6);
+    this.view.x = width / 2 - (box[X] + box[W] / 2) * this.view.scale;
+    this.view.y = height / 2 - (box[Y] + box[H] / 2) * this.view.scale;
+    this.draw();
+  }
+
   /** All of it; at first only as much as can be read. */
   fit(isFirst) {
     const { width } = this.size();
@@ -102,13 +113,23 @@ class Picture {
 
   size() { return { width: this.canvas.clientWidth || 600, height: this.canvas.clientHeight || 400 }; }
 
+  /** The height in which all of the first picture can be read, within limits; readers drag the lower edge for more. */
+  grow() {
+    const width = this.size().width;
+    const [w, h] = this.picture.size;
+    const wanted = h * Math.min(1, (width - 24) / w) + 24;
+    const most = this.canvas.closest(".tsw-split") ? 400 : 620; // a text below it is to be seen at the same time
+    this.canvas.parentElement.parentElement.style.height = `${Math.round(Math.min(most, Math.max(280, wanted)))}px`;
+    this.isGrown = true;
+  }
+
   resized() {
     const ratio = window.devicePixelRatio || 1;
     const { width, height } = this.size();
     const isFirst = !this.canvas.dataset.sized && this.canvas.clientWidth > 0;
     this.canvas.width = width * ratio;
     this.canvas.height = height * ratio;
-    if (isFirst) { this.canvas.dataset.sized = "1"; this.fit(true); }
+    if (isFirst) { this.canvas.dataset.sized = "1"; if (!this.isGrown && this.at) this.grow(); this.fit(true); }
     this.paint();
   }
 
@@ -241,8 +262,17 @@ class Picture {
       this.choose(clicked[KEY]);
       this.on.choose(clicked[KEY]);
     };
+    this.canvas.ondblclick = (event) => {
+      const box = this.hit(event);
+      if (box) this.fitBox(box);
+      else this.fit();
+    };
     this.canvas.addEventListener("wheel", (event) => {
-      if (!event.ctrlKey && !event.metaKey && !event.altKey) return; // plain wheels scroll the page
+      if (!event.ctrlKey && !event.metaKey && !event.altKey) { // plain wheels scroll the page
+        if (!this.isTold) this.on.say("Ctrl + wheel zooms, dragging moves");
+        this.isTold = true;
+        return;
+      }
       event.preventDefault();
       const bounds = this.canvas.getBoundingClientRect();
       this.zoom(Math.exp(-event.deltaY * 0.003), event.clientX - bounds.left, event.clientY - bounds.top);
@@ -265,7 +295,7 @@ class Picture {
       this.choose(box[KEY], true);
       this.on.choose(box[KEY]);
     };
-    const along = (from, to) => (at < 0 ? 0 : picture.wires.find((wire) => wire[from] === at)?.[to] ?? -1);
+    const along = (from, to) => (at < 0 ? 0 : this.next(at, from, to));
     const pan = (dx, dy) => () => { this.view.x += dx; this.view.y += dy; this.draw(); };
     if (event.shiftKey && event.key.startsWith("Arrow"))
       return { ArrowUp: pan(0, 60), ArrowDown: pan(0, -60), ArrowLeft: pan(60, 0), ArrowRight: pan(-60, 0) }[event.key];
@@ -274,6 +304,16 @@ class Picture {
       Enter: () => at >= 0 && this.toggle(picture.boxes[at]), " ": () => at >= 0 && this.toggle(picture.boxes[at]),
       "+": () => this.zoom(1.25), "=": () => this.zoom(1.25), "-": () => this.zoom(0.8), 0: () => this.fit(),
     }[event.key];
+  }
+
+  /** The box at the other end of a wire of this one, each in turn as the reader goes back and forth. */
+  next(at, from, to) {
+    const ends = [...new Set(this.picture.wires.filter((wire) => wire[from] === at).map((wire) => wire[to]))];
+    const turns = (this.turns ??= new Map());
+    const place = `${this.picture.boxes[at][KEY]} ${from}`;
+    const turn = turns.get(place) ?? 0;
+    turns.set(place, turn + 1);
+    return ends.length ? ends[turn % ends.length] : -1;
   }
 
   toggle(box) {

@@ -30,8 +30,13 @@ function render({ model, el }) {
     if (rows[next]) go(next);
     else stop();
   }
-  function start() { play.textContent = "❚❚ pause"; timer = setInterval(() => step(1), PACE); }
-  function stop() { clearInterval(timer); timer = null; play.textContent = "▶ play"; }
+  function named(text, label) {
+    play.textContent = text;
+    play.title = label;
+    play.setAttribute("aria-label", label);
+  }
+  function start() { named("❚❚ pause", "pause"); timer = setInterval(() => step(1), PACE); }
+  function stop() { clearInterval(timer); timer = null; named("▶ play", "play"); }
 
   function look(slot) {
     const step = at;
@@ -77,7 +82,7 @@ function render({ model, el }) {
   one.facts.prepend(values, closer);
   parts.host.append(
     h("div", { class: "tsw-bar" }, button("◀", "step back", () => step(-1)), play, button("▶", "step", () => step(1)), place, quiet),
-    slider, one.element, source, h("p", {}, h("span", { class: "r-muted" }, "result "), data.result));
+    slider, h("div", { class: "tsw-split" }, one.element, source), h("p", {}, h("span", { class: "r-muted" }, "result "), data.result));
   go(at);
   return stop;
 }

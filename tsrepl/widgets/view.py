@@ -9,6 +9,7 @@ All else is fetched when it is looked at.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -27,11 +28,16 @@ Handler = Callable[[Any, Any], Answer]
 MOST_KEPT: Final = 150_000
 """Characters of what shows that are saved with the notebook."""
 _HERE: Final = Path(__file__).parent
+_LEFT_OUT: Final = re.compile(r"^[ \t]*(?:/\*\*.*?\*/\n|//[^\n]*\n)|^[ \t]+|^\n", re.MULTILINE | re.DOTALL)
 
 
 def front_end(*names: str) -> str:
-    """The files as one module: the shared ones in front, since a module that a widget sends can import no other."""
-    return "\n".join((_HERE / f"{name}.js").read_text(encoding="utf-8") for name in ("common", *names))
+    """The files as one module: the shared ones in front, since a module that a widget sends can import no other.
+
+    Each saved view has it, so that comments of whole lines and indentation are left out.
+    """
+    text = "\n".join((_HERE / f"{name}.js").read_text(encoding="utf-8") for name in ("common", *names))
+    return _LEFT_OUT.sub("", text)
 
 
 class View(anywidget.AnyWidget):

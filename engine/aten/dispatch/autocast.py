@@ -60,6 +60,8 @@ class _State(threading.local):
     place: str = "cpu"
     """The type of the device whose tensors are cast."""
     keeps: bool = False
+    paused: tuple[scalars.dtype | None, ...] = ()
+    """The casts that blocks of programs which cast nothing have switched off, the innermost last."""
     kept: dict[int, tuple[Tensor, Tensor]] | None = None
     """The weights that were cast, each with what came out: one cast serves until the outermost block ends."""
 
@@ -133,7 +135,7 @@ def _to(tensor: Tensor, wanted: scalars.dtype) -> Tensor:
 @contextmanager
 def casting(fast: scalars.dtype | None, keep: bool = True, place: str = "cpu") -> Iterator[None]:
     """Inside, this thread's matrix products on such devices run in that dtype; None: in that of their arguments."""
-    before = STATE.fast, STATE.keeps, STATE.kept, STATE.place
+    before = STATE.fast, STATE.keeps, STATE.kept, STATE.place, STATE.paused
     STATE.fast, STATE.keeps, STATE.place = fast, keep, place
     if STATE.kept is None:
         STATE.kept = {}
@@ -142,7 +144,18 @@ def casting(fast: scalars.dtype | None, keep: bool = True, place: str = "cpu") -
         yield
     finally:
         _count(-1)
-        STATE.fast, STATE.keeps, STATE.kept, STATE.place = before
+        STATE.fast, STATE.keeps, STATE.kept, STATE.place, STATE.paused = before
+
+
+def pause() -> None:
+    """Cast nothing in this thread until `resume`, for a block of a program."""
+    STATE.paused, STATE.fast = (*STATE.paused, STATE.fast), None
+
+
+def resume() -> None:
+    """Cast again as before the last `pause`."""
+    *rest, STATE.fast = STATE.paused
+    STATE.paused = tuple(rest)
 
 
 _lock: Final = lock()

@@ -71,7 +71,8 @@ class Op:
     - `data_dependent`: elements decide the shape, or nothing decides the elements.
     - `layout`: "contiguous" if the kernel's results are that for operands of any layout; "channels last" if images
       whose channels lie innermost stay so, and all else is contiguous.
-    - `also_writes`: arguments that it writes to, though the schema does not say so, as PyTorch's does not.
+    - `also_writes`: arguments that it writes to, though the schema does not say so, as PyTorch's does not; `writes_if`:
+      the flag without which it does not.
     - `hands_on`: one may be an argument itself, or show the memory of one, though the schema does not say so.
     - `inplace_view`: the first argument shows other memory afterwards, or the same in another shape.
 
@@ -116,6 +117,7 @@ class Op:
     variants: frozenset[str] = frozenset()
     side_effects: bool = False
     also_writes: tuple[str, ...] = ()
+    writes_if: str = ""
     nondeterministic: bool = False
     layout: str = ""
     unfolds: bool = False

@@ -16,7 +16,7 @@ from engine.aten.dispatch.op import Op
 from engine.aten.values.ivalue import Object
 from engine.aten.values.parameter import Parameter as MarkedParameter
 from engine.aten.values.tensor import Tensor
-from engine.aten.values.traced import int_of, is_traced, number_of
+from engine.aten.values.traced import float_of, int_of, is_traced, number_of
 from engine.lang import scalars
 from engine.lang.records import dataclass
 from engine.lang.schema import Argument
@@ -96,7 +96,7 @@ def is_identity(type: Type, value: Any) -> bool:
 def is_size(value: Any) -> bool:
     """True if it can stand for a number in a list of sizes; those are tensors while a program is traced."""
     if isinstance(value, Tensor):
-        return is_traced() or (value.array.size == 1 and value.dtype.category == "int")
+        return value.array.size == 1 and (is_traced() or value.dtype.category == "int")
     return type(value) is int
 
 
@@ -188,7 +188,7 @@ def _lenient(argument: Argument, strict: Converter) -> Converter:
     if isinstance(type, ListType):
         return strict
     if type == FLOAT:
-        return _or_else(strict, lambda v: float(v) if isinstance(v, (int, np.number)) or _is_number(v) else REFUSED)
+        return _or_else(strict, lambda v: float_of(v) if isinstance(v, (int, np.number)) or _is_number(v) else REFUSED)
     if type == INT:
         return _or_else(strict, _size if argument.declared.startswith("SymInt") else _any_int)
     if type == NUMBER:

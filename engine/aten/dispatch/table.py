@@ -283,9 +283,12 @@ def withdraw(entry: Op) -> None:
     """Take a registered operator out of the table.  Plans that were made with it keep it."""
     global _by_name, _by_qualified_name
     with _publishing:
-        by_qualified_name = {name: each for name, each in _by_qualified_name.items() if each is not entry}
         others = tuple(each for each in _by_name[entry.name] if each is not entry)
-        _by_name, _by_qualified_name = {**_by_name, entry.name: others}, by_qualified_name
+        by_name = {**_by_name, entry.name: others}
+        if not others:
+            del by_name[entry.name]
+        _by_qualified_name = {name: each for name, each in _by_qualified_name.items() if each is not entry}
+        _by_name = by_name
 
 
 def _read(name: str) -> None:

@@ -116,7 +116,7 @@ def trigamma(x: Array) -> Array:
     sine = np.sin(pi * x)
     reflected = pi * pi / np.where(sine == 0, 1, sine * sine) - positive
     reflected = np.where(sine == 0, np.inf, reflected)
-    return np.where(x < 0.5, reflected, positive).astype(x.dtype)
+    return np.where(x < 0.5, reflected, np.where(x == np.inf, 0, positive)).astype(x.dtype)
 
 
 _STEPS: Final = 2000

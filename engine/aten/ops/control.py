@@ -9,7 +9,7 @@ import warnings
 from typing import Any, NoReturn
 
 from engine.aten.dispatch.autocast import STATE as CASTS
-from engine.aten.dispatch.autocast import small_dtype
+from engine.aten.dispatch.autocast import pause, resume, small_dtype
 from engine.aten.dispatch.table import op
 from engine.aten.values.awaits import Await
 from engine.aten.values.hooks import HOOKS
@@ -82,6 +82,8 @@ def no_file(filename: str) -> NoReturn:
 
 
 op("prim::unchecked_cast(t x) -> t", python=same)
+op("aten::_pause_autocast() -> ()", python=pause, side_effects=True)
+op("aten::_resume_autocast() -> ()", python=resume, side_effects=True)
 op("prim::unchecked_unwrap_optional(t(a)? optional) -> t(a)", python=same)
 op("aten::_unwrap_optional(t(a)? optional) -> t(a)", python=unwrap_optional)
 op("prim::Uninitialized() -> Any", python=lambda: None)

@@ -136,7 +136,7 @@ op("aten::copysign.Tensor(Tensor self, Tensor other) -> Tensor", kernel=copysign
 op("aten::copysign.Scalar(Tensor self, Scalar other) -> Tensor", kernel=copysign, variants=ALL,
    gradient={"self": _COPYSIGN})  # fmt: skip
 op("aten::nextafter(Tensor self, Tensor other) -> Tensor", kernel=nextafter, variants=ALL,
-   gradient={"self": "grad", "other": "zeros_like(grad)"})  # fmt: skip
+   gradient={"self": "where(self == other, 0, grad)", "other": "zeros_like(grad)"})  # fmt: skip
 _LDEXP: Final = op("aten::ldexp.Tensor(Tensor self, Tensor other) -> Tensor", python=ldexp,
                    variants="function method out:out")  # fmt: skip
 op("aten::ldexp_(Tensor(a!) self, Tensor other) -> Tensor(a!)", functional=_LDEXP, variants="method")

@@ -73,26 +73,25 @@ op("aten::_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim,
    python=log_softmax_backward, variants="function out")  # fmt: skip
 
 _SLOPES: Final = {
-    # arguments after grad_output and self, the factor of the gradient
-    "hardswish": ("", "where(self <= 0 - 3, 0 * self, where(self < 3, self / 3 + 0.5, 0 * self + 1))"),
-    "hardsigmoid": ("", "where((self > 0 - 3) & (self < 3), 0 * self + 1 / 6, 0 * self)"),
+    # arguments after grad_output and self, the gradient; where the slope is 0 infinities and NaN have no say
+    "hardswish": ("", "where(self <= 0 - 3, 0, where(self < 3, grad_output * (self / 3 + 0.5), grad_output))"),
+    "hardsigmoid": ("", "where((self > 0 - 3) & (self < 3), grad_output * 0.1666666716337204, 0)"),
     "leaky_relu": (", Scalar negative_slope, bool self_is_result",
-                   "where(self > 0, 0 * self + 1, 0 * self + negative_slope)"),
-    "hardtanh": (", Scalar min_val, Scalar max_val",
-                 "where((self > min_val) & (self < max_val), 0 * self + 1, 0 * self)"),
+                   "where(self > 0, grad_output, grad_output * negative_slope)"),
+    "hardtanh": (", Scalar min_val, Scalar max_val", "where((self <= min_val) | (self >= max_val), 0, grad_output)"),
     "softplus": (", Scalar beta, Scalar threshold",
-                 "where(beta * self > threshold, 0 * self + 1, sigmoid(beta * self))"),
-    "softshrink": (", Scalar lambd", "where((self >= 0 - lambd) & (self <= lambd), 0 * self, 0 * self + 1)"),
+                 "where(beta * self > threshold, grad_output, grad_output * sigmoid(beta * self))"),
+    "softshrink": (", Scalar lambd", "where((self >= 0 - lambd) & (self <= lambd), 0, grad_output)"),
 }  # fmt: skip
+"""A sixth is PyTorch's, of single precision in all dtypes (`hardsigmoid_backward_kernel`)."""
 _CURVED: Final = {
     "hardswish": "where((self > -3) & (self < 3), grad * grad_output / 3, 0)",
-    "softplus": "where(self * beta > threshold, 0, "
-                "grad * grad_output * beta * (self * beta).sigmoid() * (1 - (self * beta).sigmoid()))",
+    "softplus": "sigmoid_backward(grad * grad_output, (self * beta).sigmoid()) * (self * beta < threshold) * beta",
 }  # fmt: skip
 """The gradient's own, of those that are not made of straight lines."""
-for _name, (_rest, _factor) in _SLOPES.items():
+for _name, (_rest, _gradient) in _SLOPES.items():
     _names = "".join(f", {argument.split()[-1]}" for argument in _rest.split(", ")[1:])
-    out_form(op(f"aten::{_name}_backward({_GRAD}{_rest}) -> Tensor", scalar=f"grad_output * {_factor}",
+    out_form(op(f"aten::{_name}_backward({_GRAD}{_rest}) -> Tensor", scalar=_gradient,
                 dtype="promote: grad_output, self",
                 gradient={"grad_output": f"{_name}_backward(grad, self{_names})",
                           "self": _CURVED.get(_name, "zeros_like(self)")}),

@@ -93,8 +93,16 @@ def _zero_dim_mask(self: Array, indices: Indices) -> Any:
     return _key(self, indices)
 
 
+def _is_one_mask(indices: Indices) -> bool:
+    """True for one mask of bools: a single number then fills, of whatever dtype and shape it is."""
+    given = [index for index in indices if index is not None]
+    return len(given) == 1 and given[0].dtype == xp.BOOL
+
+
 def index_put(self: Array, indices: Indices, values: Array, accumulate: bool) -> Array:
     key = _zero_dim_mask(self, indices)
+    if not accumulate and values.size == 1 and _is_one_mask(indices):
+        values = np.asarray(converted(values.reshape(-1)[0].item(), self.dtype)).astype(self.dtype)
     if self.dtype != values.dtype:
         raise OperatorError(
             "Index put requires the source and destination dtypes match, "

@@ -183,7 +183,7 @@ def renorm_quietly(weight: Tensor, input: Tensor, max_norm: float, norm_type: fl
 op("aten::embedding_renorm_(Tensor(a!) self, Tensor indices, float max_norm, float norm_type) -> Tensor(a!)",
    python=embedding_renorm_)  # fmt: skip
 op("aten::_no_grad_embedding_renorm_(Tensor weight, Tensor input, float max_norm, float norm_type) -> Tensor",
-   python=renorm_quietly)  # fmt: skip
+   python=renorm_quietly, also_writes=("weight",))  # fmt: skip
 
 # ------------------------------------------------------------------ attention in one piece
 

@@ -260,13 +260,15 @@ _RUNNING = "Tensor? running_mean, Tensor? running_var"
 _BATCH = f"{_AFFINE}, {_RUNNING}, bool training, float momentum, float eps"
 _BATCH_BACK = "_batch_norm_backward(grad, input, weight, running_mean, running_var, training, eps)"
 op(f"aten::batch_norm({_BATCH}, bool cudnn_enabled) -> Tensor", python=batch_norm, shape="input", dtype="floats",
-   also_writes=("running_mean", "running_var"), unboxed=unboxed.batch_norm,
+   also_writes=("running_mean", "running_var"), writes_if="training", unboxed=unboxed.batch_norm,
    recorded_as="native_batch_norm")  # fmt: skip
-op(f"aten::native_batch_norm({_BATCH}) -> (Tensor, Tensor, Tensor)", kernel=native_batch_norm, side_effects=True,
+op(f"aten::native_batch_norm({_BATCH}) -> (Tensor, Tensor, Tensor)", kernel=native_batch_norm,
+   also_writes=("running_mean", "running_var"), writes_if="training",
    gradient={name: f"{_BATCH_BACK}[{i}]" for i, name in enumerate(("input", "weight", "bias"))},
    layout="channels last")  # fmt: skip
 op(f"aten::native_batch_norm.out({_BATCH}, *, Tensor(a!) out, Tensor(b!) save_mean, Tensor(c!) save_invstd) -> "
-   "(Tensor(a!), Tensor(b!), Tensor(c!))", kernel=native_batch_norm, layout="channels last")  # fmt: skip
+   "(Tensor(a!), Tensor(b!), Tensor(c!))", kernel=native_batch_norm, also_writes=("running_mean", "running_var"),
+   writes_if="training", layout="channels last")  # fmt: skip
 op(f"aten::_batch_norm_backward(Tensor grad, Tensor input, Tensor? weight, {_RUNNING}, bool training, float eps) "
    "-> (Tensor, Tensor, Tensor)", python=batch_norm_backward)  # fmt: skip
 
@@ -452,7 +454,8 @@ op("aten::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? 
 out_form(op(f"aten::native_group_norm({_AFFINE}, SymInt N, SymInt C, SymInt HxW, int group, float eps) "
             "-> (Tensor, Tensor, Tensor)", python=native_group_norm), "out", "out0 out1 out2")  # fmt: skip
 op(f"aten::instance_norm({_AFFINE}, {_RUNNING}, bool use_input_stats, float momentum, float eps, bool cudnn_enabled) "
-   "-> Tensor", python=instance_norm, side_effects=True, shape="input")  # fmt: skip
+   "-> Tensor", python=instance_norm, shape="input", also_writes=("running_mean", "running_var"),
+   writes_if="use_input_stats")  # fmt: skip
 op("aten::rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
    python=rms_norm, unboxed=unboxed.on_tensors)  # fmt: skip
 

@@ -216,7 +216,7 @@ op("aten::mul.Scalar(Tensor self, Scalar other) -> Tensor", scalar="self * other
    gradient={"self": "grad * other"}, jit_autocast="widest")  # fmt: skip
 op("aten::div.Tensor(Tensor self, Tensor other) -> Tensor", scalar="self / other", dtype="float",
    variants="function method inplace out:out",
-   gradient={"self": "grad / other", "other": "-grad * self / (other * other)"}, jit_autocast="widest")  # fmt: skip
+   gradient={"self": "grad / other", "other": "-grad * (self / other / other)"}, jit_autocast="widest")  # fmt: skip
 op("aten::div.Scalar(Tensor self, Scalar other) -> Tensor", scalar="self / other", dtype="float", variants=ALL,
    gradient={"self": "grad / other"}, jit_autocast="widest")  # fmt: skip
 
@@ -291,13 +291,13 @@ _MODE_GRADIENT = "grad / other if rounding_mode is None else zeros_like(grad)"
 op("aten::div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor", kernel=divide_mode,
    variants="function method inplace out:out_mode",
    gradient={"self": _MODE_GRADIENT,
-             "other": "-grad * self / (other * other) if rounding_mode is None else zeros_like(grad)"},
+             "other": "-grad * (self / other / other) if rounding_mode is None else zeros_like(grad)"},
    jit_autocast="widest")  # fmt: skip
 op("aten::div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor", kernel=divide_mode,
    variants=ALL, gradient={"self": _MODE_GRADIENT}, jit_autocast="widest")  # fmt: skip
 op("aten::true_divide.Tensor(Tensor self, Tensor other) -> Tensor", scalar="self / other", dtype="float",
    alias_of="aten::div", variants="function method inplace out:out",
-   gradient={"self": "grad / other", "other": "-grad * self / (other * other)"})  # fmt: skip
+   gradient={"self": "grad / other", "other": "-grad * (self / other / other)"})  # fmt: skip
 op("aten::true_divide.Scalar(Tensor self, Scalar other) -> Tensor", scalar="self / other", dtype="float",
    alias_of="aten::div", variants="function method inplace", gradient={"self": "grad / other"})  # fmt: skip
 op(
@@ -318,23 +318,35 @@ op("aten::fmod.Scalar(Tensor self, Scalar other) -> Tensor", scalar="fmod(self, 
    gradient={"self": "grad"})  # fmt: skip
 op("aten::pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", kernel=power,
    variants="function method inplace:Tensor out",
-   gradient={"self": "grad * exponent * self.pow(exponent - 1)",
-             "exponent": "where(self == 0, zeros_like(result), grad * result * self.log())"},
+   gradient={"self": "where(exponent == 0, zeros_like(grad), grad * (exponent * self.pow(exponent - 1)))",
+             "exponent": "grad * where((self == 0) & (exponent >= 0), zeros_like(result), result * self.log())"},
    jit_autocast="full")  # fmt: skip
 op("aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", kernel=power,
    variants="function method inplace:Scalar out",
    gradient={"self": "zeros_like(grad) if exponent == 0 else grad * (exponent * self.pow(exponent - 1))"},
    jit_autocast="full")  # fmt: skip
 op("aten::pow.Scalar(Scalar self, Tensor exponent) -> Tensor", kernel=power, variants="function out",
-   gradient={"exponent": "grad * result * log(self)"}, jit_autocast="full")  # fmt: skip
+   gradient={"exponent": "grad * (result * log(self)) if self != 0 else "
+                         "grad * where(exponent >= 0, zeros_like(result), result * log(self))"},
+   jit_autocast="full")  # fmt: skip
 op("aten::atan2(Tensor self, Tensor other) -> Tensor", scalar="atan2(self, other)", dtype="float", variants=ALL,
-   gradient={"self": "grad * other / (self * self + other * other)",
-             "other": "grad * -self / (self * self + other * other)"}, jit_autocast="widest")  # fmt: skip
-for _name, _more in (("maximum", ">"), ("minimum", "<")):
+   gradient={"self": "grad * other * (self * self + other * other).reciprocal().masked_fill("
+                     "self * self + other * other == 0, 0)",
+             "other": "grad * -self * (self * self + other * other).reciprocal().masked_fill("
+                      "self * self + other * other == 0, 0)"}, jit_autocast="widest")  # fmt: skip
+for _name, _less in (("maximum", "<"), ("minimum", ">")):
     op(f"aten::{_name}(Tensor self, Tensor other) -> Tensor", scalar=f"{_name}(self, other)",
        variants="function method out",
-       gradient={"self": f"where(self == other, grad / 2, where(self {_more} other, grad, 0))",
-                 "other": f"where(self == other, grad / 2, where(self {_more} other, 0, grad))"})  # fmt: skip
+       gradient={"self": f"where(self {_less} other, 0, where(self == other, grad / 2, grad))",
+                 "other": f"where(other {_less} self, 0, where(self == other, grad / 2, grad))"})  # fmt: skip
+
+
+def _augmented(short: str, of_scalar: str, of_tensor: str) -> None:
+    """The operator that `self |= other` is: another one of the same kind, by its overloads for numbers and tensors."""
+    for kind, name in (("Scalar", of_scalar), ("Tensor", of_tensor)):
+        op(f"aten::__i{short}__.{kind}(Tensor(a!) self, {kind} other) -> Tensor(a!)", variants="method",
+           python=lambda self, other, name=name: run(name, self, other))  # fmt: skip
+
 
 for _name in ("bitwise_and", "bitwise_or", "bitwise_xor"):
     _kernel = integral(_name, f"{_name}_cpu")
@@ -344,6 +356,7 @@ for _name in ("bitwise_and", "bitwise_or", "bitwise_xor"):
     _dunder = f"__{_name.removeprefix('bitwise_')}__"
     op(f"aten::{_dunder}.Scalar(Tensor self, Scalar other) -> Tensor", kernel=_kernel, variants="function method")
     op(f"aten::{_dunder}.Tensor(Tensor self, Tensor other) -> Tensor", kernel=_kernel, variants="function method")
+    _augmented(_dunder.strip("_"), f"{_name}_.Scalar", f"{_name}_.Tensor")
 for _name, _short, _message in (("left", "lshift", "lshift_cpu"), ("right", "rshift", "rshift_cpu")):
     _kernel = integral(f"{_name}_shift", _message.replace("_cpu", "_shift_cpu"))
     _full = f"bitwise_{_name}_shift"
@@ -352,9 +365,7 @@ for _name, _short, _message in (("left", "lshift", "lshift_cpu"), ("right", "rsh
     op(f"aten::{_full}.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", kernel=_kernel, variants="function out")
     op(f"aten::__{_short}__.Scalar(Tensor self, Scalar other) -> Tensor", kernel=_kernel, variants=_OUT)
     op(f"aten::__{_short}__.Tensor(Tensor self, Tensor other) -> Tensor", kernel=_kernel, variants=_OUT)
-    for _kind, _other, _overload in (("Tensor", "Tensor", "Tensor"), ("Scalar", "Scalar", "Tensor_Scalar")):
-        op(f"aten::__i{_short}__.{_kind}(Tensor(a!) self, {_other} other) -> Tensor(a!)", variants="method",
-           python=lambda self, other, name=f"{_full}_.{_overload}": run(name, self, other))  # fmt: skip
+    _augmented(_short, f"{_full}_.Tensor_Scalar", f"{_full}_.Tensor")
 for _name in ("logical_and", "logical_or", "logical_xor"):
     op(f"aten::{_name}(Tensor self, Tensor other) -> Tensor", scalar=f"{_name}(self, other)", dtype="bool",
        variants=ALL)  # fmt: skip
@@ -384,7 +395,7 @@ op("aten::addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1
              "tensor2": "grad * (tensor1 * value)"}, jit_autocast="widest")  # fmt: skip
 op("aten::addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
    scalar="self + value * tensor1 / tensor2", variants=ALL,
-   gradient={"self": "grad", "tensor1": "grad * (value / tensor2)",
+   gradient={"self": "grad", "tensor1": "grad * ((zeros_like(tensor2) + value) / tensor2)",
              "tensor2": "-grad * ((value * tensor1) / (tensor2 * tensor2))"}, jit_autocast="widest")  # fmt: skip
 
 
@@ -539,6 +550,15 @@ describe("div.Tensor_mode div.Scalar_mode", expression="self / other if rounding
 describe("where.self where.ScalarOther where.ScalarSelf where.Scalar", expression="where(condition, self, other)",
          in_range=("self", "other"))  # fmt: skip
 describe("masked_fill.Scalar masked_fill.Tensor", expression="where(mask, value, self)", in_range=("value",))
+
+
+def _in_place_by_python(short: str, of_scalar: str, of_tensor: str) -> None:
+    """The operator that `self |= other` is: another one of the same kind, by its overloads for numbers and tensors."""
+    for kind, name in (("Scalar", of_scalar), ("Tensor", of_tensor)):
+        op(f"aten::__i{short}__.{kind}(Tensor(a!) self, {kind} other) -> Tensor(a!)", variants="method",
+           python=lambda self, other, name=name: run(name, self, other))  # fmt: skip
+
+
 for _name in ("bitwise_and", "bitwise_or", "bitwise_xor"):
     _dunder = f"__{_name.removeprefix('bitwise_')}__"
     _overloads = f"{_name}.Tensor {_name}.Scalar {_name}.Scalar_Tensor {_dunder}.Tensor {_dunder}.Scalar"

@@ -217,20 +217,22 @@ def place_of_extreme(name: str, largest: bool) -> Callable[[Array, int | None, b
     return kernel
 
 
+_CHOSEN: Final = "(self == result) | (self != self)"
+"""The elements that are the extreme; NaN is, where there is any."""
 _SCATTER: Final = (
     "zeros_like(self).scatter(dim, indices if keepdim else indices.unsqueeze(dim), "
     "grad if keepdim else grad.unsqueeze(dim))"
 )
-for _name, _ufunc, _more in (("max", np.maximum, ">"), ("min", np.minimum, "<")):
+for _name, _ufunc, _less in (("max", np.maximum, "<"), ("min", np.minimum, ">")):
     _largest = _name == "max"
     op(f"aten::{_name}.other(Tensor self, Tensor other) -> Tensor", scalar=f"{_name}imum(self, other)",
        variants="function method out:out",
-       gradient={"self": f"where(self == other, grad / 2, where(self {_more} other, grad, 0))",
-                 "other": f"where(self == other, grad / 2, where(self {_more} other, 0, grad))"})  # fmt: skip
+       gradient={"self": f"where(self {_less} other, 0, where(self == other, grad / 2, grad))",
+                 "other": f"where(other {_less} self, 0, where(self == other, grad / 2, grad))"})  # fmt: skip
     _place = np.ndarray.argmax if _largest else np.ndarray.argmin
     op(f"aten::{_name}(Tensor self) -> Tensor", kernel=_extreme(_name, _ufunc.reduce, _place),
        variants="function method out:unary_out",
-       gradient={"self": "where(self == result, grad / (self == result).sum(), 0)"}, shape=shapes.reduced,
+       gradient={"self": f"where({_CHOSEN}, grad / ({_CHOSEN}).sum(), 0)"}, shape=shapes.reduced,
        dtype="same", layout="contiguous")  # fmt: skip
     _entry = op(f"aten::{_name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
                 kernel=extreme_dim(_name, _largest), variants="function method",

@@ -139,13 +139,14 @@ op("aten::xlogy.Tensor(Tensor self, Tensor other) -> Tensor", kernel=_XLOGY,
    gradient={"self": _SELF, "other": "grad * self / other"})  # fmt: skip
 op("aten::xlogy.Scalar_Other(Tensor self, Scalar other) -> Tensor", kernel=_XLOGY,
    variants="function method inplace out:OutScalar_Other",
-   gradient={"self": "grad * log(other) if other > 0 else grad.masked_fill(self == 0, 0) * log(other)"})  # fmt: skip
+   gradient={"self": "grad * log(other) if other > 0 else (grad * log(other)).masked_fill(self == 0, 0)"})  # fmt: skip
 op("aten::xlogy.Scalar_Self(Scalar self, Tensor other) -> Tensor", kernel=_XLOGY,
    variants="function out:OutScalar_Self", gradient={"other": "grad * self / other"})  # fmt: skip
 op("aten::special_xlog1py(Tensor self, Tensor other) -> Tensor", kernel=_XLOG1PY, variants=OUT,
    gradient={"self": _SELF1, "other": "grad * self / (other + 1)"})  # fmt: skip
 op("aten::special_xlog1py.other_scalar(Tensor self, Scalar other) -> Tensor", kernel=_XLOG1PY, variants=OUT,
-   gradient={"self": "grad * log1p(other)"})  # fmt: skip
+   gradient={"self": "grad * log1p(other) if other > -1 else "
+                     "(grad * log1p(other)).masked_fill(self == 0, 0)"})  # fmt: skip
 op("aten::special_xlog1py.self_scalar(Scalar self, Tensor other) -> Tensor", kernel=_XLOG1PY, variants=OUT,
    gradient={"other": "grad * self / (other + 1)"})  # fmt: skip
 op("aten::special_zeta(Tensor self, Tensor other) -> Tensor", kernel=_ZETA, variants=OUT,

@@ -69,10 +69,13 @@ def write(self: Tensor, index: Any, value: Any) -> None:
 
 
 def _without_leading_ones(values: Tensor) -> Tensor:
-    """The values without their first dimensions, as far as these are of size 1."""
-    shape = values.array.shape
-    first = next((dim for dim, size in enumerate(shape) if size != 1), len(shape))
-    return values.view(list(shape[first:])) if first else values
+    """The values without their first dimensions, as far as these are of size 1.
+
+    One by one: a trace that names the other sizes, as PyTorch's do, would hold for these alone.
+    """
+    while values.array.ndim and values.array.shape[0] == 1:
+        values = values.squeeze(0)
+    return values
 
 
 _NUMBERS: Final = frozenset({int, float})

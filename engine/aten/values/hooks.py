@@ -52,6 +52,9 @@ class Tracer(Protocol):
         """The result of a function with a gradient of its own; `run` tells its result and the arguments that it wrote
         to.  Without a trace NOT_TRACED."""
 
+    def lost(self, kind: str) -> None:
+        """Note that a number of the trace became one of Python's: "a Python float" and the like."""
+
     def constant(self, made: Tensor, maker: str) -> None:
         """Note a tensor that Python made of its own values, by the function `maker`."""
 

@@ -7,6 +7,7 @@ call of an operator to the tracer, and through the functions of the library, whi
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from typing import Any, Final
@@ -14,45 +15,61 @@ from typing import Any, Final
 from engine.aten.values import xp
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.tensor import Tensor
+from engine.lang import scalars
+
+
+def _both(function: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
+    """The methods of an operator of two numbers: with the traced one on the left, and on the right."""
+    return lambda a, b: _computed(function, a, b), lambda b, a: _computed(function, a, b)
+
+
+def _lost(kind: str, convert: Callable[[Any], Any]) -> Any:
+    """The method of a conversion that the trace cannot follow: it warns, and gives a plain number."""
+
+    def converted(number: Any, *rest: Any) -> Any:
+        if HOOKS.tracer is not None:
+            HOOKS.tracer.lost(kind)
+        return convert(plain(number), *rest)
+
+    return converted
 
 
 class TracedInt(int):
     """An int with its tensor; results of arithmetic with it are traced, too."""
 
     tensor: Tensor
+    __add__, __radd__ = _both(operator.add)
+    __sub__, __rsub__ = _both(operator.sub)
+    __mul__, __rmul__ = _both(operator.mul)
+    __floordiv__, __rfloordiv__ = _both(operator.floordiv)
+    __truediv__, __rtruediv__ = _both(operator.truediv)
+    __mod__, __rmod__ = _both(operator.mod)
+    __pow__, __rpow__ = _both(operator.pow)
+    __float__: Any = _lost("a Python float", float)
 
-    def __add__(self, other: int) -> int:
-        return _computed(operator.add, self, other)
-
-    def __radd__(self, other: int) -> int:
-        return _computed(operator.add, other, self)
-
-    def __sub__(self, other: int) -> int:
-        return _computed(operator.sub, self, other)
-
-    def __rsub__(self, other: int) -> int:
-        return _computed(operator.sub, other, self)
-
-    def __mul__(self, other: int) -> int:
-        return _computed(operator.mul, self, other)
-
-    def __rmul__(self, other: int) -> int:
-        return _computed(operator.mul, other, self)
-
-    def __floordiv__(self, other: int) -> int:
-        return _computed(operator.floordiv, self, other)
-
-    def __rfloordiv__(self, other: int) -> int:
-        return _computed(operator.floordiv, other, self)
-
-    def __neg__(self) -> int:
+    def __neg__(self) -> Any:
         return _computed(operator.mul, self, -1)
 
 
 class TracedFloat(float):
-    """A float with its tensor."""
+    """A float with its tensor; results of arithmetic with it are traced, too."""
 
     tensor: Tensor
+    __add__, __radd__ = _both(operator.add)
+    __sub__, __rsub__ = _both(operator.sub)
+    __mul__, __rmul__ = _both(operator.mul)
+    __floordiv__, __rfloordiv__ = _both(operator.floordiv)
+    __truediv__, __rtruediv__ = _both(operator.truediv)
+    __mod__, __rmod__ = _both(operator.mod)
+    __pow__, __rpow__ = _both(operator.pow)
+    __int__: Any = _lost("a Python integer", int)
+    __trunc__: Any = _lost("a Python integer", math.trunc)
+    __floor__: Any = _lost("a Python integer", math.floor)
+    __ceil__: Any = _lost("a Python integer", math.ceil)
+    __round__: Any = _lost("a Python number", round)
+
+    def __neg__(self) -> Any:
+        return _computed(operator.mul, self, -1)
 
 
 def is_traced() -> bool:
@@ -79,19 +96,32 @@ def int_of(tensor: Tensor) -> Any:
     return number if isinstance(number, TracedInt) else int(tensor)
 
 
+def float_of(value: Any) -> Any:
+    """`float(value)` of a number or a tensor, as a traced float while tracing."""
+    number = number_of(value) if isinstance(value, Tensor) and is_traced() else value
+    if not isinstance(number, (TracedInt, TracedFloat)):
+        return float(value)
+    traced = TracedFloat(plain(number))
+    traced.tensor = number.tensor
+    return traced
+
+
 def plain(value: Any) -> Any:
     """The plain number of a traced one; anything else unchanged."""
     if isinstance(value, TracedInt):
-        return int(value)
-    return float(value) if isinstance(value, TracedFloat) else value
+        return int.__int__(value)
+    return float.__float__(value) if isinstance(value, TracedFloat) else value
 
 
-def _computed(function: Callable[[Any, Any], Any], a: Any, b: Any) -> int:
-    if not is_traced() or not (isinstance(a, int) and isinstance(b, int)):
-        number: int = function(plain(a), plain(b))
-    else:
-        number = number_of(function(*(n.tensor if isinstance(n, TracedInt) else n for n in (a, b))))
-    return number
+def _computed(function: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
+    """The function of the two, and of their tensors where it is traced: in double precision, unless all is whole."""
+    number = function(plain(a), plain(b))
+    if not is_traced() or type(number) not in _KINDS:
+        return number
+    operands = [each.tensor if isinstance(each, (TracedInt, TracedFloat)) else each for each in (a, b)]
+    if type(number) is float:
+        operands = [each.to(scalars.float64) if isinstance(each, Tensor) else each for each in operands]
+    return number_of(function(*operands))
 
 
 _KINDS: Final[dict[type, Any]] = {int: TracedInt, float: TracedFloat}

@@ -42,6 +42,7 @@ from engine.executor.autodiff.formulas import (
 from engine.executor.autodiff.specialising import Item, NotDifferentiable, Specialiser, Step, stand_in
 from engine.ir.graph import Graph, Value
 from engine.ir.rewriting.dead_code import remove_dead_code
+from engine.lang.errors import EngineError
 from engine.lang.records import dataclass
 from engine.lang.types import TENSOR
 
@@ -306,7 +307,7 @@ class _Writer:
                 items[value] = self.need(given[source.place])
         try:
             self.into.run(formula.graph.nodes(), items)
-        except NotDifferentiable as why:
+        except (NotDifferentiable, EngineError) as why:  # what it refuses is the tape's to refuse, in backward passes
             raise NotDifferentiable(step.origin, f"the gradient of {step.op.name}: {why}") from why
         return items[formula.graph.outputs[0]]
 

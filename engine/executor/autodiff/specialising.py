@@ -51,11 +51,6 @@ class Item:
         return self.value is None and self.parts is None
 
     @property
-    def is_one(self) -> bool:
-        """True for the whole number 1, by which products keep values and dtype."""
-        return self.is_known and type(self.example) is int and self.example == 1
-
-    @property
     def form(self) -> tuple[tuple[int, ...], Any]:
         return self.example.array.shape, self.example.array.dtype
 
@@ -86,7 +81,8 @@ OF_FORMS: Final = frozenset(
 @dataclass(slots=True)
 class Specialiser:
     """Writes into `graph`; `steps` are its operators so far.  `may_share`: results may be what went in, where an
-    operator changes nothing."""
+    operator changes nothing, and may lie in memory otherwise; as in formulas of gradients, whose results nobody else
+    sees."""
 
     graph: Graph
     may_share: bool = False
@@ -133,10 +129,10 @@ class Specialiser:
         op = op_of(node)
         if op is None:
             raise NotDifferentiable(node, f"{node.kind} has no derivative")
-        if op.qualified_name == "aten::zeros_like":
-            return [self.zeros(inputs[0])]
-        if self.may_share and op.qualified_name in _PRODUCTS and inputs[1].is_one:
-            return [inputs[0]]
+        if self.may_share and op.qualified_name in _SHORTER:
+            found = _SHORTER[op.qualified_name](self, inputs)
+            if found is not None:
+                return [found]
         stands_in = _FORM_AT.get(op.qualified_name)
         if stands_in is not None:
             inputs = [_form_only(each) if i == stands_in else each for i, each in enumerate(inputs)]
@@ -222,7 +218,24 @@ def _type(example: Any, otherwise: Type) -> Type:
 
 # ------------------------------------------------------------------ forms
 
-_PRODUCTS: Final = frozenset({"aten::mul.Scalar", "aten::mul.Tensor"})
+
+def _zeros_like(into: Specialiser, inputs: Sequence[Item]) -> Item | None:
+    """Zeros of the form of the first argument, where nothing else is asked for."""
+    of, *others = inputs
+    return into.zeros(of) if all(each.is_known and each.example is None for each in others) else None
+
+
+def _product(into: Specialiser, inputs: Sequence[Item]) -> Item | None:
+    """The first factor where the other is the whole number 1, which of truth values makes numbers."""
+    x, other = inputs
+    is_one = other.is_known and type(other.example) is int and other.example == 1
+    return x if is_one and x.example.array.dtype.kind != "b" else None
+
+
+_SHORTER: Final[dict[str, Callable[[Specialiser, Sequence[Item]], Item | None]]] = {
+    "aten::zeros_like": _zeros_like, "aten::mul.Scalar": _product, "aten::mul.Tensor": _product,
+}  # fmt: skip
+"""Operators that need no node for some arguments, and what they give then; None for all other arguments."""
 
 _FORM_AT: Final = {"aten::_cat_backward": 1}
 """Operators that look at the form of one argument only, and its position."""

@@ -80,8 +80,8 @@ class Instruction:
     @property
     def dead(self) -> tuple[int, ...]:
         """Registers to clear afterwards: moved from, and not just written."""
-        moved = [r for r, moves in zip(self.inputs, self.moves, strict=True) if moves]
-        return tuple(r for r in moved if r not in self.outputs)
+        written = set(self.outputs)
+        return tuple(r for r, moves in zip(self.inputs, self.moves, strict=True) if moves and r not in written)
 
     def __str__(self) -> str:
         inputs = [f"move({r})" if moves else str(r) for r, moves in zip(self.inputs, self.moves, strict=True)]

@@ -9,7 +9,7 @@ bit masks: bit r stands for register r.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from engine.executor.bytecode.instructions import DROP, ENDS, JUMP, JUMP_IF_NOT, JUMPS, Instruction
@@ -73,14 +73,23 @@ def _drops_on_branches(
 def _moves(instruction: Instruction, live_after: int) -> tuple[bool, ...]:
     """A flag for each input: True at the last read of its register, once even if the instruction reads it twice."""
     inputs = instruction.inputs
-    return tuple(not live_after >> r & 1 and r not in inputs[at + 1 :] for at, r in enumerate(inputs))
+    last = {r: at for at, r in enumerate(inputs)}
+    return tuple(last[r] == at and not live_after >> r & 1 for at, r in enumerate(inputs))
 
 
 def _drop(registers: int, cause: Instruction) -> list[Instruction]:
     if not registers:
         return []
-    dropped = tuple(r for r in range(registers.bit_length()) if registers >> r & 1)
+    dropped = tuple(_members(registers))
     return [Instruction(DROP, "Drop", dropped, moves=(True,) * len(dropped), node=cause.node)]
+
+
+def _members(registers: int) -> Iterator[int]:
+    """The registers of a mask, lowest first."""
+    while registers:
+        lowest = registers & -registers
+        yield lowest.bit_length() - 1
+        registers ^= lowest
 
 
 def _mask(registers: Iterable[int]) -> int:

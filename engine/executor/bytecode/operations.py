@@ -27,8 +27,8 @@ from engine.lang.errors import (
     MissingOperatorError,
     OperatorError,
     OperatorIndexError,
-    where_missing_ones_are,
 )
+from engine.lang.missing_operators import where_missing_ones_are
 from engine.lang.scalars import bool_, int64
 from engine.lang.types import (
     BOOL,

@@ -20,7 +20,7 @@ import numpy as np
 from engine.aten.values.awaits import Await
 from engine.aten.values.ivalue import EnumValue, Object
 from engine.aten.values.tensor import Tensor, from_numpy
-from engine.aten.values.traced import TracedInt
+from engine.aten.values.traced import TracedFloat, TracedInt, float_of, plain
 from engine.executor.concurrency.futures import Future
 from engine.ir.constants import type_of
 from engine.ir.unit import Function
@@ -106,7 +106,7 @@ def _to_float(value: Any) -> float:
     if not isinstance(value, (int, float, np.generic, Tensor)):
         raise Mismatch
     try:
-        return float(_item(value))
+        return float_of(value) if isinstance(value, (TracedInt, TracedFloat)) else float(_item(value))
     except (OverflowError, ValueError, TypeError) as error:
         raise Mismatch(str(error)) from None
 
@@ -219,7 +219,7 @@ def is_instance(value: Any, type: Type) -> bool:
         return type.__class__ is type_of(value).__class__
     if isinstance(value, Tensor):
         return isinstance(type, TensorType)
-    return type_of(value).is_subtype_of(type)
+    return type_of(plain(value)).is_subtype_of(type)
 
 
 _OPAQUE: Final[dict[type, type[Type]]] = {Future: FutureType, Await: AwaitType, Function: FunctionType}

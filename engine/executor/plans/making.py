@@ -28,7 +28,7 @@ from engine.executor.plans.pipelines import (
     PRE_SPECIALISATION,
     UNROLLING,
 )
-from engine.executor.plans.plan import PLAN, RUNTIME, ExecutionPlan
+from engine.executor.plans.plan import GRADIENTS_RECORDED, PLAN, RUNTIME, ExecutionPlan
 from engine.executor.plans.scalar_plans import ScalarPlan, is_scalar
 from engine.executor.plans.spec import Key, SpecReader
 from engine.executor.profiling.bailouts import BAIL_OUT
@@ -155,7 +155,7 @@ def _generate(plan: ExecutionPlan, reader: SpecReader, key: Key, kind: str) -> N
     compiler = FUSION.compiler_for(accelerator)
     plan.why_unfused = (
         "tensors may be on several devices" if is_anywhere and accelerator is None
-        else "gradients may be recorded" if records
+        else GRADIENTS_RECORDED if records
         else "there is no compiler" if compiler is None
         else "no kernel holds any of it" if not any(map(compiler.is_fusible, unfused.all_nodes()))
         else ""

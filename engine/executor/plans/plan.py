@@ -51,6 +51,10 @@ PLAN: Final = "PLAN"
 """The name under which a generated function's globals hold its plan and its source."""
 
 
+GRADIENTS_RECORDED: Final = "gradients may be recorded"
+"""The reason why a plan has no kernels that it would have where none are."""
+
+
 @dataclass(eq=False, slots=True, weakref_slot=True)
 class ExecutionPlan:
     """`entry` is the generated function, None where the interpreter has to run the plan, which `reason` explains."""

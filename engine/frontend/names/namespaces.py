@@ -30,7 +30,7 @@ _CONSTANTS: Final[Mapping[str, Any]] = {
     **{name: scheme.number for name, scheme in QSCHEME_BY_NAME.items()},
     **MEMORY_FORMATS, "strided": STRIDED, "inf": math.inf, "nan": math.nan, "pi": math.pi, "e": math.e,
 }  # fmt: skip
-_PREFIXED: Final = {"special": "special_", "linalg": "linalg_", "fft": "fft_"}
+PREFIXED: Final = {"special": "special_", "linalg": "linalg_", "fft": "fft_"}
 """Sub-namespaces whose operators carry a prefix."""
 SUB_NAMESPACES: Final = frozenset({
     "torch.nn", "torch.nn.functional", "torch.nn.init", "torch.nn.utils", "torch.nn.utils.rnn", "torch.jit",
@@ -40,11 +40,11 @@ SUB_NAMESPACES: Final = frozenset({
     "torch.amp", "torch.amp.autocast_mode", "torch.cuda", "torch.cuda.amp", "torch.cpu", "torch.cpu.amp",
 })  # fmt: skip
 """Namespaces of operators; the attributes of other modules are Python's values."""
-_SPECIAL_FORMS: Final = {
+SPECIAL_FORMS: Final = {
     "torch.jit.annotate": "annotate", "torch.jit.isinstance": "isinstance", "torch.jit.fork": "fork",
     "torch.jit._fork": "fork", "torch.jit._awaitable": "awaitable",
 }  # fmt: skip
-_RENAMED: Final = {
+RENAMED: Final = {
     "torch.jit.wait": "aten::wait", "torch.jit._wait": "aten::wait",
     "torch.jit._unwrap_optional": "aten::_unwrap_optional",
     "torch.jit._awaitable_wait": "prim::awaitable_wait", "torch.jit._awaitable_nowait": "prim::awaitable_nowait",
@@ -86,10 +86,10 @@ class TorchNamespace(Namespace):
             return self.inner(name)
         if self.path == "torch.ops":
             return OperatorNamespace(name)
-        if path in _SPECIAL_FORMS:
-            return SpecialForm(_SPECIAL_FORMS[path])
-        if path in _RENAMED:
-            return BuiltinFunction(_RENAMED[path])
+        if path in SPECIAL_FORMS:
+            return SpecialForm(SPECIAL_FORMS[path])
+        if path in RENAMED:
+            return BuiltinFunction(RENAMED[path])
         found = b.library(path) or self.python_value(b, name, range)
         operator = self.operator(name)
         if found is None and self.strict and not has_name(self.path, name, operator):
@@ -112,7 +112,7 @@ class TorchNamespace(Namespace):
         last = self.path.rpartition(".")[2].lstrip("_")
         if last == "prim":
             return f"prim::{name}"
-        plain, prefixed = f"aten::{name}", f"aten::{_PREFIXED.get(last, '')}{name}"
+        plain, prefixed = f"aten::{name}", f"aten::{PREFIXED.get(last, '')}{name}"
         return plain if table.overloads(plain) and not table.overloads(prefixed) else prefixed
 
 

@@ -36,7 +36,8 @@ _INTERNAL: Final = frozenset({
 @dataclass(frozen=True)
 class Description:
     """`constants` carry the types of their values, since `1 == True`; `own_methods` are those that one instance has in
-    the place of its class's, `length` is what `len` of a container gives."""
+    the place of its class's, `length` is what `len` of a container gives, `parts` names what it holds where None is
+    among that."""
 
     attributes: tuple[tuple[str, Type, str], ...]
     children: tuple[tuple[str, Type], ...]
@@ -48,6 +49,7 @@ class Description:
     own_methods: tuple[tuple[str, Callable[..., Any]], ...]
     texts: tuple[str, ...]
     length: int | None
+    parts: tuple[str, ...]
     unresolved: Mapping[str, str] = field(compare=False)
 
     def digest(self) -> int:
@@ -56,7 +58,9 @@ class Description:
         called_names = [(name, getattr(each, "__qualname__", "")) for name, each in called]
         types = [(name, str(type)) for name, type, _ in self.attributes], [(n, str(t)) for n, t in self.children]
         kinds = [kind for _, _, kind in self.attributes]
-        return hash(repr((types, kinds, self.constants, called_names, self.methods, self.texts, self.length)))
+        return hash(
+            repr((types, kinds, self.constants, called_names, self.methods, self.texts, self.length, self.parts))
+        )
 
 
 class AnnotatedValue(NamedTuple):
@@ -112,8 +116,15 @@ def describe(module: Any, python: PythonUnit, children: Mapping[str, Type], misf
         own,
         tuple(getattr(module, "_definitions", ())),
         len(module) if getattr(type(module), "_container_kind", "") in ("list", "dict") else None,
+        _parts(module),
         work.unresolved,
     )
+
+
+def _parts(module: Any) -> tuple[str, ...]:
+    """The names of what a container of modules holds, if there is None in the place of one."""
+    is_container = getattr(type(module), "_container_kind", "") in ("list", "dict")
+    return tuple(module._modules) if is_container and None in module._modules.values() else ()
 
 
 def methods_to_compile(cls: type) -> Iterator[str]:

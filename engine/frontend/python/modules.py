@@ -215,7 +215,8 @@ class PythonModules:
         """The concrete module of a type whose attributes are declared, with the constants of the description."""
         type.constants.update((name, value) for name, value, _ in description.constants)
         type.unresolved.update(description.unresolved)
-        concrete = ConcreteModule(type, getattr(cls, "_container_kind", ""), concretes, description=description)
+        kind = getattr(cls, "_container_kind", "")
+        concrete = ConcreteModule(type, kind, concretes, description=description, parts=description.parts)
         functions = dict(description.functions)
         concrete.lookup = partial(self._lookup, cls, functions, dict(description.own_methods))
         type.concrete = concrete
@@ -240,7 +241,7 @@ class PythonModules:
         if description.length is not None:
             self._declare_text(concrete, _LENGTH.format(description.length))
         if concrete.container == "dict":
-            names = [name for name, _ in description.children]
+            names = list(description.parts or (name for name, _ in description.children))
             listed = ", ".join(map(string_literal, names))
             self._declare_text(concrete, _CONTAINS.format(f"key in [{listed}]" if names else "False"))
 

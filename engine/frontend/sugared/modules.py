@@ -46,6 +46,8 @@ class ConcreteModule:
     lookup: Lookup | None = None
     description: object = None
     compile_hooks: Callable[[], None] | None = None
+    parts: tuple[str, ...] = ()
+    """The names of what a container of modules holds, in order, where None may be among it."""
 
     def child(self, name: str, type: ClassType) -> ConcreteModule:
         return self.children.get(name) or ConcreteModule(type)
@@ -121,6 +123,12 @@ class ModuleValue(SugaredValue):
         names = [a.name for a in self.type.attributes if (a.kind == "parameter" if of_parameters else _holds_module(a))]
         return {name: self._attribute(b, name, range) for name in names}
 
+    def held(self, b: Builder, range: SourceRange) -> dict[str, SugaredValue]:
+        """The children, and None where a container holds that in the place of a module."""
+        if not self.concrete.parts:
+            return self.children(b, range)
+        return {name: self._attribute(b, name, range) for name in self.concrete.parts}
+
     def parts(self, b: Builder, range: SourceRange) -> list[SugaredValue]:
         """The parts of a list, which may be sliced."""
         if self.concrete.container not in LISTS:
@@ -129,7 +137,7 @@ class ModuleValue(SugaredValue):
                 range,
                 hints=("loop over it, or keep the part as a module list of its own",),
             )
-        return list(self.children(b, range).values())
+        return list(self.held(b, range).values())
 
     def iterate(self, b: Builder, range: SourceRange) -> SugaredIterable:
         if not self.concrete.container:
@@ -138,7 +146,7 @@ class ModuleValue(SugaredValue):
                 range,
                 hints=("keep the modules in a ModuleList",),
             )
-        parts = self.children(b, range)
+        parts = self.held(b, range)
         return _keys(parts, b, range) if self.concrete.container in DICTS else _values(parts, b, range)
 
     def item(self, b: Builder, index: Value, hint: Type | None, range: SourceRange) -> SugaredValue:
@@ -154,19 +162,22 @@ class ModuleValue(SugaredValue):
         raise CompileError(_NO_LITERAL[self.concrete.container in DICTS], range)
 
     def _numbered(self, b: Builder, index: int, range: SourceRange) -> SugaredValue:
-        parts = list(self.children(b, range).values())
+        parts = list(self.held(b, range).values())
         if not -len(parts) <= index < len(parts):
             raise CompileError(f"Index {index} out of range of length {len(parts)}", range)
         return parts[index]
 
     def _named(self, b: Builder, name: str, range: SourceRange) -> SugaredValue:
-        parts = self.children(b, range)
+        parts = self.held(b, range)
         if name not in parts:
             raise CompileError(f"Key Error, {name}", range, hints=did_you_mean(name, parts))
         return parts[name]
 
     def _chosen_later(self, b: Builder, index: Value, hint: InterfaceType, range: SourceRange) -> Value:
         """An item whose index is not known: all of them must offer the interface."""
+        for name in self.concrete.parts:
+            if (attribute := self.type.attribute(name)) is not None and attribute.type is NONE:
+                raise CompileError(f"Attribute {name} is None, and not of annotated type {hint.annotation_str}", range)
         for attribute in filter(_holds_module, self.type.attributes):
             assert isinstance(attribute.type, (ClassType, InterfaceType))
             if (gap := interface_gap(attribute.type, hint)) is not None:
@@ -241,6 +252,10 @@ Named = dict[str, SugaredValue]
 
 
 def _of_container(module: ModuleValue, b: Builder, range: SourceRange) -> Named:
+    return module.held(b, range)
+
+
+def _children(module: ModuleValue, b: Builder, range: SourceRange) -> Named:
     return module.children(b, range)
 
 
@@ -276,7 +291,7 @@ def _items(parts: Named, b: Builder, range: SourceRange) -> IterableTree:
 
 _PARTS: Final[dict[str, tuple[Callable[..., Named], Callable[..., SugaredValue]]]] = {
     "keys": (_of_container, _keys), "values": (_of_container, _values), "items": (_of_container, _items),
-    "children": (_of_container, _values), "named_children": (_of_container, _items),
+    "children": (_children, _values), "named_children": (_children, _items),
     "modules": (_all_modules, _values), "named_modules": (_all_modules, _items), "named_buffers": (_buffers, _items),
 }  # fmt: skip
 """Method -> the function that selects parts, and the one that makes keys, values or items of them."""

@@ -16,9 +16,9 @@ from engine.aten.dispatch.calls import call
 from engine.aten.values.hooks import NOT_TRACED
 from engine.aten.values.ivalue import Object
 from engine.aten.values.tensor import Tensor
-from engine.aten.values.traced import number_of
+from engine.aten.values.traced import TracedInt, float_of, number_of
 from engine.frontend.compilation.compile import is_library
-from engine.frontend.tracing.position import range_of
+from engine.frontend.tracing.position import DATAFLOW, range_of, warn
 from engine.frontend.tracing.recording import FROM_TENSOR, set_results, taken_out
 from engine.frontend.tracing.state import Scope, TracedModule, TracingState, current
 from engine.ir.constants import insert_constant, type_of
@@ -26,7 +26,17 @@ from engine.ir.graph import Graph, Value
 from engine.ir.unit import Function
 from engine.lang.errors import CompileError
 from engine.lang.schema import Argument
-from engine.lang.types import FLOAT, DictType, FunctionType, ListType, OptionalType, TensorType, TupleType, Type
+from engine.lang.types import (
+    FLOAT,
+    DictType,
+    FunctionType,
+    ListType,
+    OptionalType,
+    TensorType,
+    TupleType,
+    Type,
+    members_of,
+)
 
 # ------------------------------------------------------------------ submodules
 
@@ -103,11 +113,15 @@ def _record_call(
 
 def _run_library(state: TracingState, function: Function, args: Any, kwargs: Any, run: Callable[..., Any]) -> Any:
     """Run a function of the standard library, of which the trace records the operators."""
-    types = {argument.name: argument.type for argument in function.schema.arguments}
-    given = dict(zip(types, args, strict=False))
+    known = {argument.name: argument for argument in function.schema.arguments}
+    given = dict(zip(known, args, strict=False))
     names = {id(value): name for name, value in (*given.items(), *kwargs.items()) if isinstance(value, Tensor)}
-    numbers = [_with_numbers(value, type) for value, type in zip(args, types.values(), strict=False)]
-    by_name = {name: _with_numbers(value, types[name]) if name in types else value for name, value in kwargs.items()}
+    numbers = [_with_numbers(value, a.type, a.broadcast) for value, a in zip(args, known.values(), strict=False)]
+    by_name = {
+        name: _with_numbers(value, known[name].type, known[name].broadcast) if name in known else value
+        for name, value in kwargs.items()
+    }
+    _warn_of_rounds(function, numbers)
     state.parameter_names.append(names)
     try:
         return run(function, [*numbers, *args[len(numbers) :]], by_name)
@@ -115,11 +129,22 @@ def _run_library(state: TracingState, function: Function, args: Any, kwargs: Any
         state.parameter_names.pop()
 
 
-def _with_numbers(value: Any, type: Type) -> Any:
-    """Convert sizes that are traced tensors to numbers, where the function takes numbers."""
+def _warn_of_rounds(function: Function, given: Sequence[Any]) -> None:
+    """Warn where a loop of the function runs as often as a size that it is given: the trace has these rounds."""
+    sizes = {v for v, number in zip(function.graph.inputs, given, strict=False) if isinstance(number, TracedInt)}
+    if sizes and any(loop.inputs[0] in sizes for loop in function.graph.find_all_nodes("prim::Loop")):
+        warn(DATAFLOW.format("a Python integer"))
+
+
+def _with_numbers(value: Any, type: Type, broadcast: int | None = None) -> Any:
+    """Convert sizes that are traced tensors to numbers, where the function takes numbers; or a list of so many, for
+    which one number may stand."""
     type = type.element if isinstance(type, OptionalType) else type
     if isinstance(value, Tensor):
-        return number_of(value) if type in FROM_TENSOR else value
+        wanted = members_of(type.element if broadcast and isinstance(type, ListType) else type)
+        if not all(each in FROM_TENSOR for each in wanted):
+            return value
+        return float_of(value) if wanted == (FLOAT,) else number_of(value)
     if isinstance(value, (list, tuple)) and isinstance(type, ListType):
         return [_with_numbers(part, type.element) for part in value]
     return value

@@ -150,7 +150,7 @@ UNTIL_RESULTS_REQUIRE_GRAD: Final = frozenset({"aten::_convolution"})
 """Operators that are recorded before the result is known to require grad."""
 
 
-# ------------------------------------------------------------------ cells
+# ------------------------------------------------------------------ operators made of others
 
 
 def _lstm_cell(x: Tensor, hx: Sequence[Tensor], *weights: Any) -> tuple[Tensor, Tensor]:
@@ -182,7 +182,14 @@ def _simple_cell(activation: str) -> Callable[..., Tensor]:
     return cell
 
 
+def _shrunk_rows(weight: Tensor, input: Tensor, max_norm: float, norm_type: float) -> Tensor:
+    """Of embeddings: a write that is recorded as one, and not as a part of a gradient."""
+    made: Tensor = call("embedding_renorm_", (call("detach", (weight,), {}), input, max_norm, norm_type), {})
+    return made
+
+
 MADE_OF: Final[dict[str, Callable[..., Any]]] = {
+    "aten::_no_grad_embedding_renorm_": _shrunk_rows,
     "aten::lstm_cell": _lstm_cell, "aten::gru_cell": _gru_cell, "aten::rnn_tanh_cell": _simple_cell("tanh"),
     "aten::rnn_relu_cell": _simple_cell("relu"),
 }  # fmt: skip

@@ -11,15 +11,17 @@ from typing import Any, Final
 
 from engine.aten.dispatch.op import Op
 from engine.aten.dispatch.parameters import element_of
+from engine.aten.dispatch.table import overloads
 from engine.aten.values.ivalue import Object
 from engine.aten.values.tensor import Tensor, tensor
 from engine.aten.values.traced import TracedFloat, TracedInt, number_of, plain
 from engine.frontend.tracing.forms import MADE_OF, UNTIL_RESULTS_REQUIRE_GRAD, WITHOUT_NAMES, as_recorded
 from engine.frontend.tracing.out_of_place import out_of_place
-from engine.frontend.tracing.position import range_of
+from engine.frontend.tracing.position import DATAFLOW, range_of, warn
 from engine.frontend.tracing.state import TracingState, current
 from engine.ir.constants import insert_constant, tensor_type_of
 from engine.ir.graph import Value
+from engine.lang.errors import OperatorError
 from engine.lang.scalars import CPU
 from engine.lang.schema import Argument
 from engine.lang.types import (
@@ -53,7 +55,11 @@ def record_operator(op: Op, args: tuple[Any, ...], run: Callable[..., Any]) -> A
         if sized is not None:
             found = sized(state, *args)
             return _as_numbers(found) if state.parameter_names else found
-        return _record(state, op, args, run) if _is_recorded(op) else run(*_plain(args))
+        if _is_recorded(op):
+            return _record(state, op, args, run)
+        if op.name in _LEAKING and isinstance(args[0], Tensor):
+            warn(DATAFLOW.format(_LEAKING[op.name]))
+        return run(*_plain(args))
 
 
 def _is_recorded(op: Op) -> bool:
@@ -63,6 +69,13 @@ def _is_recorded(op: Op) -> bool:
     if any(a.is_write for a in op.schema.arguments):
         return True
     return any(_is_tensor(r.type) or _is_tensor(element_of(r.type)) for r in op.schema.returns)
+
+
+_LEAKING: Final = {
+    "aten::item": "a Python number", "aten::Int": "a Python integer", "aten::Float": "a Python float",
+    "aten::Bool": "a Python boolean", "aten::is_nonzero": "a Python boolean", "prim::tolist": "a Python list",
+}  # fmt: skip
+"""Operators by which functions of the library take values out of tensors, as members of `Tensor` do for programs."""
 
 
 def _as_numbers(sizes: Any) -> Any:
@@ -91,7 +104,14 @@ def _record(state: TracingState, op: Op, args: tuple[Any, ...], run: Callable[..
     for value in _inputs(state, recorded, values):
         node.add_input(value)
     state.graph.insert_node(node)
-    result = run(*_plain(args))
+    try:
+        result = run(*_plain(args))
+    except OperatorError:
+        by_number = _by_number(op, args)
+        if by_number is None:
+            raise
+        node.destroy()
+        return _record(state, *by_number, by_number[0].run)
     if not recorded.schema.returns:
         return result
     results = result if len(recorded.schema.returns) > 1 else (result,)
@@ -104,6 +124,19 @@ def _record(state: TracingState, op: Op, args: tuple[Any, ...], run: Callable[..
     if recorded.name in UNTIL_RESULTS_REQUIRE_GRAD:
         _forget_gradients(node.output)
     return result
+
+
+def _by_number(op: Op, args: tuple[Any, ...]) -> tuple[Op, tuple[Any, ...]] | None:
+    """The overload that takes a number where this one was given a size, which is a tensor for the trace alone."""
+    for place, value in enumerate(args):
+        if not isinstance(value, Tensor) or value.array.ndim or value.dtype.category != "int":
+            continue
+        for other in overloads(op.name):
+            types = [argument.type for argument in other.schema.arguments]
+            wanted = [a.type if i != place else NUMBER for i, a in enumerate(op.schema.arguments)]
+            if types == wanted:
+                return other, (*args[:place], number_of(value), *args[place + 1 :])
+    return None
 
 
 def _forget_gradients(value: Value) -> None:
@@ -160,7 +193,15 @@ def _input(state: TracingState, argument: Argument, value: Any, numbers: Mapping
     if isinstance(type, ListType) and isinstance(value, (list, tuple)):
         parts = [_one(state, part, numbers) for part in value]
         return state.graph.append("prim::ListConstruct", parts, [type]).output
+    if type == NUMBER and isinstance(value, bool):
+        return _truth_as_number(state, value)
     return _one(state, value, numbers)
+
+
+def _truth_as_number(state: TracingState, value: bool) -> Value:
+    """`aten::ScalarImplicit(%true)`: as a constant it would be no number to operators, and an int in an archive."""
+    constant = state.constant(tensor(value))
+    return state.graph.append("aten::ScalarImplicit", [constant], [NUMBER]).output
 
 
 def _one(state: TracingState, value: Any, numbers: Mapping[int, Value]) -> Value:

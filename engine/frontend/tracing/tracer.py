@@ -15,7 +15,7 @@ from engine.aten.values.tensor import Tensor
 from engine.frontend.tracing.calls import record_call, record_module
 from engine.frontend.tracing.forks import record_fork, record_wait
 from engine.frontend.tracing.leaks import value_of_member
-from engine.frontend.tracing.position import warn
+from engine.frontend.tracing.position import DATAFLOW, warn
 from engine.frontend.tracing.python_calls import record_function
 from engine.frontend.tracing.recording import MAKERS, record_constant, record_operator
 from engine.frontend.tracing.state import TracingState, active, current, has_trace
@@ -37,6 +37,10 @@ class _Tracer:
     fork = staticmethod(record_fork)
     wait = staticmethod(record_wait)
     function = staticmethod(record_function)
+
+    def lost(self, kind: str) -> None:
+        if current() is not None:
+            warn(DATAFLOW.format(kind))
 
     def constant(self, made: Tensor, maker: str) -> None:
         state = current()

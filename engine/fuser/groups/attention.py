@@ -6,7 +6,6 @@ name.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import inf, sqrt
 from typing import Any, Final, TypeVar
 
@@ -17,7 +16,7 @@ from engine.aten.values.tensor import Tensor
 from engine.fuser.groups.compositions import COMPOSITIONS
 from engine.fuser.groups.extents import known
 from engine.fuser.groups.from_expression import Unsupported, element
-from engine.fuser.groups.fusion_group import DTYPES, Group, Handler, Lowered, shown
+from engine.fuser.groups.fusion_group import DTYPES, Group, Handler, Lowered, Operands, shown
 from engine.fuser.groups.gemm import TILES
 from engine.fuser.groups.products import linear, multiplied
 from engine.fuser.groups.reductions import accumulated, extreme_of, mapped
@@ -25,7 +24,7 @@ from engine.fuser.groups.reshaping import reshaped
 from engine.fuser.groups.schedule import Body, Indices, Value
 from engine.fuser.ir.kernel import BOOL, Constant, Expression, apply, constant
 
-Given = Mapping[str, Lowered]
+Given = Operands
 T = TypeVar("T")
 
 
@@ -111,10 +110,10 @@ def _encoder_layer(group: Group, name: str, given: Given, sample: Any) -> Value:
         raise Unsupported("a layer with a mask")
 
     def normed(value: Value, number: int) -> Value:
-        of = {
+        of = Operands({
             "input": value, "normalized_shape": [given["embed_dim"]], "eps": given["eps"],
             "weight": given[f"norm_weight_{number}"], "bias": given[f"norm_bias_{number}"],
-        }  # fmt: skip
+        })  # fmt: skip
         found: Value = COMPOSITIONS["aten::layer_norm"](group, f"{name}_norm{number}", of, like)
         return found
 

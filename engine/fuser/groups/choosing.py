@@ -6,13 +6,13 @@ for each operator whose elements are those of one argument, in its dtype; `JOINI
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from engine.aten.kernels.rules import wrap_dim
 from engine.fuser.groups.extents import ONE, Extent, known
 from engine.fuser.groups.from_expression import Unsupported
-from engine.fuser.groups.fusion_group import TYPES, Group, Handler, Lowered, elements, shown, stages_of
+from engine.fuser.groups.fusion_group import TYPES, Group, Handler, Lowered, Operands, elements, shown, stages_of
 from engine.fuser.groups.schedule import Body, Indices, Piece, Value
 from engine.fuser.ir.kernel import Expression, Name, add, apply, convert, index, multiply
 
@@ -25,7 +25,7 @@ def whole(value: Lowered) -> int:
     return value
 
 
-def axis_of(given: Mapping[str, Lowered], rank: int, name: str = "dim") -> int:
+def axis_of(given: Operands, rank: int, name: str = "dim") -> int:
     return wrap_dim(whole(given[name]), rank)
 
 
@@ -40,22 +40,23 @@ def number(value: Lowered) -> Expression:
     return index(value) if isinstance(value, int) else convert(value, "i64")
 
 
-def _identity(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) -> Value:
-    (value,) = (each for each in given.values() if isinstance(each, Value))
-    return shown(value, name, value.shape, lambda at: at)
-
-
-def _contiguous(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) -> Value:
-    if given["memory_format"] not in (None, 0):
+def _identity(group: Group, name: str, given: Operands, sample: Any) -> Value:
+    """The elements as they are, in their order in memory or in that of the dimensions (memory format 0)."""
+    value: Value = given["self"]
+    order = given.get("memory_format")
+    if order not in (None, 0, 1):
         raise Unsupported("another order in memory")
-    value = _identity(group, name, given, sample)
-    value.is_moved = False
-    return value
+    same = shown(value, name, value.shape, lambda at: at)
+    same.is_moved = value.is_moved and order != 0
+    return same
 
 
-def _converted(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) -> Value:
+def _converted(group: Group, name: str, given: Operands, sample: Any) -> Value:
     """The same elements in the dtype of the sample."""
-    value = next(each for each in given.values() if isinstance(each, Value))
+    value: Value = given[next(iter(given))]
+    given.without_effect("other")  # but for its dtype, which is the sample's
+    if given.get("memory_format") not in (None, 1):
+        raise Unsupported("another order in memory")
     type = TYPES.get(sample.array.dtype)
     if type is None:
         raise Unsupported(f"no kernels of {sample.array.dtype}")
@@ -65,7 +66,7 @@ def _converted(group: Group, name: str, given: Mapping[str, Lowered], sample: An
     )  # fmt: skip
 
 
-def _transpose(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) -> Value:
+def _transpose(group: Group, name: str, given: Operands, sample: Any) -> Value:
     value: Value = given["self"]
     order = [*range(len(value.shape))]
     a, b = (axis_of(given, len(order), each) for each in ("dim0", "dim1")) if "dim0" in given else (0, -1)
@@ -74,7 +75,7 @@ def _transpose(group: Group, name: str, given: Mapping[str, Lowered], sample: An
     return permuted(value, name, order)
 
 
-def _permute(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) -> Value:
+def _permute(group: Group, name: str, given: Operands, sample: Any) -> Value:
     value: Value = given["self"]
     return permuted(value, name, [wrap_dim(whole(d), len(value.shape)) for d in given["dims"]])
 
@@ -86,14 +87,14 @@ def permuted(value: Value, name: str, order: Sequence[int]) -> Value:
     return moved
 
 
-def _unsqueeze(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) -> Value:
+def _unsqueeze(group: Group, name: str, given: Operands, sample: Any) -> Value:
     value: Value = given["self"]
     d = axis_of(given, len(value.shape) + 1)
     shape = [*value.shape[:d], ONE, *value.shape[d:]]
     return shown(value, name, shape, lambda at: (*at[:d], *at[d + 1 :]))
 
 
-def _select(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) -> Value:
+def _select(group: Group, name: str, given: Operands, sample: Any) -> Value:
     value: Value = given["self"]
     d, at = dimension(value, whole(given["dim"])), given["index"]
     extent = group.extents.canonical(value.shape[d])
@@ -117,7 +118,7 @@ def _select(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) 
     return shown(value, name, shape, lambda i: (*i[:d], place, *i[d:]))
 
 
-def _cat(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) -> Value:
+def _cat(group: Group, name: str, given: Operands, sample: Any) -> Value:
     tensors: list[Value] = given["tensors"]
     rank = len(tensors[0].shape)
     if not rank or any(len(each.shape) != rank for each in tensors):
@@ -160,13 +161,13 @@ def joined(group: Group, name: str, tensors: Sequence[Value], d: int, type: str)
     return Value(name, type, tuple(shape), at, stages_of(tensors), pieces=pieces)
 
 
-def _stack(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) -> Value:
+def _stack(group: Group, name: str, given: Operands, sample: Any) -> Value:
     d = axis_of(given, len(given["tensors"][0].shape) + 1)
-    parts = [_unsqueeze(group, each.name, {"self": each, "dim": d}, None) for each in given["tensors"]]
-    return _cat(group, name, {"tensors": parts, "dim": d}, sample)
+    parts = [_unsqueeze(group, each.name, Operands({"self": each, "dim": d}), None) for each in given["tensors"]]
+    return _cat(group, name, Operands({"tensors": parts, "dim": d}), sample)
 
 
-def _expand(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) -> Value:
+def _expand(group: Group, name: str, given: Operands, sample: Any) -> Value:
     value: Value = given["self"]
     sizes = given["size"]
     if not all(isinstance(each, int) for each in sizes) or any(each < -1 for each in sizes):
@@ -185,8 +186,7 @@ def _expand(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) 
 # ------------------------------------------------------------------ the tables
 
 CHOOSING: Final[dict[str, Handler]] = {
-    **dict.fromkeys(("aten::clone", "aten::detach", "aten::alias"), _identity),
-    "aten::contiguous": _contiguous,
+    **dict.fromkeys(("aten::clone", "aten::detach", "aten::alias", "aten::contiguous"), _identity),
     "aten::transpose": _transpose, "aten::t": _transpose, "aten::permute": _permute, "aten::unsqueeze": _unsqueeze,
     "aten::select": _select, "aten::expand": _expand,
 }  # fmt: skip

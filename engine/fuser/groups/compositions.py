@@ -6,13 +6,13 @@ has a function for each operator, by name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from math import inf
 from typing import Any, Final
 
 from engine.fuser.groups.extents import ONE, Extent, known
 from engine.fuser.groups.from_expression import Unsupported
-from engine.fuser.groups.fusion_group import TYPES, Group, Handler, Lowered, shown
+from engine.fuser.groups.fusion_group import TYPES, Group, Handler, Lowered, Operands, shown
 from engine.fuser.groups.reductions import (
     accumulated,
     as_sample,
@@ -29,7 +29,7 @@ from engine.fuser.groups.reshaping import chunks, extent_of, reshaped
 from engine.fuser.groups.schedule import Value
 from engine.fuser.ir.kernel import FLOATS, HALVES, Constant, Expression, apply, constant, convert
 
-Given = Mapping[str, Lowered]
+Given = Operands
 
 
 def floats(group: Group, value: Lowered) -> Value:
@@ -52,6 +52,7 @@ def number_of(value: Lowered, type: str) -> Expression:
 
 def _exponentials(group: Group, name: str, given: Given, sample: Any) -> tuple[Value, list[int], Value]:
     """The argument in the type of computation, the dimension, and the largest elements."""
+    given.without_effect("half_to_float")  # but for the dtype, which is the sample's
     type = TYPES.get(sample.array.dtype)
     if type is None or type not in (*FLOATS, *HALVES):
         raise Unsupported("no floats")

@@ -31,7 +31,7 @@ from engine.fuser.groups.choosing import CHOOSING, JOINING
 from engine.fuser.groups.compositions import COMPOSITIONS, LIKE_INPUT
 from engine.fuser.groups.extents import Extent
 from engine.fuser.groups.from_expression import Operand, Unsupported, element
-from engine.fuser.groups.fusion_group import DTYPES, TYPES, Group, Handler, Lowered, elements, stages_of
+from engine.fuser.groups.fusion_group import DTYPES, TYPES, Group, Handler, Lowered, Operands, elements, stages_of
 from engine.fuser.groups.lookups import LOOKUPS
 from engine.fuser.groups.losses import LIKE_SCORES, LOSSES
 from engine.fuser.groups.products import PRODUCTS
@@ -82,7 +82,7 @@ from engine.ir.graph import Graph, Node
 from engine.ir.ops import op_of
 from engine.lang.errors import EngineError
 from engine.lang.records import dataclass
-from engine.lang.types import NUMBER, ListType, TensorType
+from engine.lang.types import NUMBER, ListType, TensorType, Type
 
 _NUMBERS: Final = {float: "f64", int: "i64", bool: BOOL}
 
@@ -137,9 +137,14 @@ def has_kernel(op: Op) -> bool:
         return False
     if op.data_dependent and op.name not in LOOKUPS:  # which look at tensors of places only
         return False
-    if op.name != SIZE and not all(isinstance(each.type, (TensorType, ListType)) for each in op.schema.returns):
+    if op.name != SIZE and not all(isinstance(_part(each.type), TensorType) for each in op.schema.returns):
         return False
     return _text_of(op) is not None or op.name in _SHAPED or op.name in _REDUCTIONS
+
+
+def _part(type: Type) -> Type:
+    """The type of what a list holds; of anything else that type itself."""
+    return type.element if isinstance(type, ListType) else type
 
 
 def is_pointwise(op: Op) -> bool:
@@ -264,24 +269,36 @@ class _Lowering:
         if handler is None:
             result = pointwise(self.group, op, name, given, sample)
         else:
-            result = self.handled(handler, name, given, sample)
+            result = self.handled(op, handler, name, given, sample)
         for each in result if isinstance(result, list) else [result]:
             if isinstance(each, Value):
                 self.group.trial(each)
                 self.group.samples[each] = _sample(DTYPES[each.type], len(each.shape))
         return self.shared(node, result)
 
-    def handled(self, handler: Handler, name: str, given: Mapping[str, Lowered], sample: Any) -> Lowered:
+    def handled(self, op: Op, handler: Handler, name: str, given: Mapping[str, Lowered], sample: Any) -> Lowered:
         """The handler's result; one that has to know whole numbers knows those of the example, which are guarded."""
         stages = len(self.group.stages)
         try:
-            return handler(self.group, name, given, sample)
+            return self.looking(op, handler, name, given, sample)
         except Unsupported:
             fixed = self.fixed(given, ("i64",))
             if fixed == given:
                 raise
             del self.group.stages[stages:]
-            return handler(self.group, name, fixed, sample)
+            return self.looking(op, handler, name, fixed, sample)
+
+    def looking(self, op: Op, handler: Handler, name: str, given: Mapping[str, Lowered], sample: Any) -> Lowered:
+        """The handler's result; raises Unsupported where it did not look at all that was given, see Note [Looked at].
+
+        The dtype that is asked for is that of a sample that the operator itself computed.
+        """
+        operands = Operands(given, set() if sample is None or op.name in LIKE_INPUT | LIKE_SCORES else {"dtype"})
+        result = handler(self.group, name, operands, sample)
+        unknown = operands.unknown(op.schema)
+        if unknown is not None:
+            raise Unsupported(f"no kernel of {op.qualified_name} looks at '{unknown}'")
+        return result
 
     def fixed(self, given: Mapping[str, Lowered], types: Sequence[str]) -> Mapping[str, Lowered]:
         """The operands, where arguments of these types are the constants that they are in the example."""
@@ -510,7 +527,11 @@ def pointwise(group: Group, op: Op, name: str, given: Mapping[str, Lowered], sam
         return convert(element(text, operands, computed), result)
 
     samples = {key: Name(key, value.type) if isinstance(value, Value) else value for key, value in given.items()}
-    element(text, samples, computed)  # raises here, where the node is known
+    operands = Operands(samples, {"dtype"})
+    element(text, operands, computed)  # raises here, where the node is known
+    unknown = operands.unknown(op.schema)
+    if unknown is not None:
+        raise Unsupported(f"the expression of {op.qualified_name} does not look at '{unknown}'")
     is_moved = any(value.is_moved for value in tensors.values())
     return Value(name, result, shape, at, stages_of(tensors.values()), None, is_moved)
 

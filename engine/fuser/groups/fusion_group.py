@@ -32,6 +32,7 @@ from engine.fuser.ir.kernel import (
 )
 from engine.fuser.ir.numeric_functions import NUMPY
 from engine.lang.records import dataclass
+from engine.lang.schema import Argument, FunctionSchema
 
 TYPES: Final[dict[np.dtype[Any], str]] = {np.dtype(found): type for type, found in NUMPY.items()}
 """numpy's dtypes -> the types of elements; what is missing stays with numpy."""
@@ -108,7 +109,64 @@ _SIMPLE: Final = 8
 """The number of steps that are rather done again than kept."""
 _LONG: Final = frozenset("exp expm1 exp2 log log1p log2 log10 tanh sigmoid erf erfc sin cos tan pow".split())
 
-Handler = Callable[[Group, str, Mapping[str, Lowered], Any], Lowered]
+
+@dataclass(eq=False, slots=True)
+class Operands(Mapping[str, Lowered]):
+    """The operands of an operator by name, which remember those that were looked at.
+
+    Note [Looked at]
+    A handler describes a call of its operator by the operands that it looks at.  One that it did not look at has to be
+    what it is by default: else the call means something that the handler does not know of, and is left to the
+    operator itself (`unknown`).  So an argument that an operator learns makes no kernel wrong.
+    """
+
+    given: Mapping[str, Lowered]
+    looked_at: set[str] = field(default_factory=set)
+
+    def __getitem__(self, name: str) -> Lowered:
+        if name not in self.given:
+            raise Unsupported(f"an overload that has no '{name}'")
+        self.looked_at.add(name)
+        return self.given[name]
+
+    def get(self, name: str, default: Any = None) -> Lowered:
+        return self[name] if name in self.given else default
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.given)
+
+    def __len__(self) -> int:
+        return len(self.given)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.given
+
+    def with_others(self, others: Mapping[str, Lowered]) -> Operands:
+        """The same with further operands, or others of these names; what is looked at there counts here, too."""
+        return Operands({**self.given, **others}, self.looked_at)
+
+    def without_effect(self, *names: str) -> None:
+        """Count these as looked at: they change no element of this result, whatever they are."""
+        self.looked_at.update(names)
+
+    def unknown(self, schema: FunctionSchema) -> str | None:
+        """The name of an operand that nobody looked at and that is not what it is by default."""
+        return next((a.name for a in schema.arguments if a.name not in self.looked_at and self._tells(a)), None)
+
+    def _tells(self, argument: Argument) -> bool:
+        value = self.given[argument.name]
+        is_default = argument.has_default and type(value) is type(argument.default) and value == argument.default
+        return value is not None and not is_default and argument.name not in NUMBERS_STAY
+
+
+NUMBERS_STAY: Final = frozenset(
+    "cudnn_enabled benchmark deterministic allow_tf32 implicit copy non_blocking pin_memory device layout sparse "
+    "sparse_grad scale_grad_by_freq self_is_result".split()
+)
+"""Arguments that change no element of a result: how it is computed, where (guarded by the tensors), what becomes of its
+gradient."""
+
+Handler = Callable[[Group, str, Operands, Any], Lowered]
 Choose = Callable[[Indices], Indices]
 """From the indices of a result to those of what it shows."""
 

@@ -7,18 +7,18 @@ range the kernel ends, and the program raises its error.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from engine.fuser.groups.choosing import axis_of
 from engine.fuser.groups.extents import Extent
 from engine.fuser.groups.from_expression import Unsupported
-from engine.fuser.groups.fusion_group import Group, Handler, Lowered, elements, stages_of
+from engine.fuser.groups.fusion_group import Group, Handler, Lowered, Operands, elements, stages_of
 from engine.fuser.groups.reductions import leave_if_any, mapped
 from engine.fuser.groups.schedule import Body, Indices, Value
 from engine.fuser.ir.kernel import Expression, add, apply, convert, index, multiply
 
-Given = Mapping[str, Lowered]
+Given = Operands
 _PLACES: Final = ("i64", "i32")
 
 
@@ -65,6 +65,7 @@ def _looked_up(
 
 def _row(group: Group, name: str, given: Given, sample: Any) -> Value:
     """`embedding`: a row of the weight for each place."""
+    given.without_effect("padding_idx")  # but on the gradient
     weight = given["weight"]
     if not isinstance(weight, Value) or len(weight.shape) != 2:
         raise Unsupported("no matrix")

@@ -6,7 +6,6 @@ description of the loss; `LOSSES` has a function for each operator, by name.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -14,19 +13,22 @@ from engine.aten.dispatch.table import overloads
 from engine.fuser.groups.compositions import floats, log_softmax
 from engine.fuser.groups.extents import Extent
 from engine.fuser.groups.from_expression import Unsupported, element
-from engine.fuser.groups.fusion_group import TYPES, Group, Handler, Lowered, stages_of
+from engine.fuser.groups.fusion_group import TYPES, Group, Handler, Lowered, Operands, stages_of
 from engine.fuser.groups.lookups import checked, places_of
 from engine.fuser.groups.reductions import accumulated, as_sample, as_type, leave_if_any, mapped, mean_of, wide
 from engine.fuser.groups.schedule import Body, Indices, Value
 from engine.fuser.ir.kernel import HALVES, Expression, apply, constant, convert, index
 
-Given = Mapping[str, Lowered]
+Given = Operands
+_NONE: Final = 0
 _MEAN: Final = 1
 _SUM: Final = 2
 
 
 def _reduced(group: Group, name: str, value: Value, reduction: Lowered) -> Value:
     """The value, or its mean or sum."""
+    if reduction not in (_NONE, _MEAN, _SUM):
+        raise Unsupported("a reduction that is not known")
     dims = [*range(len(value.shape))]
     if reduction == _MEAN:
         return mean_of(group, name, value, dims, keepdim=False)
@@ -54,10 +56,9 @@ def _loss(text: str) -> Handler:
     """The expression of `self` and `target`, and of the numbers that are given."""
 
     def handler(group: Group, name: str, given: Given, sample: Any) -> Value:
-        numbers = {key: value for key, value in given.items() if not isinstance(value, Value)}
 
         def distance(a: Expression, b: Expression) -> Expression:
-            return element(text, {**numbers, "self": a, "target": b}, a.type)
+            return element(text, given.with_others({"self": a, "target": b}), a.type)
 
         found = mapped(group, f"{name}_of", distance, *_pair(group, given, sample))
         return as_sample(group, _reduced(group, name, found, given["reduction"]), sample)
@@ -74,7 +75,7 @@ def _smooth(threshold: str, factor: str = "") -> Handler:
         beta = given[threshold]
         if not isinstance(beta, (int, float)) or beta <= 0:
             raise Unsupported("a distance that is not known")
-        found: Value = handler(group, name, {**given, "beta": beta}, sample)
+        found: Value = handler(group, name, given.with_others({"beta": beta}), sample)
         return found
 
     return checked
@@ -146,7 +147,7 @@ def _cross_entropy(group: Group, name: str, given: Given, sample: Any) -> Value:
     if given["label_smoothing"] != 0 or len(x.shape) < 2 or not isinstance(target, Value):
         raise Unsupported("targets that are smoothed, or of one example")
     group.samples[x] = group.samples[given["self"]]
-    scores = wide(group, log_softmax(group, f"{name}_scores", {"self": x, "dim": 1}, sample))
+    scores = wide(group, log_softmax(group, f"{name}_scores", Operands({"self": x, "dim": 1}), sample))
     if len(target.shape) < len(x.shape):
         return _chosen(group, name, scores, given, sample)
     _require_alike(group, x, target)

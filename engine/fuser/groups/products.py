@@ -16,7 +16,7 @@ from typing import Any, Final
 from engine.fuser.groups import gemm
 from engine.fuser.groups.extents import Extent
 from engine.fuser.groups.from_expression import Unsupported
-from engine.fuser.groups.fusion_group import Group, Handler, Lowered
+from engine.fuser.groups.fusion_group import Group, Handler, Lowered, Operands
 from engine.fuser.groups.gemm import Matrix, Tile
 from engine.fuser.groups.reductions import mapped
 from engine.fuser.groups.reshaping import reshaped
@@ -44,7 +44,7 @@ from engine.fuser.ir.kernel import (
 )
 from engine.lang.records import dataclass
 
-Given = Mapping[str, Lowered]
+Given = Operands
 _MANY: Final = 3 * gemm.BLOCK
 """Rows from which on panels are copied once for all blocks: for a few blocks, threads rather do not wait for copies."""
 

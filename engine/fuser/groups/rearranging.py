@@ -6,19 +6,19 @@ the result; `REARRANGING` has a function for each operator, by name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from engine.aten.kernels.rules import wrap_dim
 from engine.fuser.groups.choosing import axis_of, dimension, joined, number, permuted, whole
 from engine.fuser.groups.extents import Extent, known
 from engine.fuser.groups.from_expression import Unsupported
-from engine.fuser.groups.fusion_group import Group, Handler, Lowered, shown
+from engine.fuser.groups.fusion_group import Group, Handler, Lowered, Operands, shown
 from engine.fuser.groups.reshaping import chunks, less, reshaped
 from engine.fuser.groups.schedule import Body, Indices, Value
 from engine.fuser.ir.kernel import FLOATS, Constant, Expression, Name, add, apply, constant, convert, index, multiply
 
-Given = Mapping[str, Lowered]
+Given = Operands
 
 
 def _minus(a: Expression, b: Expression) -> Expression:
@@ -348,6 +348,7 @@ def _without_dropping(group: Group, name: str, given: Given, sample: Any) -> Val
     """Dropout where nothing is trained: the elements as they are."""
     if given["train"] is not False:
         raise Unsupported("random numbers")
+    given.without_effect("p")
     value: Value = given["input"]
     return shown(value, name, value.shape, lambda at: at)
 

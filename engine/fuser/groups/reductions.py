@@ -6,7 +6,7 @@ has a function for each operator, by name.  Sums of halves and float32 are added
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, Final
 
@@ -14,7 +14,7 @@ from engine.aten.kernels.rules import wrap_dim
 from engine.aten.values.tensor import Tensor
 from engine.fuser.groups.extents import ONE, Extent, known
 from engine.fuser.groups.from_expression import Unsupported
-from engine.fuser.groups.fusion_group import TYPES, Group, Handler, Lowered, elements, shown, stages_of
+from engine.fuser.groups.fusion_group import TYPES, Group, Handler, Operands, elements, shown, stages_of
 from engine.fuser.groups.schedule import Body, Indices, Stage, Value, accumulate, offset
 from engine.fuser.ir.kernel import (
     BOOL,
@@ -35,7 +35,7 @@ from engine.fuser.ir.kernel import (
     product,
 )
 
-Given = Mapping[str, Lowered]
+Given = Operands
 Update = Callable[[Body, Sequence[Name], Expression, Expression], None]
 """From a body, the variables, an element and its place among those reduced to statements."""
 Finish = Callable[[Sequence[Expression]], Expression]
@@ -209,6 +209,8 @@ def _total(combine: Callable[[Group, str, Value, Sequence[int], bool], Value]) -
 
     def handler(group: Group, name: str, given: Given, sample: Any) -> Value:
         value, type = _self(given), TYPES[sample.array.dtype]
+        if type == BOOL:
+            raise Unsupported("a sum of truth values")
         value = as_type(group, value, "f32" if type in HALVES else type)
         found = combine(group, name, value, dimensions(value, given.get("dim")), _flag(given, "keepdim"))
         return as_sample(group, found, sample)
@@ -288,7 +290,7 @@ def _place(largest: bool) -> Handler:
             raise Unsupported(f"an extreme of {value.type}")
         dims = dimensions(value, given.get("dim"))
         _require_some(group, value, dims)
-        keepdim = _flag(given, "keepdim") and given.get("dim") is not None
+        keepdim = _flag(given, "keepdim")
         if group.strategy.is_threaded:
             return _place_of_best(group, name, value, dims, largest, keepdim)
 
@@ -326,6 +328,8 @@ def _place_of_best(group: Group, name: str, value: Value, dims: Sequence[int], l
 def _truth(function: str, first: bool) -> Handler:
     def handler(group: Group, name: str, given: Given, sample: Any) -> Value:
         value = as_type(group, _self(given), BOOL)
+        if given.get("dim") == []:
+            raise Unsupported("no dimensions, which leave the elements as they are")
         dims = dimensions(value, given.get("dim"))
         return as_sample(group, accumulated(group, name, value, dims, function, first, _flag(given, "keepdim")), sample)
 

@@ -9,7 +9,7 @@ Sizes that go together are found by the example: `(n, 3, 4)` as `(n, 12)` leaves
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import prod
 from typing import Any, Final
 
@@ -20,11 +20,11 @@ from engine.aten.values.tensor import Tensor
 from engine.fuser.groups.choosing import dimension
 from engine.fuser.groups.extents import ONE, Extent, known
 from engine.fuser.groups.from_expression import Unsupported
-from engine.fuser.groups.fusion_group import Choose, Group, Handler, Lowered, elements, shown
+from engine.fuser.groups.fusion_group import Choose, Group, Handler, Lowered, Operands, elements, shown
 from engine.fuser.groups.schedule import Indices, Value
 from engine.fuser.ir.kernel import Apply, Constant, Expression, Name, add, apply, convert, index, multiply, product
 
-Given = Mapping[str, Lowered]
+Given = Operands
 _END: Final = 2**63 - 1
 
 

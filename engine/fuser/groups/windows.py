@@ -16,7 +16,7 @@ from engine.fuser.groups import convolution as convolutions
 from engine.fuser.groups.convolution import Geometry, Pooling
 from engine.fuser.groups.extents import ONE, Extent, known
 from engine.fuser.groups.from_expression import Unsupported
-from engine.fuser.groups.fusion_group import Group, Handler, Lowered, shown
+from engine.fuser.groups.fusion_group import Group, Handler, Lowered, Operands, shown
 from engine.fuser.groups.products import contiguous, place_in, template_stage
 from engine.fuser.groups.reductions import mapped, mean_of
 from engine.fuser.groups.schedule import PUT, Indices, Scheduler, Template, Value, split
@@ -35,7 +35,7 @@ from engine.fuser.ir.kernel import (
     multiply,
 )
 
-Given = Mapping[str, Lowered]
+Given = Operands
 _PLACE: Final = (Name("image", "i64"), Name("column_", "i64"))
 
 
@@ -144,6 +144,7 @@ def _convolution(group: Group, name: str, given: Given, sample: Any) -> Value:
     weight = contiguous(group, _images(given["weight"], (rank - 2,)))
     if given.get("transposed", False) is not False or type(given["groups"]) is not int:
         raise Unsupported("a convolution that is turned round")
+    given.without_effect("output_padding")  # of those that are turned round
     settings = {"stride": 1, "padding": 0, "dilation": 1}
     stride, padding, dilation = (_pair(given, name, rank - 2, none) for name, none in settings.items())
     groups, extents = given["groups"], group.extents
@@ -187,7 +188,7 @@ def _pool(function: str, sides: int = 2) -> Handler:
             raise Unsupported("windows that stand over")
         if any(2 * p > d * (k - 1) + 1 for k, p, d in zip(kernel, padding, dilation, strict=True)):
             raise Unsupported("windows that are mostly border")
-        if function == "mean" and padding != (0, 0) and given["count_include_pad"] is not True:
+        if function == "mean" and given["count_include_pad"] is not True and padding != (0, 0):
             raise Unsupported("means that leave out the border")
         n, c, h, w = (group.extents.canonical(each) for each in _with_rows(x.shape))
         for each, side, p, d in zip((h, w), kernel, padding, dilation, strict=True):

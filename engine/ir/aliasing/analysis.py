@@ -16,7 +16,7 @@ from engine.ir.clone import copy_graph
 from engine.ir.constants import constant_value
 from engine.ir.graph import Block, Graph, Node, Use, Value
 from engine.ir.match import callee_of
-from engine.ir.ops import has_side_effects, op_of, schema_of
+from engine.ir.ops import has_side_effects, hidden_writes, op_of, writes
 from engine.ir.unit import Function
 from engine.lang.schema import AliasInfo
 from engine.lang.types import ListType, TupleType
@@ -49,8 +49,7 @@ def _may_write(node: Node) -> bool:
     rule = _RULES.get(node.kind, _operator)
     if rule is not _operator:
         return rule in _WRITING
-    schema = schema_of(node)
-    return schema is None or schema.is_mutable
+    return op_of(node) is None or writes(node)
 
 
 _Rule = Callable[["_Walk", Node], None]
@@ -236,6 +235,8 @@ class _Call:
                 self._take(argument.alias, value)
         for value in self.node.inputs[len(self.schema.arguments) :]:
             self.facts.set_wildcard(value)
+        for value in hidden_writes(self.node):
+            self.facts.write(self.node, value)
         if self.op.hands_on:
             for value in self.node.outputs:
                 self._hand_on(value)

@@ -20,7 +20,7 @@ from engine.aten.values.tensor import Tensor, from_numpy
 from engine.ir.constants import NOT_CONSTANT, tensor_type_of
 from engine.ir.facts.tensors import Facts, is_complete, is_fixed_list, known_value, tensor_of
 from engine.ir.graph import Node, Value
-from engine.ir.ops import has_side_effects, is_nondeterministic, op_of
+from engine.ir.ops import has_side_effects, is_nondeterministic, op_of, writes
 from engine.lang.types import ListType, TensorType
 
 _MOST_ELEMENTS: Final = 1 << 14
@@ -53,11 +53,7 @@ def probe(node: Node, facts: Facts) -> Found | None:
     op = op_of(node)
     if op is None or op.data_dependent or node.namespace != "aten" or op.schema.is_vararg:
         return None
-    if (
-        has_side_effects(node)
-        or is_nondeterministic(node)
-        or any(a.alias and a.alias.is_write for a in op.schema.arguments)
-    ):
+    if has_side_effects(node) or is_nondeterministic(node) or writes(node):
         return None
     arguments = [_stand_in(value, facts) for value in node.inputs]
     if any(argument is NOT_CONSTANT for argument in arguments) or not _is_small(arguments):

@@ -16,7 +16,7 @@ from engine.ir.aliasing.alias_db import AliasDb
 from engine.ir.aliasing.analysis import may_write_silently
 from engine.ir.aliasing.mutability import is_mutable_type
 from engine.ir.graph import Block, Graph, Node, Value
-from engine.ir.ops import has_side_effects, schema_of
+from engine.ir.ops import has_side_effects, writes
 from engine.ir.rewrites import allowed
 from engine.ir.views import LoopView
 from engine.lang.types import ListType
@@ -40,7 +40,7 @@ def lost_writes(graph: Graph) -> list[Node]:
     if not any(_is_read_otherwise(node) for node in graph.all_nodes()):
         return []
     kept = _liveness(graph, AliasDb(graph, loops_run=True)).nodes
-    dead = [node for node in graph.all_nodes() if node not in kept and _is_write(node)]
+    dead = [node for node in graph.all_nodes() if node not in kept and writes(node)]
     if not dead:
         return []
     needed = _liveness(graph, AliasDb(graph)).nodes
@@ -80,7 +80,7 @@ class _Staying:
     def _stays(self, node: Node) -> bool:
         found = self._known.get(node)
         if found is None:
-            found = _has_effects(node) or _is_write(node)
+            found = _has_effects(node) or writes(node)
             found = found or any(map(self._stays, (inner for block in node.blocks for inner in block.nodes())))
             self._known[node] = found
         return found
@@ -198,7 +198,7 @@ class _Liveness:
 
 def _must_run(node: Node) -> bool:
     """True if the node, or one in its blocks, has effects or writes to anything (without alias analysis)."""
-    if _has_effects(node) or _is_write(node):
+    if _has_effects(node) or writes(node):
         return True
     return any(_must_run(inner) for block in node.blocks for inner in block.nodes())
 
@@ -216,11 +216,6 @@ def _is_unseen(object: Value, asked: set[Value]) -> bool:
         user.kind == "prim::SetAttr" and (user.inputs[0] in asked or _is_unseen(user.inputs[0], asked))
         for user, _ in object.uses
     )
-
-
-def _is_write(node: Node) -> bool:
-    schema = schema_of(node)
-    return schema is not None and schema.is_mutable
 
 
 def _sweep(block: Block, lives: Callable[[Node], bool]) -> bool:

@@ -15,7 +15,7 @@ from engine.aten.values.tensor import Tensor, from_numpy
 from engine.aten.values.xp import FLOATING, REAL, Array
 from engine.ir.constants import constant_value, insert_constant
 from engine.ir.graph import Graph, Node, Value
-from engine.ir.match import constant_bool
+from engine.ir.match import asks_only, constant_bool
 from engine.ir.ops import schema_of
 from engine.ir.rewrites import allowed
 from engine.lang.records import dataclass
@@ -74,10 +74,19 @@ def layer_before(node: Node, kinds: tuple[str, ...]) -> Layer | None:
     made = node.inputs[0].node
     if made.kind not in kinds or made.block is not node.block or len(made.inputs) < 3 or not _is_only_user(node, made):
         return None
+    if not asks_only(made, *_OF_LAYERS):
+        return None
     weight, bias = constant_value(made.inputs[1]), constant_value(made.inputs[2])
     if not is_float(weight) or not (bias is None or is_float(bias)) or _is_transposed(made):
         return None
     return Layer(made, weight.array, None if bias is None else bias.array)
+
+
+_OF_LAYERS: Final = (
+    "input", "weight", "bias", "stride", "padding", "dilation", "transposed", "output_padding", "groups", "benchmark",
+    "deterministic", "cudnn_enabled", "allow_tf32",
+)  # fmt: skip
+"""Arguments of layers, that may be anything; transposed ones are asked for."""
 
 
 def _is_only_user(node: Node, made: Node) -> bool:
@@ -129,8 +138,15 @@ def _is_transposed(node: Node) -> bool:
     return "transposed" in names and constant_bool(node.inputs[names.index("transposed")]) is not False
 
 
+_OF_NORMS: Final = (
+    "input", "weight", "bias", "running_mean", "running_var", "training", "momentum", "eps", "cudnn_enabled",
+)  # fmt: skip
+
+
 def fold_batch_norm(node: Node, layer: Layer) -> tuple[str, Array, Array] | None:
     """Weights with which the layer computes what `aten::batch_norm` makes of its result."""
+    if not asks_only(node, *_OF_NORMS):
+        return None
     mean, variance, epsilon = (constant_array(node.inputs[at]) for at in (3, 4, 7))
     if constant_bool(node.inputs[5]) is not False or mean is None or variance is None or epsilon is None:
         return None

@@ -16,7 +16,8 @@ from engine.frontend.sugared.sugared_value import Builder, SugaredValue
 from engine.frontend.sugared.values import BuiltinFunction, UnknownResult
 from engine.ir.graph import Node
 from engine.ir.unit import Function
-from engine.lang.errors import EngineError, MissingOperatorError, where_missing_ones_are
+from engine.lang.errors import EngineError, MissingOperatorError
+from engine.lang.missing_operators import where_missing_ones_are
 from engine.lang.source import SourceRange
 from engine.lang.types import TENSOR
 from engine.serialize.code.expressions import KEYWORDS

@@ -217,15 +217,13 @@ class SourceImporter:
         return self._parsed[prefix]
 
 
-_VERSION_LINE: Final = re.compile(r"op_version_set = \d+")
-"""The first line of code before PyTorch 1.4; it repeats the archive's version."""
+_HEADER_LINE: Final = re.compile(r"[ \t]*(?:op_version_set[ \t]*=[ \t]*\d+|import[ \t]+[\w.]+)?[ \t;]*\r?(?:\n|\Z)")
+"""A line before the code of PyTorch 1.0 to 1.3: the archive's version, or a record whose names the code uses."""
 
 
 def parse_code(text: str, record: str, debug: DebugRecord) -> list[Tree]:
     """The definitions in a record of code; `debug` is its debug record.  Raises ArchiveError."""
-    version = _VERSION_LINE.match(text)
-    if version is not None:
-        text = "#".ljust(version.end()) + text[version.end() :]  # debug records count every byte
+    text = _without_header(text)
     read = debug if callable(debug) or debug is None else lambda: debug
     original = None if read is None else lazy_finder(read, f"{record}.debug_pkl")
     try:
@@ -233,6 +231,14 @@ def parse_code(text: str, record: str, debug: DebugRecord) -> list[Tree]:
     except CompileError as error:
         offset = None if error.range is None else error.range.start
         raise ArchiveError(f"the code cannot be read: {error}", record=record, offset=offset) from error
+
+
+def _without_header(text: str) -> str:
+    """The code, its header blank: what the header says is known, and debug records count every byte."""
+    at = 0
+    while at < len(text) and (line := _HEADER_LINE.match(text, at)) is not None:
+        at = line.end()
+    return "".join(char if char == "\n" else " " for char in text[:at]) + text[at:]
 
 
 def _place(error: EngineError, qualname: str) -> tuple[str, int | None]:

@@ -99,6 +99,21 @@ def missing_file(path: str | os.PathLike[str]) -> MissingFileError:
     return MissingFileError(f"'{path}' does not exist", hints=near)
 
 
+def shell_word(path: str) -> str:
+    """The path as a shell wants it, and no option of a program."""
+    path = f"./{path}" if path.startswith("-") else path
+    plain = all(c.isalnum() or c in "/._-+=@%:," for c in path)
+    if any("\ud800" <= c <= "\udfff" or not c.isprintable() for c in path):
+        shown = "".join(c if 32 <= ord(c) < 127 and c not in "'\\" else _escaped(c) for c in path)
+        return f"$'{shown}'"
+    return path if plain else "'" + path.replace("'", "'\\''") + "'"
+
+
+def _escaped(c: str) -> str:
+    """Its bytes, as the shells write them in `$'...'`."""
+    return "".join(f"\\x{byte:02x}" for byte in os.fsencode(c))
+
+
 def _of_file(file: io.BufferedReader, label: str, mapped: bool) -> FileBytes:
     status = os.fstat(file.fileno())
     if not stat.S_ISREG(status.st_mode):

@@ -280,16 +280,16 @@ def _extra_field(extra: bytes, wanted: int) -> bytes | None:
 def _checked_path(raw: bytes, offset: int) -> str:
     """The folder, whose name is that of a file when it was saved, and the checked name of a record in it.
 
-    The folder is no place for anything here, and so any name but those of this one and the one above.
+    The folder is no place for anything here, and so its name is any that is not that of a place elsewhere.
     """
     folder, slash, name = raw.partition(b"/")
-    if not slash or folder in _NO_FOLDERS:
+    if not slash or _NO_FOLDER.fullmatch(folder):
         return checked_name(raw, offset)
     within = checked_name(name, offset) if name else ""
     return f"{folder.decode('utf-8', 'surrogateescape')}/{within}"
 
 
-_NO_FOLDERS: Final = (b"", b".", b"..")
+_NO_FOLDER: Final = re.compile(rb"\.{0,2}|[A-Za-z]:")
 _ODD_IN_FOLDERS: Final = re.compile(r"[\x00-\x1f\x7f\\\ud800-\udfff]")
 
 
@@ -302,7 +302,7 @@ def folder_for(path: object) -> str:
         return "archive"
     name = os.path.basename(os.fsdecode(path))
     stem = _ODD_IN_FOLDERS.sub("_", name.rpartition(".")[0] or name)
-    return "archive" if stem.encode() in _NO_FOLDERS else stem
+    return "archive" if _NO_FOLDER.fullmatch(stem.encode()) else stem
 
 
 def checked_name(raw: bytes, offset: int) -> str:

@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import os
 import stat
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from engine.lang.counts import some_of
-from engine.lang.errors import ArchiveError, MissingFileError
+from engine.lang.errors import ArchiveError, MissingDeviceError, MissingFileError
 from engine.lang.records import dataclass
-from engine.serialize.container.file_bytes import missing_file, not_ordinary, open_at_once
+from engine.serialize.container.file_bytes import missing_file, not_ordinary, open_at_once, shell_word
 from engine.serialize.identify import by_bytes, by_flatbuffer, by_pickle, by_zip
 from engine.serialize.identify.kinds import KINDS, Finding, Head
 
 HEAD: Final = 1 << 16
 """Bytes that are looked at first."""
+MOST_COPIED: Final = 64 << 20
+"""Bytes of a buffer that are copied into a file for the rules."""
 Rule = Callable[[Head], Finding | None]
 _NO_PROGRAM: Final = "is not a TorchScript archive: it is"
 
@@ -61,30 +64,57 @@ class Identity:
 def identify(path: str | os.PathLike[str]) -> Identity:
     """The file's identity.  Raises ArchiveError (MissingFileError) where there is none to read."""
     name = os.fsdecode(path)
-    head = _head(name)
+    return _identity(name, _head(name))
+
+
+def _identity(name: str, head: Head, *, is_file: bool = True) -> Identity:
+    """The identity of what `head` begins; of what is no file at that path, advice that names it is left out."""
     finding = next((found for rule in _RULES if (found := rule(head)) is not None), Finding("unknown"))
     kind = KINDS[finding.kind]
     facts = finding.facts
     if finding.kind == "unknown":
         facts = (*facts, ("it starts with", _shown(head.data)))
-    advice = tuple(text.format(file=_quoted(name), name=repr(name)) for text in (*finding.advice, *kind.advice))
+    told = [text for text in (*finding.advice, *kind.advice) if is_file or "{" not in text]
+    advice = tuple(text.format(file=shell_word(name), name=repr(name)) for text in told)
     return Identity(name, finding.kind, finding.title or kind.title, facts, advice, head.size)
 
 
 def explained(error: ArchiveError, path: object, wanted: str = _NO_PROGRAM) -> ArchiveError:
     """The error that says what the file is where it is no program; else `error` itself."""
-    if not isinstance(path, (str, os.PathLike)) or isinstance(error, MissingFileError):
+    if isinstance(error, (MissingFileError, MissingDeviceError)):
         return error
+    is_file = isinstance(path, (str, os.PathLike))
     try:
-        found = identify(path)
-    except (ArchiveError, OSError) as reason:
-        return reason if isinstance(reason, ArchiveError) else error
+        found = identify(path) if isinstance(path, (str, os.PathLike)) else _of_buffer(path)
+    except (ArchiveError, OSError, ValueError) as reason:
+        return reason if isinstance(reason, ArchiveError) and is_file else error
+    if found is None:
+        return error
     if found.is_program or (found.kind == "damaged" and wanted == _NO_PROGRAM):
         return error  # it says more
     facts = "".join(f" ({text})" for label, text in found.facts if label in ("damage", "says"))
-    better = ArchiveError(f"'{found.path}' {wanted} {found.title}{facts}", hints=found.advice)
+    named = f"'{found.path}'" if is_file else found.path
+    better = ArchiveError(f"{named} {wanted} {found.title}{facts}", hints=found.advice)
     better.record, better.offset = error.record, error.offset
     return better
+
+
+def _of_buffer(file: Any) -> Identity | None:
+    """The identity of what an open file or buffer holds; None for one that is not small, or cannot be read again."""
+    if not hasattr(file, "seek") or not hasattr(file, "read"):
+        return None
+    place = file.tell()
+    try:
+        file.seek(0)
+        data = file.read(MOST_COPIED + 1)
+    finally:
+        file.seek(place)
+    if not isinstance(data, bytes) or len(data) > MOST_COPIED:
+        return None
+    with tempfile.NamedTemporaryFile() as copy:  # the rules look into files
+        copy.write(data)
+        copy.flush()
+        return _identity("the file object", _head(copy.name), is_file=False)
 
 
 def _head(path: str) -> Head:
@@ -113,7 +143,7 @@ def _folder(path: str) -> ArchiveError:
     what = next((text for name, text in _FOLDERS.items() if Path(path, name).exists()), "")
     unpacked = [each.parent for each in (*Path(path).glob("data.pkl"), *Path(path).glob("*/data.pkl"))]
     if len(unpacked) == 1:
-        outside, name = _quoted(str(unpacked[0].parent)), _quoted(unpacked[0].name or path)
+        outside, name = shell_word(str(unpacked[0].parent)), shell_word(unpacked[0].name or path)
         hint = f"zip it again: (cd {outside} && zip -0 -r model.pt {name})"
         return ArchiveError(
             f"'{path}' is a folder, not a file: it looks like an archive that was unpacked", hints=(hint,)
@@ -130,17 +160,3 @@ def _shown(data: bytes) -> str:
     """The first bytes, as hexadecimal numbers and as text."""
     first = data[:12]
     return f"{first.hex(' ')}  {''.join(chr(b) if 32 <= b < 127 else '.' for b in first)}"
-
-
-def _quoted(path: str) -> str:
-    """The path as a shell wants it."""
-    plain = all(c.isalnum() or c in "/._-+=@%:," for c in path)
-    if any("\ud800" <= c <= "\udfff" or not c.isprintable() for c in path):
-        shown = "".join(c if 32 <= ord(c) < 127 and c not in "'\\" else _escaped(c) for c in path)
-        return f"$'{shown}'"
-    return path if plain else "'" + path.replace("'", "'\\''") + "'"
-
-
-def _escaped(c: str) -> str:
-    """Its bytes, as the shells write them in `$'...'`."""
-    return "".join(f"\\x{byte:02x}" for byte in os.fsencode(c))

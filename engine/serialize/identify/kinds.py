@@ -38,10 +38,7 @@ class Head:
     size: int
 
 
-_LOOK: Final = (
-    "look inside: tsrepl show {file}",
-    "run it on inputs of yours: tsrepl run {file} --input input.npy",
-)
+_LOOK: Final = ("look inside: tsrepl show {file}",)
 _WEIGHTS: Final = (
     "see the tensors: tsrepl show {file}",
     "give them to a module with the same names: module.load_state_dict(engine.load_weights({name}))",

@@ -14,10 +14,12 @@ import numpy as np
 
 from engine.ir.constants import constant_value
 from engine.ir.graph import Node
+from engine.ir.unit import Function
 from engine.lang.counts import counted
 from engine.lang.custom_classes import is_foreign
 from engine.lang.records import dataclass
 from engine.lang.scalars import DTYPE_BY_NUMBER, device
+from engine.serialize.inspect.modes import Modes, callee_of, mode_of
 from engine.serialize.inspect.survey import LoopSite, Survey, place_of, survey
 
 SUSPICIOUS: Final = "suspicious"
@@ -45,6 +47,11 @@ class Check:
     operators: dict[str, int]
     loops: tuple[LoopSite, ...]
     findings: tuple[CheckFinding, ...]
+
+    @property
+    def mode(self) -> str:
+        """The mode that the program was saved in, "" for one without."""
+        return mode_of(self.survey)
 
     @property
     def is_suspicious(self) -> bool:
@@ -122,8 +129,33 @@ def _broken(seen: Survey) -> Iterator[CheckFinding]:
 
 
 def _filled(seen: Survey) -> Iterator[CheckFinding]:
-    if seen.filled:
-        yield CheckFinding(SUSPICIOUS, "code that runs while loading (__setstate__)", tuple(seen.filled))
+    """Classes with `__setstate__`; one that only unpacks its state, as quantized layers do, is nothing to look at."""
+    by_name = {function.qualname: function for function in seen.functions}
+    plain = [name for name in seen.filled if _only_unpacks(by_name.get(f"{name}.__setstate__"), set())]
+    strange = tuple(name for name in seen.filled if name not in plain)
+    if strange:
+        yield CheckFinding(SUSPICIOUS, "code that runs while loading (__setstate__)", strange)
+    if plain:
+        yield CheckFinding(NOTE, "code that unpacks weights while loading (__setstate__)", _clipped(plain))
+
+
+_UNPACKING: Final = frozenset(
+    f"aten::{name}" for name in "eq ne __is__ __isnot__ __not__ __contains__ __getitem__ len format warn".split()
+)
+
+
+def _only_unpacks(function: object, known: set[int]) -> bool:
+    """True if the code does no more than to take values apart, to store them, and to pack weights."""
+    if not isinstance(function, Function):
+        return False
+    if id(function) in known:
+        return True
+    known.add(id(function))
+    nodes = list(function.graph.all_nodes())
+    calls = [node for node in nodes if node.kind in ("prim::CallMethod", "prim::CallFunction")]
+    plain = all(node.kind in _UNPACKING or node.namespace in ("prim", "quantized") for node in nodes)
+    loops = any(node.kind in ("prim::Loop", "prim::fork", "prim::Print") for node in nodes)
+    return plain and not loops and all(_only_unpacks(callee_of(node), known) for node in calls)
 
 
 def _loops(seen: Survey) -> Iterator[CheckFinding]:
@@ -141,7 +173,14 @@ def _records(seen: Survey) -> Iterator[CheckFinding]:
     """Records that nothing reads: a place to hide things."""
     known = ("code/", "data/", "constants/", "tensors/", "extra/", ".data/", "libs/", "traced_inputs/")
     whole = {"data.pkl", "constants.pkl", "version", "byteorder", "model.json", "attributes.pkl", "bytecode.pkl"}
-    whole |= {"traced_inputs.pkl", "mobile_debug_handles.pkl", ".format_version", ".storage_alignment"}
+    whole |= {
+        "libs.py",
+        "libs.pkl",
+        "traced_inputs.pkl",
+        "mobile_debug_handles.pkl",
+        ".format_version",
+        ".storage_alignment",
+    }
     strange = [name for name in seen.records if name not in whole and not name.startswith(known)]
     if strange:
         yield CheckFinding(SUSPICIOUS, "records that no program reads", _clipped(strange))
@@ -201,22 +240,35 @@ def _asked_for(node: Node) -> int:
     return count * (dtype.itemsize if dtype is not None else 4)
 
 
-def _random(seen: Survey) -> Iterator[CheckFinding]:
-    named = ("rand", "bernoulli", "multinomial", "normal", "poisson", "dropout", "uniform_", "exponential_")
-    found = [name for name in seen.operators() if name.partition("::")[2].startswith(named)]
-    if found:
-        yield CheckFinding(NOTE, "results may differ from run to run (random operators)", _clipped(sorted(found)))
+def _modes(seen: Survey) -> Iterator[CheckFinding]:
+    """The effects of training mode, and chance where it is at work in the mode that the program is in."""
+    modes = Modes(seen)
+    active = [text for text, is_so in (("dropout is active", modes.dropping()),
+                                       ("batch norm changes its statistics", modes.adapting())) if is_so]  # fmt: skip
+    if active:
+        training = mode_of(seen).startswith("training")
+        heading = "training mode" if training else "trains in eval mode"
+        yield CheckFinding(SUSPICIOUS if training else NOTE, f"{heading}: {', '.join(active)}")
+    random = modes.random()
+    if random:
+        yield CheckFinding(NOTE, "results may differ from run to run (random operators)", _clipped(random))
 
 
 def _numbers_that_are_none(seen: Survey) -> Iterator[CheckFinding]:
-    found = []
+    """Weights that are broken, and those that hold infinity, as masks do."""
+    broken, endless = [], []
     for path, _, tensor in seen.tensors():
-        # A view may show the same numbers any number of times.
-        array = min(tensor.array, tensor.memory.flat(), key=lambda each: int(each.size))
-        if tensor.dtype.category in ("float", "complex") and not np.isfinite(array).all():
-            found.append(path)
-    if found:
-        yield CheckFinding(NOTE, "weights that hold NaN or infinity", _clipped(found))
+        if tensor.dtype.category in ("float", "complex"):
+            # A view may show the same numbers any number of times.
+            array = min(tensor.array, tensor.memory.flat(), key=lambda each: int(each.size))
+            if np.isnan(array).any():
+                broken.append(path)
+            elif np.isinf(array).any():
+                endless.append(path)
+    if broken:
+        yield CheckFinding(SUSPICIOUS, "weights that hold NaN", _clipped(broken))
+    if endless:
+        yield CheckFinding(NOTE, "weights that hold infinity", _clipped(endless))
 
 
 def _printing(seen: Survey) -> Iterator[CheckFinding]:
@@ -238,6 +290,6 @@ def _clipped(names: Iterable[str]) -> tuple[str, ...]:
 
 
 _RULES: Final[tuple[Rule, ...]] = (
-    _missing, _files, _foreign, _broken, _filled, _records, _large, _loops, _rewrites, _devices, _random, _printing,
+    _missing, _files, _foreign, _broken, _filled, _records, _large, _loops, _rewrites, _devices, _modes, _printing,
     _numbers_that_are_none,
 )  # fmt: skip

@@ -283,7 +283,7 @@ def _weight_changes(before: _Entries, after: _Entries) -> Iterator[WeightChange]
             continue
         different = _differing(a, b)
         if old[0] != new[0] or different.any():
-            yield WeightChange(path, old[0], new[0], _largest(a, b), int(different.sum()), int(a.size))
+            yield WeightChange(path, old[0], new[0], _largest(a, b, different), int(different.sum()), int(a.size))
 
 
 def _differing(a: Array, b: Array) -> Array:
@@ -292,10 +292,14 @@ def _differing(a: Array, b: Array) -> Array:
         return np.asarray((a != b) & ~((a != a) & (b != b)))
 
 
-def _largest(a: Array, b: Array) -> float:
+def _largest(a: Array, b: Array, different: Array) -> float:
+    """The largest distance of two numbers that differ: NaN where one of them is NaN, 0 where none do."""
+    a, b = a[different], b[different]
     if not a.size:
         return 0.0
+    if a.dtype == b.dtype and a.dtype in xp.INTEGERS:
+        # Floats would take near numbers of 64 bits for equal.
+        return float((np.maximum(a, b).astype(np.uint64) - np.minimum(a, b).astype(np.uint64)).max())
     wide: Any = np.complex128 if not xp.COMPLEX.isdisjoint((a.dtype, b.dtype)) else np.float64
     with np.errstate(all="ignore"):
-        apart = np.abs(a.astype(wide) - b.astype(wide))
-    return float(np.nanmax(apart)) if not np.isnan(apart).all() else float("nan")
+        return float(np.abs(a.astype(wide) - b.astype(wide)).max())

@@ -16,7 +16,7 @@ from engine.aten.values.ivalue import Object
 from engine.lang import scalars
 from engine.lang.errors import ArchiveError, OperatorError
 from engine.lang.records import dataclass
-from engine.serialize.archive import load_archive, save_archive
+from engine.serialize.archive import form_of, load_archive, save_archive
 from engine.serialize.container.write import ContainerWriter, replace_file
 from engine.serialize.identify.identify import explained, identify
 from engine.serialize.inspect.survey import Survey, walked
@@ -167,7 +167,8 @@ def _fixed_model(data: bytes, wanted: str, changes: list[Change]) -> bytes:
 def repack(path: str | os.PathLike[str], target: str | os.PathLike[str], run: Runner | None = None) -> Repacked:
     """Load the archive, whatever its version and layout, and write it as archives are written today.
 
-    What old operators did is spelled out with those of today.  Raises ArchiveError, CompileError.
+    A target that ends in `.ptl` or `.ff` is a file for phones.  What old operators did is spelled out with those of
+    today.  Raises ArchiveError, CompileError, and NotSupportedError for what programs for phones cannot do.
     """
     found = identify(path)
     if not found.is_program:
@@ -178,7 +179,7 @@ def repack(path: str | os.PathLike[str], target: str | os.PathLike[str], run: Ru
     finally:
         container.close()
     module = load_archive(path, run=run, map_location="cpu")
-    save_archive(module, target, extra, run)
+    save_archive(module, target, extra, run, form=form_of(target))
     rewrites = walked(Survey(found, module, {})).rewrites()
     after = identify(target)
     versions = [dict(each.facts).get("version", "?") for each in (found, after)]

@@ -67,11 +67,26 @@ class Survey:
         return every_place(self.module)
 
     def tensors(self) -> Iterator[tuple[str, str, Tensor]]:
-        """Dotted path, kind ("parameter", "buffer", "attribute") and tensor of every attribute that is one."""
+        """Dotted path, kind ("parameter", "buffer", "attribute") and tensor of every attribute that is one.
+
+        Constants of the code, in which frozen programs have their weights, follow as `constants.0` and so on.
+        """
         for path, module in self.modules():
             for attribute, value in zip(module.type.attributes, module.slots, strict=False):
                 if isinstance(value, Tensor):
                     yield joined(path, attribute.name), attribute.kind, value
+        for number, tensor in enumerate(self._constants()):
+            yield f"constants.{number}", "constant", tensor
+
+    def _constants(self) -> list[Tensor]:
+        """The tensors that stand in the code, each once."""
+        found: dict[tuple[object, ...], Tensor] = {}
+        for function in self.functions:
+            for node in function.graph.find_all_nodes("prim::Constant"):
+                value = constant_value(node.output)
+                if isinstance(value, Tensor):
+                    found.setdefault((id(value.memory.owner), value.memory.offset_of(value.array), value.shape), value)
+        return list(found.values())
 
     def operators(self) -> Counter[str]:
         """Number of calls of each operator, by its name with overload; opaque ones by their name alone."""

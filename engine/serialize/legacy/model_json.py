@@ -6,7 +6,8 @@ In: an open container.  Out: the module, as from any other archive.  The JSON te
 
 and each module its name, submodules, parameters and buffers (numbers of tensors), attributes (a type in Python's
 spelling and a number in the tuple that `attributes.pkl` holds) and the record with its methods.  Classes lie under
-`libs/`.  Tensors in the code (`CONSTANTS.c3`) and in the pickle are numbers in the same table.
+`libs/`.  In the pickle of PyTorch 1.1, lists and tensors are instances of `__main__.IntList`, `TensorID` and the like.
+Tensors in the code (`CONSTANTS.c3`) and in the pickle are numbers in the same table.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import field
+from functools import partial
 from typing import Any, Final
 
 from engine.aten.values.ivalue import Object
@@ -29,10 +31,10 @@ from engine.lang.types import TENSOR, ClassType, Type
 from engine.serialize.code.source_import import SourceImporter, parse_code
 from engine.serialize.container.qualified_names import ROOT, is_qualified
 from engine.serialize.container.read import Container
-from engine.serialize.pickling.read import PickleGlobal
+from engine.serialize.pickling.read import PickleGlobal, Unbuilt
 from engine.serialize.pickling.scan import PickleRefusal
 from engine.serialize.pickling.tensors import StorageType, TensorReader
-from engine.serialize.pickling.unpickle import Runner, unpickle
+from engine.serialize.pickling.unpickle import LIST_MAKERS, Runner, unpickle
 from engine.serialize.pickling.value_types import misfit
 
 MODEL: Final = "model.json"
@@ -104,6 +106,8 @@ def _text(owner: _Json, key: str) -> str:
     found = owner.get(key)
     if not isinstance(found, str):
         raise _damaged(f"there is no text '{key}' where one belongs")
+    if any("\ud800" <= char <= "\udfff" for char in found):
+        raise _damaged(f"the text '{key}' holds half of a character")
     return found
 
 
@@ -166,7 +170,9 @@ def _attributes(
             raise PickleRefusal(f"the archive has no tensor {index!r:.40}")
         return tensors[index]
 
-    more = {("torch.jit._pickle", "build_tensor_from_id"): PickleGlobal("build_tensor_from_id", tensor)}
+    makers = {**LIST_MAKERS, "TensorID": tensor}
+    more = {("__main__", name): PickleGlobal(name, make, new=partial(Unbuilt, make)) for name, make in makers.items()}
+    more["torch.jit._pickle", "build_tensor_from_id"] = PickleGlobal("build_tensor_from_id", tensor)
     values = unpickle(container.read(ATTRIBUTES), ATTRIBUTES, None, importer.find_signed_type, run, more=more)
     if not isinstance(values, (tuple, list)):
         raise ArchiveError("the table of attributes is no tuple", record=ATTRIBUTES)

@@ -18,7 +18,9 @@ from typing import Any, Final
 
 from engine.frontend.compilation.compile import library_value, written_overloads
 from engine.frontend.sugared.sugared_value import Builder
+from engine.ir.constants import constant_value
 from engine.ir.graph import Block, Value
+from engine.ir.match import constant_bool
 from engine.lang.errors import ArchiveError, EngineError
 from engine.lang.records import dataclass
 from engine.lang.schema import FunctionSchema
@@ -107,6 +109,10 @@ class Lifter:
         middle = self._jump(at, at, end)
         behind = self._jump(middle - 1, at, end, "JMP")
         condition, base = self.pop(), len(self.stack)
+        known = _known_truth(condition)
+        if known is not None:  # the other way may make no sense for the values there are
+            self._deeper(*((at + 1, middle - 1) if known else (middle, behind)))
+            return behind
         node = self.b.node("prim::If", [condition], [])
         for first, last in ((at + 1, middle - 1), (middle, behind)):
             self.block(node.add_block(), first, last, base)
@@ -153,17 +159,21 @@ class Lifter:
 
     def block(self, block: Block, start: int, end: int, base: int) -> None:
         """Follow a block: what it leaves on the stack above `base` is its output.  Registers of it end with it."""
-        self.depth += 1
-        if self.depth > MAX_DEPTH:
-            raise PickleRefusal(f"its blocks nest deeper than {MAX_DEPTH}")
         registers, self.registers = self.registers, dict(self.registers)
         with self.b.graph.inserting_at(block):
-            self.follow(start, end)
+            self._deeper(start, end)
         if len(self.stack) < base:
             raise PickleRefusal("a block takes values that are not its own")
         for value in self.take(len(self.stack) - base):
             block.register_output(value)
         self.registers = registers
+
+    def _deeper(self, start: int, end: int) -> None:
+        """Follow instructions inside of what is followed."""
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise PickleRefusal(f"its blocks nest deeper than {MAX_DEPTH}")
+        self.follow(start, end)
         self.depth -= 1
 
     def _jump(self, at: int, least: int, most: int, wanted: str = "") -> int:
@@ -199,6 +209,18 @@ def entry_of(table: Sequence[Any], index: int, what: str) -> Any:
     if not 0 <= index < len(table):
         raise PickleRefusal(f"there is no {what} {index}")
     return table[index]
+
+
+def _known_truth(condition: Value) -> bool | None:
+    """The bool that a condition always is, as far as constants tell: those of a layer that was inlined decide much."""
+    node = condition.node
+    if node.kind == "aten::__not__":
+        found = _known_truth(node.input)
+        return None if found is None else not found
+    if node.kind in ("aten::__is__", "aten::__isnot__"):
+        is_none = all(constant_value(value) is None for value in node.inputs)
+        return node.kind == "aten::__is__" if is_none else None
+    return constant_bool(condition)
 
 
 def _joined(one: Value, two: Value) -> Type:

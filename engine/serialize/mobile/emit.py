@@ -13,15 +13,26 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Any, Final
 
+from engine.aten.values.ivalue import EnumValue
 from engine.ir.clone import copy_graph
 from engine.ir.constants import NOT_CONSTANT, constant_value
 from engine.ir.graph import Block, Node, Value
 from engine.ir.ops import op_of
 from engine.ir.unit import Function
+from engine.lang.custom_classes import is_custom
 from engine.lang.errors import NotSupportedError
 from engine.lang.records import dataclass
 from engine.lang.schema import Argument, FunctionSchema
-from engine.lang.types import ClassType, FunctionType, InterfaceType, TupleType, Type
+from engine.lang.types import (
+    ClassType,
+    DictType,
+    FunctionType,
+    InterfaceType,
+    ListType,
+    OptionalType,
+    TupleType,
+    Type,
+)
 from engine.passes.pipeline import run_pass
 from engine.serialize.code.expressions import KEYWORDS
 from engine.serialize.mobile.bytecode import MobileFunction, MobileInstruction, Operator
@@ -38,15 +49,19 @@ def mobile_function(function: Function, name: str, type_name: TypeName) -> Mobil
     """
     graph = copy_graph(function.graph)
     run_pass("inline", graph)
-    emitter = _Emitter(type_name)
+
+    def named(type: Type) -> str:
+        return type_name(_without_names(type))
+
+    emitter = _Emitter(named)
     emitter.block_inputs(graph.block)
     emitter.body(graph.block)
     emitter.emit("RET")
     schema = function.schema
     return MobileFunction(
         name,
-        tuple((each.name, type_name(each.type)) for each in schema.arguments),
-        tuple(type_name(each.type) for each in schema.returns),
+        tuple((each.name, named(each.type)) for each in schema.arguments),
+        tuple(named(each.type) for each in schema.returns),
         tuple(MobileInstruction(*each) for each in emitter.instructions),
         tuple(emitter.operators),
         tuple(emitter.constants),
@@ -54,6 +69,17 @@ def mobile_function(function: Function, name: str, type_name: TypeName) -> Mobil
         len(emitter.registers) + 1,
         _defaults(schema),
     )
+
+
+def _without_names(type: Type) -> Type:
+    """The type with plain tuples in the place of named ones, which programs for phones do not have."""
+    if isinstance(type, TupleType):
+        return TupleType(tuple(map(_without_names, type.elements)))
+    if isinstance(type, (ListType, OptionalType)):
+        return type.__class__(_without_names(type.element))
+    if isinstance(type, DictType):
+        return DictType(type.key, _without_names(type.value))
+    return type
 
 
 def _defaults(schema: FunctionSchema) -> dict[str, Any]:
@@ -177,7 +203,8 @@ class _Emitter:
     # -- tables
 
     def constant(self, value: Any) -> int:
-        """Its place in the table; equal simple values share one."""
+        """Its place in the table; equal simple values share one.  Raises NotSupportedError for an Enum's member."""
+        refuse_enums(value)
         simple = isinstance(value, (str, int, float, type(None))) and value == value
         key = (type(value), str(value), value) if simple else id(value)
         if key not in self._places:
@@ -185,8 +212,13 @@ class _Emitter:
             self.constants.append(value)
         return self._places[key]
 
-    def type(self, *types: Type) -> int:
-        """The place of the first of these types, which lie side by side."""
+    def type(self, node: Node, *types: Type) -> int:
+        """The place of the first of these types, which lie side by side.  Raises NotSupportedError for a class."""
+        for each in types:
+            if isinstance(each, ClassType) and not is_custom(each):
+                hints = ("a class that is derived from nn.Module can be used",)
+                text = f"__torch__ types other than custom c++ classes are not supported in lite interpreter: {each}"
+                raise NotSupportedError(text, node.range, hints=hints)
         self.types += map(self.type_name, types)
         return len(self.types) - len(types)
 
@@ -211,17 +243,13 @@ class _Emitter:
         self.emit("OPN" if is_variadic else "OP", place, count if is_variadic else 0)
 
     def _list(self, node: Node) -> None:
-        self.emit("LIST_CONSTRUCT", self.type(node.output.type), len(node.inputs))
+        self.emit("LIST_CONSTRUCT", self.type(node, node.output.type), len(node.inputs))
 
     def _dict(self, node: Node) -> None:
-        self.emit("DICT_CONSTRUCT", self.type(node.output.type), len(node.inputs))
+        self.emit("DICT_CONSTRUCT", self.type(node, node.output.type), len(node.inputs))
 
     def _tuple(self, node: Node) -> None:
-        type = node.output.type
-        if isinstance(type, TupleType) and type.name:
-            self.emit("NAMED_TUPLE_CONSTRUCT", self.type(type), len(node.inputs))
-        else:
-            self.emit("TUPLE_CONSTRUCT", len(node.inputs))
+        self.emit("TUPLE_CONSTRUCT", len(node.inputs))
 
     def _tuple_slice(self, node: Node) -> None:
         self.emit("TUPLE_SLICE", node.attr("beg"), node.attr("end") - node.attr("beg"))
@@ -246,10 +274,10 @@ class _Emitter:
 
     def _isinstance(self, node: Node) -> None:
         types = node.attr("types")
-        self.emit("ISINSTANCE", self.type(*types), len(types))
+        self.emit("ISINSTANCE", self.type(node, *types), len(types))
 
     def _object(self, node: Node) -> None:
-        self.emit("CREATE_OBJECT", self.type(node.output.type))
+        self.emit("CREATE_OBJECT", self.type(node, node.output.type))
 
     def _print(self, node: Node) -> None:
         place = self.operators.setdefault(Operator(node.kind, "", None), len(self.operators))
@@ -264,11 +292,23 @@ class _Emitter:
         self.emit("INTERFACE_CALL", self.constant(node.attr("name")), len(node.inputs))
 
 
+def refuse_enums(value: Any) -> None:
+    """Raises NotSupportedError for a value with members of Enums, which phones cannot read."""
+    waiting = [value]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, EnumValue):
+            hints = ("give it the member's value",)
+            raise NotSupportedError(f"a program for phones cannot hold {each}, a member of an Enum", hints=hints)
+        if isinstance(each, (list, tuple, dict)):
+            waiting += (*each, *each.values()) if isinstance(each, dict) else each
+
+
 def _in_block(node: Node, block: Block) -> Node:
     """The node of the block that is, or contains, the node."""
     while node.block is not block:
-        owner = node.block.owner
-        assert owner is not None
+        owner = node.block.owner if node.block is not None else None
+        assert owner is not None, "the node is in no block of the graph"
         node = owner
     return node
 

@@ -63,7 +63,7 @@ class FlatWriter:
         return table
 
     def _places(self, given: Sequence[Field]) -> tuple[dict[int, int], int]:
-        """How far each field is from the table's beginning, by its number; and the table's size.  Large ones first."""
+        """Each field's distance from the table's beginning, by number, large ones first; and the table's size."""
         sizes: dict[int, int] = {}
         for form in given:
             sizes[form.number] = NUMBERS[form.kind].size if form.kind in NUMBERS else _REFERENCE

@@ -200,6 +200,11 @@ def _construct_tuple(lifter: Lifter, instruction: MobileInstruction) -> None:
     lifter.stack.append(lifter.b.tuple(lifter.take(instruction.x)))
 
 
+def _construct_named_tuple(lifter: Lifter, instruction: MobileInstruction) -> None:
+    """A plain tuple: nothing in bytecode uses the names."""
+    lifter.stack.append(lifter.b.tuple(lifter.take(instruction.n)))
+
+
 def _tuple_index(lifter: Lifter, _: MobileInstruction) -> None:
     index, value = lifter.pop(), lifter.pop()
     number, elements = constant_value(index), _elements(value)
@@ -298,7 +303,8 @@ _STEPS: Final[dict[str, Step]] = {
     "OP": _operator, "OPN": _operator, "LOAD": _load, "MOVE": _load, "STORE": _store, "STOREN": _store_several,
     "DROP": _drop, "DROPR": lambda lifter, _: None, "LOADC": _constant, "GET_ATTR": _get_attribute,
     "SET_ATTR": _set_attribute, "LIST_CONSTRUCT": _construct_list, "DICT_CONSTRUCT": _construct_dict,
-    "TUPLE_CONSTRUCT": _construct_tuple, "TUPLE_INDEX": _tuple_index, "TUPLE_SLICE": _tuple_slice,
+    "TUPLE_CONSTRUCT": _construct_tuple, "NAMED_TUPLE_CONSTRUCT": _construct_named_tuple,
+    "TUPLE_INDEX": _tuple_index, "TUPLE_SLICE": _tuple_slice,
     "LIST_UNPACK": _unpack_list, "ISINSTANCE": _isinstance, "UNCHECKED_CAST": _cast, "FORMAT": _format,
     "UN_INITIALIZED": _uninitialized, "INTERFACE_CALL": _call_interface, "TO_LIST": _to_list,
     **{opcode: _calls(*called) for opcode, called in OPERATORS.items()},

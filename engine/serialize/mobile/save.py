@@ -25,7 +25,7 @@ from engine.lang.records import dataclass
 from engine.lang.types import ANY, BOOL, FLOAT, INT, STR, ClassType, DictType, ListType, TupleType, Type
 from engine.serialize.code.class_export import CodeExporter
 from engine.serialize.mobile.bytecode import MobileFunction
-from engine.serialize.mobile.emit import mobile_function
+from engine.serialize.mobile.emit import mobile_function, refuse_enums
 from engine.serialize.mobile.file import IDENTIFIER
 from engine.serialize.mobile.flatbuffer_writer import FlatWriter
 from engine.serialize.mobile.schema import (
@@ -49,8 +49,10 @@ FLAT_VERSION: Final = 9
 def mobile_functions(module: Object, code: CodeExporter) -> list[tuple[ClassType, MobileFunction]]:
     """The bytecode of the module's methods, and of its submodules' `__setstate__`, with their classes.
 
-    Raises NotSupportedError for what no bytecode does.
+    Raises NotSupportedError for what no bytecode does, and for attributes that phones cannot read.
     """
+    for _, inner in each_module(module):
+        refuse_enums([slot for slot in inner.slots if not isinstance(slot, Object)])
     found: list[tuple[ClassType, MobileFunction]] = []
     for type, method in _methods(module):
         found.append((type, mobile_function(method, f"{code.name_of(type)}.{method.name}", code.annotation)))

@@ -40,6 +40,13 @@ class PickleGlobal:
     new: Callable[[], Any] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Unbuilt:
+    """An instance whose state, once given, is turned into the value that takes its place."""
+
+    make: Callable[[Any], Any]
+
+
 _ATOMS: Final = (str, int, float, bool, type(None), PickleGlobal)
 
 Globals = Callable[[str, str], Any]
@@ -107,7 +114,7 @@ class PickleMachine:
         return ArchiveError(f"the pickle is refused: {reason}", record=self.record, offset=offset, hints=(hint,))
 
     def _result(self) -> Any:
-        if len(self.stack) != 1 or self.marks:
+        if len(self.stack) != 1 or self.marks or type(self.stack[0]) is Unbuilt:
             raise PickleRefusal("it ends with more or less than one value")
         return self.stack[0]
 
@@ -144,6 +151,13 @@ class PickleMachine:
         self.stack.append(value)
         return value
 
+    def remember(self, index: int) -> None:
+        """Give the last value the memo number."""
+        value = self.top()
+        if type(value) is Unbuilt:
+            raise PickleRefusal("it uses an instance before that has its state")
+        self.memo[index] = value
+
     def pop_mark(self) -> list[Any]:
         """The values above the last mark, which goes away too."""
         if not self.marks:
@@ -163,6 +177,8 @@ class PickleMachine:
         for part in parts:
             if isinstance(part, _ATOMS):
                 continue
+            if type(part) is Unbuilt:
+                raise PickleRefusal("it uses an instance before that has its state")
             depth = max(depth, self._depth(part) + 1)
             # The part is kept beside its depth, so that its id is not given to another.
             self._depths[id(part)] = (part, self._depth(part), True)
@@ -206,7 +222,7 @@ def _put(layout: str) -> Callable[[PickleMachine], None]:
     form = struct.Struct(layout)
 
     def step(machine: PickleMachine) -> None:
-        machine.memo[form.unpack(machine.take(form.size))[0]] = machine.top()
+        machine.remember(form.unpack(machine.take(form.size))[0])
 
     return step
 
@@ -292,11 +308,14 @@ def _unescaped(found: re.Match[str]) -> str:
 
 
 def _parsed_unicode(machine: PickleMachine) -> None:
-    machine.push(machine.line_bytes().decode("raw_unicode_escape"))
+    text = machine.line_bytes().decode("raw_unicode_escape")
+    if _HALVES.search(text):
+        raise PickleRefusal("a text holds half of a character")
+    machine.push(text)
 
 
 def _put_line(machine: PickleMachine) -> None:
-    machine.memo[int(machine.line())] = machine.top()
+    machine.remember(int(machine.line()))
 
 
 def _get_line(machine: PickleMachine) -> None:
@@ -372,7 +391,7 @@ def _stack_global(machine: PickleMachine) -> None:
 
 
 def _memoize(machine: PickleMachine) -> None:
-    machine.memo[len(machine.memo)] = machine.top()
+    machine.remember(len(machine.memo))
 
 
 def _bytes(layout: str) -> Callable[[PickleMachine], None]:
@@ -421,6 +440,9 @@ def _newobj(machine: PickleMachine) -> None:
 def _build(machine: PickleMachine) -> None:
     state = machine.pop()
     instance = machine.top()
+    if type(instance) is Unbuilt:
+        machine.stack[-1] = instance.make(state)
+        return
     machine.hold(instance, (state,))
     machine.build(instance, state)
 
@@ -430,6 +452,7 @@ def _persistent(machine: PickleMachine) -> None:
 
 
 _STOP: Final = ord(".")
+_HALVES: Final = re.compile("[\ud800-\udfff]")
 _INTEGER: Final = re.compile(r"-?[0-9]{1,20}L?", re.ASCII)
 _FLOAT: Final = re.compile(r"-?([0-9]{1,400}(\.[0-9]{0,400})?(e[+-]?[0-9]{1,4})?|inf|nan)", re.ASCII)
 _ESCAPED: Final = {

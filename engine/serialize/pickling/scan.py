@@ -163,6 +163,8 @@ class Scan:
 
     def _put(self, code: int, start: int, end: int) -> None:
         index = len(self._memo) if code == _MEMOIZE else self._index(code, start, end)
+        if index >= len(self.data):
+            raise PickleRefusal(f"it sets memo {index}, and has {len(self.data)} bytes")
         if index not in self._memo:
             self._cost += _MEMO_COST
         self._memo[index] = self._last[1]

@@ -22,12 +22,15 @@ from engine.aten.values.storage import Storage, address
 from engine.aten.values.tensor import Tensor
 from engine.aten.values.xp import COMPLEX, FLOATING, QUANTIZED, REAL, TO_NUMPY, Array, NumpyDtype, as_strided
 from engine.lang import scalars
-from engine.lang.errors import ArchiveError, OperatorError, OperatorTypeError
+from engine.lang.errors import ArchiveError, MissingDeviceError, OperatorError, OperatorTypeError
 from engine.lang.records import dataclass
+from engine.serialize.container.file_bytes import shell_word
+from engine.serialize.container.qualified_names import CODE_FOLDER
 from engine.serialize.container.read import Container
 from engine.serialize.pickling.read import PickleRefusal
 
 _KEY: Final = re.compile(r"[A-Za-z0-9_.\-]{1,200}")
+_DEVICE: Final = re.compile(r"[a-z]+(:[0-9]{1,4})?")
 _MAX_DIMS: Final = 32
 _MAX_BYTES: Final = 1 << 62
 
@@ -90,13 +93,24 @@ class TensorReader:
         return cast(Array, libraries.moved(array, self._place(str(wanted or location))))
 
     def _place(self, wanted: str) -> scalars.device:
+        """The device.  Raises MissingDeviceError where there is none, PickleRefusal for what is no name of one."""
         try:
             place = scalars.device(wanted)
             libraries.checked(place)
-        except OperatorError:
-            what = f"its tensors lie on '{wanted}', which is not here; load it with map_location='cpu'"
-            raise PickleRefusal(what) from None
+        except OperatorError as error:
+            if not _DEVICE.fullmatch(wanted):
+                raise PickleRefusal(f"a storage is said to lie on {wanted!r:.60}, which is no device") from None
+            raise self._missing(wanted) from error
         return place
+
+    def _missing(self, wanted: str) -> MissingDeviceError:
+        """The error for tensors on a device that is not here, with the ways out."""
+        hints = ["load them on the CPU: map_location='cpu'"]
+        if any(name.startswith(CODE_FOLDER) for name in self.container.names()) and self.container.folder:
+            path = "FILE" if self.container.file is not None else shell_word(self.container.label)
+            hints.append(f"or make a file for the CPU: tsrepl fix --device cpu {path} -o cpu.pt")
+        text = f"its tensors lie on '{wanted}', and this machine has no such device"
+        return MissingDeviceError(text, record=f"{self.folder}.pkl", hints=hints)
 
     def _read(self, key: str, dtype: scalars.dtype, count: int) -> Array:
         name = f"{self.folder}/{key}"

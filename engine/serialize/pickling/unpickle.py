@@ -77,15 +77,17 @@ def _size(sizes: Any = ()) -> Size:
     return Size(sizes)
 
 
+LIST_MAKERS: Final[dict[str, Callable[[Any], list[Any]]]] = {
+    "IntList": _typed_list(int), "DoubleList": _typed_list(float), "BoolList": _typed_list(bool),
+    "TensorList": _tensor_list,
+}  # fmt: skip
+"""Lists of one type, by the names that mark them in pickles."""
 _TABLE: Final[dict[tuple[str, str], Callable[..., Any]]] = {
     ("collections", "OrderedDict"): _ordered_dict,
     ("builtins", "complex"): _complex,
     ("torch", "device"): _device,
     ("torch", "Size"): _size,
-    ("torch.jit._pickle", "build_intlist"): _typed_list(int),
-    ("torch.jit._pickle", "build_doublelist"): _typed_list(float),
-    ("torch.jit._pickle", "build_boollist"): _typed_list(bool),
-    ("torch.jit._pickle", "build_tensorlist"): _tensor_list,
+    **{("torch.jit._pickle", f"build_{name.lower()}"): make for name, make in LIST_MAKERS.items()},
     ("torch.jit._pickle", "restore_type_tag"): _tagged,
 }
 _PLAIN: Final = {name: PickleGlobal(".".join(name), call) for name, call in _TABLE.items()}

@@ -23,6 +23,8 @@ from engine.lang.errors import CompileError
 from engine.lang.source import SourceRange
 from engine.lang.types import NUMBER
 from engine.passes.pipeline import find_pass
+from engine.serialize.upgrade.earlier import EARLIER
+from engine.serialize.upgrade.versions import NEWEST_READ
 
 
 class Upgrade(NamedTuple):
@@ -101,6 +103,7 @@ def gelu_out_0_9(self: Tensor, *, out: Tensor) -> Tensor:
 UPGRADES: Final[dict[str, Upgrade]] = {
     "div": Upgrade(4, _DIV), "div_": Upgrade(4, _DIV_), "full": Upgrade(5, _FULL), "linspace": Upgrade(8, _LINSPACE),
     "logspace": Upgrade(9, _LOGSPACE), "gelu": Upgrade(10, _GELU),
+    **{name: Upgrade(NEWEST_READ + 1, text) for name, text in EARLIER.items()},
 }  # fmt: skip
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import copy
 import inspect
 import io
-from collections.abc import Callable, Mapping
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pickle import PicklingError
 from typing import Any, Final
 from weakref import WeakKeyDictionary
@@ -17,7 +18,7 @@ from weakref import WeakKeyDictionary
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.ivalue import CustomObject, Object
 from engine.aten.values.tensor import Tensor
-from engine.executor.calls.call import call_function
+from engine.executor.calls.call import Boundary, call_function
 from engine.executor.conversion.from_python import Mismatch, from_python, unwrapped
 from engine.executor.conversion.to_python import to_python
 from engine.executor.interpreter.interpreter import run_function
@@ -230,6 +231,37 @@ class ScriptMethod(_Compiled):
         return call_function(self._function, (self.owner, *args), kwargs)
 
 
+class OverloadedMethod:
+    """A method that was compiled once for each of its signatures; a call runs the first that takes the arguments."""
+
+    def __init__(self, methods: Sequence[ScriptMethod]) -> None:
+        self.methods = methods
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        refused: list[ArgumentError] = []
+        for method in self.methods:
+            try:
+                Boundary(method._function.schema).inputs((method.owner, *args), kwargs)
+            except ArgumentError as error:
+                refused.append(error)
+                continue
+            return method(*args, **kwargs)
+        told = "\n\n".join(error.message for error in refused)
+        raise ArgumentError(f"No signature of '{self.methods[0].name}' takes these arguments:\n{told}")
+
+    def __repr__(self) -> str:
+        return f"<overloaded method of {', '.join(str(method.schema) for method in self.methods)}>"
+
+
+def overload_methods(type: ClassType, name: str) -> Iterator[Function]:
+    """The methods that stand for the signatures of one: `forward__0`, `forward__1` and so on."""
+    for index in itertools.count():
+        method = type.methods.get(f"{name}__{index}")
+        if method is None:
+            return
+        yield _function(method)
+
+
 class ScriptObject:
     """An instance of a script class: its attributes and methods by name."""
 
@@ -253,6 +285,8 @@ class ScriptObject:
             return call_function(_function(type.properties[name][0]), [self._ivalue])
         if name in type.constants:
             return type.constants[name]
+        if overloads := list(overload_methods(type, name)):
+            return OverloadedMethod([ScriptMethod(function, self._ivalue) for function in overloads])
         raise AttributeError(self._no_attribute_(name))
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -178,6 +178,13 @@ def save(
     target.save(path, _extra_files)
 
 
+def save_jit_module_to_flatbuffer(
+    m: ScriptModule, f: PathOrFile, _extra_files: Mapping[str, str | bytes] | None = None
+) -> None:
+    """Write a module as a flatbuffer for phones, with its code and with bytecode.  Raises ArchiveError."""
+    m._save_for_lite_interpreter(f, _extra_files, _use_flatbuffer=True)
+
+
 # -- words of TorchScript, which have little effect in Python
 
 
@@ -274,4 +281,4 @@ _register_decomposition = passes.register_decomposition
 RecursiveScriptModule, TracedModule, TopLevelTracedModule = ScriptModule, ScriptModule, ScriptModule
 
 del annotations  # the name is PyTorch's for a module, and not the feature's that is imported above
-refuse_unknown_names(__name__)
+refuse_unknown_names(__name__, {"mobile": "engine.torch.jit.mobile"})

@@ -20,7 +20,7 @@ from engine.lang.errors import ArgumentError, did_you_mean
 from engine.lang.schema import FunctionSchema
 from engine.passes import pipeline
 from engine.torch.compiled.facade import unwrap, wrap
-from engine.torch.jit.scripting import freezing
+from engine.torch.jit.scripting import freezing, mobile_optimizing
 from engine.torch.jit.scripting.module_handle import ModuleHandle
 from engine.torch.jit.symbolic_shapes import functions as shape_functions
 from engine.torch.jit.symbolic_shapes import propagation as symbolic_shapes
@@ -162,6 +162,28 @@ def freeze_handle(
 ) -> Any:
     """`freeze_module` of a module as `torch._C.ScriptModule`; the result is one, too."""
     return freeze_module(module._module, preservedAttrs, freezeInterfaces, preserveParameters)._c
+
+
+def optimize_handle_for_mobile(module: Any, optimization_blocklist: Any = (), preserved_methods: Any = ()) -> Any:
+    """`optimize_for_mobile` of a module as `torch._C.ScriptModule`; the result is one, too."""
+    return mobile_optimizing.optimized(module._module, frozenset(optimization_blocklist), [*preserved_methods])._c
+
+
+def _on_methods(name: str) -> Callable[[Any], None]:
+    """The pass on a graph, or on every method of a module as `torch._C.ScriptModule`."""
+
+    def run(target: Any) -> None:
+        graphs = [method.graph for method in target._get_methods()] if isinstance(target, ModuleHandle) else [target]
+        for graph in graphs:
+            _run(name, graph)
+
+    return run
+
+
+insert_prepacked_ops: Final = _on_methods("insert_prepacked_ops")
+fuse_prepacked_clamp: Final = _on_methods("fuse_prepacked_clamp")
+fold_prepacking_ops: Final = _on_methods("fold_prepacking_ops")
+conv1d_to_conv2d: Final = _on_methods("conv1d_to_conv2d")
 
 
 def _like(given: Any, made: Graph) -> Any:

@@ -92,8 +92,9 @@ def test_modules_behind_their_wrappers() -> None:
     assert module(torch.ones(1)).item() == 10.0
     assert handle.getattr("inner")._get_method("forward").graph.findNode("aten::add") is not None
     assert handle._type().name() == "Outer" and isinstance(handle, _C.ScriptModule)  # type: ignore[attr-defined]
-    with pytest.raises(NotSupportedError, match="not written"):
-        handle._save_for_mobile("x")
+    assert b"bytecode.pkl" in handle._save_to_buffer_for_mobile()
+    with pytest.raises(NotSupportedError, match="no replicas"):
+        handle._replicate_for_data_parallel()
 
 
 class WithoutForward(torch.nn.Module):

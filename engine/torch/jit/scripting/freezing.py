@@ -38,9 +38,12 @@ from engine.lang.types import (
 )
 from engine.passes.pipeline import run_pass, run_pipeline
 from engine.torch.compiled.graphs import inline_with_forks
+from engine.torch.compiled.objects import overload_methods
 from engine.torch.jit.scripting.python_program import PYTHON
 from engine.torch.jit.scripting.script_module import ScriptModule, wrap
 
+_FLAGS: Final = ("peephole", "constant_propagation_immutable_types", "peephole")
+"""Passes that take the branches which flags decide."""
 _CLEAN_UP: Final = (
     "constant_propagation", "dce", "cse", "fold_conv_dims", "constant_propagation", "dce", "lower_simple_tuples",
     "constant_pooling",
@@ -82,7 +85,7 @@ def run_frozen_optimizations(
     Folding changes results by rounding; without `optimize_numerics` it is left out.
     """
     methods = mod._ivalue.type.methods
-    for name in dict.fromkeys(("forward", *(preserved_methods or ()))):
+    for name in dict.fromkeys((*_forward_of(mod._ivalue.type), *(preserved_methods or ()))):
         function = methods.get(name)
         if isinstance(function, Function):
             _optimize(function.graph, optimize_numerics)
@@ -125,6 +128,11 @@ def freeze_module(
     return frozen
 
 
+def _forward_of(type: ClassType) -> list[str]:
+    """The names of `forward`: its own, those of its signatures, or none."""
+    return ["forward"] if "forward" in type.methods else [each.name for each in overload_methods(type, "forward")]
+
+
 @dataclass
 class _MethodCopy:
     """A copy of a method's graph; `owners` maps its values to the objects that they stand for, with their paths."""
@@ -159,7 +167,7 @@ class _Freezer:
     """
 
     def __init__(self, original: Object, freeze_interfaces: bool, preserve_parameters: bool) -> None:
-        self._root = _copied(original, {})
+        self._root = copied(original)
         self._interfaces = freeze_interfaces
         self._training = original.type.slot("training") is not None and original.get("training")
         self._parameters = preserve_parameters or self._training
@@ -168,9 +176,11 @@ class _Freezer:
         self._used: dict[ClassType, set[str]] = {}
 
     def frozen(self, preserved: Sequence[str]) -> Object:
-        names = dict.fromkeys(("forward", *preserved) if "forward" in self._root.type.methods else preserved)
+        names = dict.fromkeys((*_forward_of(self._root.type), *preserved))
         found = [self._preserve(name) for name in names]
         methods = [self._inlined(*method) for method in found if method is not None]
+        for method in methods:
+            self._find_assignments(method)
         for method in methods:
             self._find_writes(method)
         for method in methods:
@@ -244,12 +254,14 @@ class _Freezer:
             self._use(owner, attribute.name)
             self._keep(owner, attribute.name)
 
-    def _find_writes(self, method: _MethodCopy) -> None:
+    def _find_assignments(self, method: _MethodCopy) -> None:
         for node, (owner, _) in method.accesses("prim::SetAttr"):
             self._keep(owner, node.attr("name"))
         for value, (owner, _) in method.owners.items():
             if any(user.kind != "prim::fork" and (user.kind not in _ACCESSES or at) for user, at in value.uses):
                 self._keep_all(owner)
+
+    def _find_writes(self, method: _MethodCopy) -> None:
         for graph in method.graphs():
             for node in graph.all_nodes():
                 self._check_node(node, method)
@@ -273,13 +285,17 @@ class _Freezer:
         for node in list(graph.all_nodes()):
             if node.kind != "prim::GetAttr" or node.inputs[0] not in owners:
                 continue
-            if node.output in owners or not is_mutable_type(node.output.type):
+            if node.output in owners:
                 continue
             owner, _ = owners[node.inputs[0]]
+            if not is_mutable_type(node.output.type):
+                self._settle(node, owner)
+                continue
             _, values = places.setdefault((id(owner), node.attr("name")), (owner, []))
             stand_in = values[0] if values else _stand_in(graph, node.output.type)
             values.append(stand_in)
             node.output.replace_all_uses_with(stand_in)
+        run_pipeline(_FLAGS, graph)
         db = AliasDb(graph)
         is_fork = original is not method.graph
         for (_, name), (owner, values) in places.items():
@@ -288,6 +304,13 @@ class _Freezer:
         memory = [values[0] for _, values in places.values() if not db.has_writers(values[0])]
         loose = any(db.writes_to_wildcard(node) or db.writes_to_alias(node, memory) for node in graph.all_nodes())
         self._keep_what_overlaps([(owner, name) for (_, name), (owner, _) in places.items()], loose)
+
+    def _settle(self, node: Node, owner: Object) -> None:
+        """Give a number or flag that will be a constant as one: some operators write to memory in training alone."""
+        if self._is_constant(owner, node.attr("name")):
+            with node.graph.inserting_at(node):
+                known = insert_constant(node.graph, owner.get(node.attr("name")), node.output.type)
+            node.output.replace_all_uses_with(known)
 
     def _keep_what_overlaps(self, places: Sequence[tuple[Object, str]], loose: bool) -> None:
         """Keep what shares memory with what is kept.
@@ -406,8 +429,12 @@ def _owners(graph: Graph, found: dict[Value, tuple[Object, str]]) -> Iterator[tu
                 yield node.output, found[node.output]
 
 
-def _copied(original: Object, done: dict[int, Object]) -> Object:
+def copied(original: Object) -> Object:
     """A copy of the module and its submodules; it shares tensors and everything else."""
+    return _copied(original, {})
+
+
+def _copied(original: Object, done: dict[int, Object]) -> Object:
     if id(original) not in done:
         copy = done[id(original)] = Object(original.type, list(original.slots))
         copy.slots = [_copied(v, done) if isinstance(v, Object) and v.type.is_module else v for v in original.slots]

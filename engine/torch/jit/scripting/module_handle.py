@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from engine.torch.jit.scripting.script_module import ScriptModule
 
 REFUSED: Final[dict[str, str]] = {
-    "_save_for_mobile": "files for the lite interpreter are read here, and not written; save(path) writes an archive",
-    "_save_to_buffer_for_mobile": "files for the lite interpreter are read here, and not written",
     "_replicate_for_data_parallel": "there are no replicas; call the module itself",
     "_debug_get_module_iterators": "the engine has no iterators of its own over modules",
 }
@@ -109,6 +107,13 @@ class ModuleHandle:
 
     def save_to_buffer(self, _extra_files: Mapping[str, str | bytes] | None = None) -> bytes:
         return self._module.save_to_buffer(_extra_files)
+
+    def _save_for_mobile(self, path: str, *args: Any, **kwargs: Any) -> None:
+        """`ScriptModule._save_for_lite_interpreter`."""
+        self._module._save_for_lite_interpreter(path, *args, **kwargs)
+
+    def _save_to_buffer_for_mobile(self, *args: Any, **kwargs: Any) -> bytes:
+        return self._module._save_to_buffer_for_lite_interpreter(*args, **kwargs)
 
     # -- the rest
 

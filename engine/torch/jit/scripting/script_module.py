@@ -29,9 +29,9 @@ from engine.frontend.python.modifiers import IGNORED, modifier_of
 from engine.frontend.python.module_description import ATTRIBUTE_TYPES, AnnotatedValue, Description
 from engine.frontend.sugared.modules import ConcreteModule
 from engine.ir.unit import DEFINING, Function
-from engine.lang.errors import ArgumentError
+from engine.lang.errors import ArgumentError, MissingAttributeError
 from engine.lang.types import ClassType
-from engine.serialize.archive import PathOrFile, save_archive
+from engine.serialize.archive import Form, PathOrFile, save_archive
 from engine.torch.compiled.debug_state import GraphExecutorState
 from engine.torch.compiled.graphs import Graph
 from engine.torch.compiled.objects import CompiledModule, ConstMap, ScriptObject, python_class_of, refuse_python_calls
@@ -77,7 +77,13 @@ class ScriptModule(ScriptObject, CompiledModule, metaclass=_Derivable):
     __slots__ = ("__dict__",)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        forward, type = self.__getattr__("forward"), self._ivalue.type
+        type = self._ivalue.type
+        try:
+            forward = self.__getattr__("forward")
+        except AttributeError:
+            known = ", ".join(type.methods) or "none"
+            text = f"'{type.qualname}' cannot be called: it has no method 'forward'; its methods: {known}"
+            raise MissingAttributeError(text) from None
         if not type.forward_pre_hooks and not type.forward_hooks:
             return forward(*args, **kwargs)
         for hook in type.forward_pre_hooks:
@@ -276,6 +282,32 @@ class ScriptModule(ScriptObject, CompiledModule, metaclass=_Derivable):
     def save_to_buffer(self, _extra_files: Mapping[str, str | bytes] | None = None) -> bytes:
         buffer = io.BytesIO()
         self.save(buffer, _extra_files)
+        return buffer.getvalue()
+
+    def _save_for_lite_interpreter(
+        self,
+        path: PathOrFile,
+        _extra_files: Mapping[str, str | bytes] | None = None,
+        _save_mobile_debug_info: bool = False,
+        _use_flatbuffer: bool = False,
+    ) -> None:
+        """Write an archive with bytecode for phones, or a flatbuffer.
+
+        Debug information for phones is not written; the code is, which has the lines.  Raises ArchiveError,
+        CompileError, NotSupportedError for contexts and forks, which bytecode does not have.
+        """
+        _refuse_python_calls(self._ivalue.type)
+        form: Form = "flatbuffer" if _use_flatbuffer else "mobile"
+        save_archive(self._ivalue, path, _extra_files, run_function, form=form)
+
+    def _save_to_buffer_for_lite_interpreter(
+        self,
+        _extra_files: Mapping[str, str | bytes] | None = None,
+        _save_mobile_debug_info: bool = False,
+        _use_flatbuffer: bool = False,
+    ) -> bytes:
+        buffer = io.BytesIO()
+        self._save_for_lite_interpreter(buffer, _extra_files, _save_mobile_debug_info, _use_flatbuffer)
         return buffer.getvalue()
 
     @property

@@ -17,6 +17,7 @@ from engine.aten.autograd import (
     set_detect_anomaly,
 )  # fmt: skip
 from engine.aten.dispatch.calls import call
+from engine.aten.values import xp
 from engine.aten.values.tensor import Tensor
 from engine.lang.errors import OperatorError
 
@@ -174,6 +175,14 @@ def test_nan_is_refused_on_request() -> None:
     with detect_anomaly():
         assert gradient(x * 2, x) == [2.0]
     (x.sqrt() * 0).sum().backward()
+
+
+@pytest.mark.parametrize("dtype", sorted(xp.INEXACT, key=str), ids=str)
+def test_nan_of_any_dtype_is_refused_on_request(dtype: xp.NumpyDtype) -> None:
+    x = Tensor(np.zeros(2, dtype), requires_grad=True)
+    y = x.sqrt() * 0
+    with detect_anomaly(), pytest.raises(OperatorError, match="'SqrtBackward0' returned nan values in its 0th"):
+        grad(y, [x], [Tensor(np.ones(2, dtype))])
 
 
 def test_in_place_forms_of_operators_made_of_others_have_gradients() -> None:

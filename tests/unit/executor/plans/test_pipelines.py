@@ -14,6 +14,7 @@ STAGES = {
     "compile": ["engine.frontend.lowering.lower"],
     "plans": ["engine.executor.plans.pipelines", "engine.executor.plans.making"],
     "freeze": ["engine.torch.jit.scripting.freezing", "engine.torch.compiled.graphs"],
+    "mobile": ["engine.torch.jit.scripting.mobile_optimizing"],
 }
 
 

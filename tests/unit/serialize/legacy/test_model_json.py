@@ -118,3 +118,38 @@ def test_refusals(change: Any, message: str) -> None:
 def test_tensors_in_the_pickle_are_checked() -> None:
     with pytest.raises(ArchiveError, match="no tensor 200"):
         load(model(), b"\x80\x02(ctorch.jit._pickle\nbuild_tensor_from_id\n(K\xc8tRt.")
+
+
+def _kept(name: bytes, state: bytes) -> bytes:
+    """An instance of a class of `__main__` with its state, as PyTorch 1.1 wrote lists and tensors."""
+    return b"c__main__\n" + name + b"\n)\x81" + state + b"b"
+
+
+def test_lists_and_tensors_of_pytorch_1_1() -> None:
+    described = model()
+    described["mainModule"]["attributes"] = [
+        {"name": "ints", "type": "List[int]", "id": 0}, {"name": "t", "type": "Tensor", "id": 1},
+        {"name": "floats", "type": "List[float]", "id": 2}, {"name": "tensors", "type": "List[Tensor]", "id": 3},
+        {"name": "flags", "type": "List[bool]", "id": 4},
+    ]  # fmt: skip
+    described["mainModule"]["torchscriptArena"] = {"key": "code/one.py"}
+    described["mainModule"]["submodules"] = []
+    parts = [
+        _kept(b"IntList", b"](K\x01K\x02e"), _kept(b"TensorID", b"K\x03"),
+        _kept(b"DoubleList", b"](G" + b"\x3f\xf8\0\0\0\0\0\0" + b"e"),
+        _kept(b"TensorList", b"](" + _kept(b"TensorID", b"K\x01") + b"e"), _kept(b"BoolList", b"](\x88e"),
+    ]  # fmt: skip
+    pickled = b"\x80\x02](" + b"".join(parts) + b"e."
+    code = "op_version_set = 1\nimport __torch__.Point\ndef forward(self) -> int:\n  return (self.ints)[1]\n"
+    module = load(described, pickled, one=code)
+    assert (module.get("ints"), module.get("floats"), module.get("flags")) == ([1, 2], [1.5], [True])
+    assert module.get("t").array.tolist() == [2.0] * 4
+    assert module.get("tensors")[0].array.tolist() == BIAS.tolist()
+    assert call(module, "forward") == 2
+
+
+@pytest.mark.parametrize("tail", [b"q\x01K\x01b", b"0K\x01", b""])
+def test_an_instance_without_its_state_is_refused(tail: bytes) -> None:
+    pickled = b"\x80\x02](" + b"c__main__\nIntList\n)\x81" + tail + b"e."
+    with pytest.raises(ArchiveError):
+        load(model(), pickled)

@@ -116,7 +116,7 @@ REFUSED: list[tuple[list[tuple[str, int, int]], str]] = [
     ([*BEGIN, ("LOADC", TRUE, 0), ("JF", -2, 0), ("RET", 0, 0)], "a jump leads where no block can be"),
     ([*BEGIN, ("LOADC", TRUE, 0), ("JF", 1 << 30, 0), ("RET", 0, 0)], "a jump leads where no block can be"),
     ([*BEGIN, ("LOADC", TRUE, 0), ("JF", 2, 0), ("JMP", -1, 0), ("RET", 0, 0)], "a jump leads where no block can be"),
-    ([*BEGIN, ("LOADC", TRUE, 0), ("JF", 3, 0), ("LOAD", 2, 0), ("JMP", 1, 0), ("RET", 0, 0)],
+    ([*BEGIN, ("LOAD", 2, 0), ("JF", 3, 0), ("LOAD", 2, 0), ("JMP", 1, 0), ("RET", 0, 0)],
      "its two ways leave different numbers of values"),
     ([*BEGIN, ("LOOP", 1, 0), ("RET", 0, 0)], "a jump leads where no block can be"),
     ([*BEGIN, ("LOOP", 2, 0), ("JMP", -1, 0), ("RET", 0, 0)], "a loop has no condition"),

@@ -67,6 +67,32 @@ def test_other_errors_are_shown_as_ever(shell: InteractiveShell, capsys: pytest.
     assert "KeyboardInterrupt" in shown(shell, "raise KeyboardInterrupt", capsys)
 
 
+@pytest.mark.parametrize(
+    ("cell", "line"),
+    [
+        ("x = torch.randn(3)", "import engine.torch as torch"),
+        ("import torch", "import engine.torch as torch"),
+        ("from torch import nn", "import engine.torch as torch"),
+        ("import torch.nn.functional as F", "import engine.torch as torch"),
+        ("nn.Linear(2, 3)", "from engine.torch import nn"),
+        ("def f(x):\n    return F.relu(x)\nf(1)", "import engine.torch.nn.functional as F"),
+    ],
+)
+def test_names_that_cells_of_torchscript_know_have_an_import(
+    shell: InteractiveShell, capsys: pytest.CaptureFixture[str], cell: str, line: str
+) -> None:
+    said = shown(shell, cell, capsys)
+    assert f"hint: {line}" in said and "Error" in said
+    shell.run_cell(line, store_history=True)
+    if "import torch" not in cell and "from torch" not in cell:
+        assert "Error" not in shown(shell, cell, capsys).replace("TypeError", "")
+
+
+def test_other_names_have_none(shell: InteractiveShell, capsys: pytest.CaptureFixture[str]) -> None:
+    for cell in ("nothing", "import nothing_like_that"):
+        assert "hint" not in shown(shell, cell, capsys)
+
+
 @pytest.mark.parametrize("cell", ["count(1000000000000)", "%%torchscript\ncount(1000000000000)"])
 def test_an_interrupt_stops_a_loop_at_once_and_names_its_line(
     shell: InteractiveShell, script: Run, capsys: pytest.CaptureFixture[str], cell: str
@@ -166,3 +192,20 @@ def test_after_unloading_errors_have_python_s_traceback_again(
     script(BOOM)
     run("%unload_ext tsrepl")
     assert "Traceback" in shown(shell, "boom(1, 2, 3)", capsys)
+
+
+def test_attributes_that_are_not_there_are_told_by_the_cell_s_line(
+    shell: InteractiveShell, script: Run, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script("class Net(nn.Module):\n    def forward(self, x: Tensor):\n        return x\nm = Net()")
+    said = shown(shell, "def through(m):\n    return m.forwrd\nthrough(m)", capsys)
+    assert "AttributeError" in said and "forward" in said and "cell 2, line 2, in through" in said
+    assert "engine/" not in said and said.count("line 2, in through") == 1
+    assert "Traceback" in shown(shell, "(1).nothing", capsys)
+
+
+def test_magics_that_are_not_there_have_a_name_near(
+    shell: InteractiveShell, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "did you mean '%tsjit_graph'" in shown(shell, "%tsjit_grph f", capsys)
+    assert "did you mean" not in shown(shell, "%nothing_like_that", capsys)

@@ -103,3 +103,21 @@ def test_names_are_found_by_some_of_their_letters(session: Session) -> None:
 def test_passes_behind_a_function(session: Session) -> None:
     assert offered(session, "%passes widen dc") == ["dce"]
     assert offered(session, "%passes widen(wei") == ["weights"]
+
+
+def test_arguments_of_calls_and_options_of_commands() -> None:
+    made = Session()
+    made.execute(
+        "def fancy(x, size: int = 2, *, scale: float = 1.0):\n    return x * size * scale\n\nxt = torch.ones(2)"
+    )
+
+    def texts(before: str) -> list[str]:
+        return [each.text for each in made.complete(before)]
+
+    assert "size=" in texts("fancy(xt, s") and "scale=" in texts("fancy(xt, s")
+    assert "size=" not in texts("fancy(xt, 2, s") and "scale=" not in texts("fancy(xt, scale=1., s")
+    assert "size=" not in texts("s")
+    assert {"--value", "--op", "--plan", "--all"} <= {*texts("%trace --")}
+    assert texts("%trace --no") == ["--no-lines"]
+    assert texts("%kernels fancy(xt) --target sm") == []
+    assert "--target" in texts("%kernels fancy(xt) --t")
