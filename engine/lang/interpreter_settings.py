@@ -24,9 +24,14 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from engine.lang.locks import lock
+from engine.lang.deferred import deferred
+
+if TYPE_CHECKING:
+    from engine.lang import locks
+else:
+    locks = deferred("engine.lang.locks")
 
 MAX_NESTING: Final = 400
 MAX_HEIGHT: Final = 600
@@ -45,7 +50,8 @@ class _Raised:
 
     def __init__(self, read: Callable[[], Any], write: Callable[..., object], wanted: Callable[[Any], Any]) -> None:
         self._read, self._write, self._wanted = read, write, wanted
-        self._lock = lock()
+        self._locks: dict[str, Any] = {}
+        """The lock, made with the first block: a prompt that waits for its first entry has none."""
         self._blocks: dict[int, int] = {}
         """The number of blocks that each thread is in."""
         self._change: tuple[Any, Any] | None = None
@@ -56,9 +62,10 @@ class _Raised:
     @contextmanager
     def held(self) -> Iterator[None]:
         """A block with that setting.  See Note [Interrupts] in `locks.py` for what stands here so plainly."""
+        own = self._locks.get("own") or self._locks.setdefault("own", locks.lock())
         me, is_counted = threading.get_ident(), False
         try:
-            with self._lock:
+            with own:
                 self._blocks[me], is_counted = self._blocks.get(me, 0) + 1, True
                 if self._change is None:
                     before = self._read()
@@ -68,7 +75,7 @@ class _Raised:
                     self._change = before, self._read()
             yield
         finally:
-            with self._lock:
+            with own:
                 if is_counted and self._blocks[me] > 1:
                     self._blocks[me], is_counted = self._blocks[me] - 1, False
                 elif is_counted:

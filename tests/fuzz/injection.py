@@ -200,12 +200,16 @@ def _fork(workload: Workload, number: int) -> str:
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
     reached.wait()
+    out, into = os.pipe()
     child = os.fork()
     if child == 0:
+        os.close(into)
+        os.read(out, 1)  # until the parent's files are as they should be
         _end(lambda: _check(workload))
     go_on.set()
-    _, status = os.waitpid(child, 0)
     thread.join(PATIENCE / 4)
+    os.close(into)
+    _, status = os.waitpid(child, 0)
     assert status == 0, f"the child of the fork ended with {_status(status)}"
     return place.at
 
