@@ -229,7 +229,7 @@ def _product(into: Specialiser, inputs: Sequence[Item]) -> Item | None:
     """The first factor where the other is the whole number 1, which of truth values makes numbers."""
     x, other = inputs
     is_one = other.is_known and type(other.example) is int and other.example == 1
-    return x if is_one and x.example.array.dtype.kind != "b" else None
+    return x if is_one and x.example.array.dtype != xp.BOOL else None
 
 
 _SHORTER: Final[dict[str, Callable[[Specialiser, Sequence[Item]], Item | None]]] = {
