@@ -420,8 +420,18 @@ def _as_instances_of(cls: Any) -> dict[str, Any]:
     """Members by which objects pass for instances of the Python class that their own was made of, if there is one."""
     if cls is None:
         return {}
-    shown = {"__repr__": cls.__repr__} if cls.__repr__ is not object.__repr__ else {}
-    return {"__class__": property(lambda _: cls), **shown}
+    shown = {"__repr__": _shown_as_in_python} if cls.__repr__ is not object.__repr__ else {}
+    return {"__class__": property(_made_of), **shown}
+
+
+def _made_of(self: ScriptObject) -> Any:
+    """The Python class; asked of the type, since whoever held it here would keep both for good."""
+    return self._ivalue.type.python_class or type(self)
+
+
+def _shown_as_in_python(self: ScriptObject) -> str:
+    text: str = _made_of(self).__repr__(self)
+    return text
 
 
 def _forward(name: str) -> Callable[..., Any]:
