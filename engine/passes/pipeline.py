@@ -65,7 +65,7 @@ complete_shape_analysis               | request                    | x : Tensor 
 constant_loop_unrolling               | plans                      | for i in range(2): t += i → t += 0; t += 1
 constant_pooling                      | compile plans freeze mobile named | 1 in each block → one 1 at the start
 constant_propagation                  | freeze mobile named        | 2 * 3 → 6
-constant_propagation_immutable_types  | compile plans              | 2 * 3 → 6; [2, 3] stays
+constant_propagation_immutable_types  | compile plans freeze       | 2 * 3 → 6; [2, 3] stays
 conv1d_to_conv2d                      | mobile                     | conv1d(x, w) → squeeze(conv2d(unsqueeze(x), …))
 create_autodiff_subgraphs             | named                      | tanh(x * y) → DifferentiableGraph(x, y)
 create_functional_graphs              | request                    | tanh(sigmoid(x)) → FunctionalGraph(x)
@@ -103,7 +103,7 @@ lower_simple_tuples                   | compile plans freeze       | c, d = (a, 
 move_chunks                           | named                      | chunk(a + b, 2) → chunk(a, 2) + chunk(b, 2)
 normalize_ops                         | compile                    | absolute(x) → abs(x)
 peel_loops                            | request                    | for i in range(n): f(i) → f(0); for i in …: f(i)
-peephole                              | plans named                | x * 1 → x
+peephole                              | plans freeze named         | x * 1 → x
 peephole_list_idioms                  | request                    | len([a, b]) → 2
 propagate_device                      | named                      | relu(x) : Tensor → …(device=cpu)
 propagate_dtype                       | named                      | x * n : Tensor → Float

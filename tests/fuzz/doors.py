@@ -61,9 +61,7 @@ def _as_entry(text: str) -> None:
         if tree.kind in ("def", "class_def"):
             definitions.define([tree])
         else:
-            compile_entry(
-                [tree], {}, lambda types: PromptResolver(definitions.unit, definitions.broken, {}, types, ()), "_"
-            )
+            compile_entry([tree], {}, lambda types: PromptResolver(definitions, types, ()), "_")
     _check_graphs(definitions.unit)
 
 

@@ -75,7 +75,7 @@ def load(key: str) -> bytes | None:
         return None
     path = folder / f"{key}{_SUFFIX}"
     try:
-        with open(path, "rb", opener=_opened) as file:
+        with os.fdopen(_opened(str(path), os.O_RDONLY), "rb") as file:
             found = file.read()
         os.utime(path)
     except (OSError, MemoryError):

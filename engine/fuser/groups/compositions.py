@@ -184,6 +184,7 @@ def _batch_norm(group: Group, name: str, given: Given, sample: Any) -> Value:
     """By the running mean and variance."""
     if given["training"] is not False:
         raise Unsupported("statistics that are updated")
+    given.without_effect("momentum")  # but on the statistics
     value = floats(group, given["input"])
     eps = number_of(given["eps"], value.type)
     mean, variance, weight, bias = (

@@ -226,7 +226,8 @@ def _root(x: Expression) -> Expression:
 
 
 def _power(x: Expression, exponent: Expression) -> Expression:
-    names = POWERS.get(float(exponent.value)) if isinstance(exponent, Constant) and x.type in FLOATS else None
+    wanted = float(exponent.value) if isinstance(exponent, Constant) else None
+    names = POWERS.get(wanted) if wanted is not None and (x.type in FLOATS or wanted in _PRODUCTS) else None
     if names is None:
         return primitive("pow", x, exponent)
     for name in names:
@@ -234,6 +235,8 @@ def _power(x: Expression, exponent: Expression) -> Expression:
     return x
 
 
+_PRODUCTS: Final = (2.0, 3.0)
+"""Exponents whose powers are products, of whole numbers, too."""
 COMPOSED: Final[dict[str, Callable[..., Expression]]] = {
     "square": lambda x: primitive("mul", x, x),
     "cube": lambda x: primitive("mul", primitive("mul", x, x), x),

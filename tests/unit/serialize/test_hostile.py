@@ -252,7 +252,7 @@ def test_the_tensor_that_these_are_made_from_is_a_good_one():
         ({"key": b""}, "has the key"),
         ({"key": b"a" * 1000}, "has the key"),
         ({"kind": b"Float"}, "not allowed"),
-        ({"where": b"cuda:0"}, "not here"),
+        ({"where": b"cuda:0"}, "no such device"),
         ({"offset": 1}, "reaches element"),
         ({"offset": -1}, "has sizes"),
         ({"offset": 1 << 62}, "reaches element"),

@@ -72,7 +72,7 @@ def test_modules_and_weights_are_those_of_the_file(path: Path) -> None:
     tensors = {name: (kind, tensor.dtype.name, tuple(tensor.shape)) for name, kind, tensor in seen.tensors()}
     assert tensors == {
         "order": ("buffer", "int64", (2,)), "linear.weight": ("parameter", "float32", (2, 3)),
-        "linear.bias": ("parameter", "float32", (2,)),
+        "linear.bias": ("parameter", "float32", (2,)), "constants.0": ("constant", "float32", (1, 3)),
     }  # fmt: skip
     assert not seen.broken and not seen.missing()
     assert seen.operators()["aten::linear"] == 1

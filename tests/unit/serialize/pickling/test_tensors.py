@@ -8,7 +8,7 @@ import pytest
 from engine.aten.values.tensor import Tensor
 from engine.aten.values.xp import TO_NUMPY
 from engine.lang import scalars
-from engine.lang.errors import ArchiveError
+from engine.lang.errors import ArchiveError, MissingDeviceError
 from engine.lang.types import TENSOR, ListType, TupleType
 from engine.serialize.container.read import open_container
 from engine.serialize.container.write import ContainerWriter
@@ -141,7 +141,6 @@ def test_a_storage_is_read_once():
         (("storage", FLOATS, "../0", "cpu", 1), "key"),
         (("storage", FLOATS, "a/b", "cpu", 1), "key"),
         (("storage", FLOATS, 0, "cpu", 1), "key"),
-        (("storage", FLOATS, "0", "cuda:0", 4), "map_location='cpu'"),
         (("module", FLOATS, "0", "cpu", 4), "no storage"),
         (("storage", "FloatStorage", "0", "cpu", 4), "no storage"),
         (("storage", FLOATS, "0", "cpu"), "no storage"),
@@ -151,6 +150,12 @@ def test_a_storage_is_read_once():
 def test_bad_persistent_ids_are_refused(pid, reason):
     with pytest.raises(PickleRefusal, match=reason):
         persistent(*pid)
+
+
+def test_a_missing_device_is_told_with_the_way_out():
+    with pytest.raises(MissingDeviceError) as caught:
+        persistent("storage", FLOATS, "0", "cuda:0", 4)
+    assert "map_location='cpu'" in caught.value.hints[0]
 
 
 def test_one_storage_with_two_types_is_refused():

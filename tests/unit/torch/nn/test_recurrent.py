@@ -50,12 +50,6 @@ def test_packed_sequences_in_programs(kind: Any, tmp_path: Path) -> None:
     assert names == ["forward__1", "forward__1", "forward__0"]
 
 
-def test_layers_alone_have_signatures_and_no_forward() -> None:
-    compiled = torch.jit.script(nn.LSTM(2, 3))
-    with pytest.raises(AttributeError, match="forward"):
-        compiled(torch.randn(4, 1, 2))
-
-
 def test_packed_sequences_as_arguments_and_results() -> None:
     def double(p: PackedSequence) -> PackedSequence:
         return PackedSequence(p.data * 2, p.batch_sizes, p.sorted_indices, p.unsorted_indices)
