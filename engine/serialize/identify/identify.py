@@ -88,6 +88,8 @@ def explained(error: ArchiveError, path: object, wanted: str = _NO_PROGRAM) -> A
     if isinstance(error, (MissingFileError, MissingDeviceError)):
         return error
     is_file = isinstance(path, (str, os.PathLike))
+    if not is_file and error.record:
+        return error  # the rest of it was what it should be
     try:
         found = identify(path) if isinstance(path, (str, os.PathLike)) else _of_buffer(path)
     except (ArchiveError, OSError, ValueError) as reason:

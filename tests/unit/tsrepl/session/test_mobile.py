@@ -65,7 +65,7 @@ def test_operators_and_check(bare: str) -> None:
         assert "all known" in text(operators(path))
         shown = text(check(path))
         assert "code that runs while loading (__setstate__)" in shown
-        assert "3 tensors, 8 parameters, 48 bytes" in shown
+        assert "4 tensors, 8 parameters, 60 bytes" in shown
     assert "files that came along (extra files)" in text(check(bare))
 
 
@@ -88,7 +88,7 @@ def test_extract(bare: str, tmp_path: Path) -> None:
 
 
 def test_diff_and_fix(bare: str, tmp_path: Path) -> None:
-    assert "no differences; 3 tensors are equal" in text(diff([MOBILE, MOBILE]))
+    assert "no differences; 4 tensors are equal" in text(diff([MOBILE, MOBILE]))
     assert "mobile bytecode without code" in text(diff([MOBILE, bare]))
     (reply,) = guarded(fix(MOBILE, "cpu", str(tmp_path / "m.pt")))
     assert isinstance(reply, ErrorReply) and "tsrepl repack makes an archive of it" in to_text(reply)
