@@ -165,7 +165,8 @@ def differentiation_of(function: Function) -> Any:
 def _assert_same(found: Sequence[Any], expected: Sequence[Any]) -> None:
     for mine, tapes in zip(found, expected, strict=True):
         if isinstance(tapes, Tensor) or isinstance(mine, Tensor):
-            zero = Tensor(np.zeros((), (tapes if mine is None else mine).array.dtype))
+            known = tapes if mine is None else mine
+            zero = Tensor(libraries.moved(np.zeros((), known.array.dtype), known.device))
             a, b = (zero if each is None else each for each in (mine, tapes))
             assert (a.device, a.array.dtype) == (b.device, b.array.dtype)
             arrays = np.broadcast_arrays(*(libraries.on_host(each.array) for each in (a, b)))

@@ -53,7 +53,7 @@ def doc(workspace: Workspace, argument: str) -> Iterable[Reply]:
     if (found := library_object(path)) is not None:
         return [*of_object(argument, found), *_rows(operator_schemas(path))]
     name = _as_operator(workspace, path)
-    if operator_schemas(name):
+    if operator_schemas(name) or base in workspace.definitions.outside:
         return [*_node(argument), *schema(workspace, name), *_rows(operator_schemas(name))]
     return _node(argument) or _pass(argument) or _unknown(workspace, argument)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from engine.aten.dispatch import table
 from engine.aten.dispatch.op import Op
@@ -22,13 +22,13 @@ from engine.executor.conversion.from_python import Mismatch, from_python, is_ins
 from engine.executor.conversion.to_python import to_python
 from engine.ir.graph import Node
 from engine.ir.unit import Function
+from engine.lang.deferred import deferred
 from engine.lang.errors import (
     ArgumentError,
     MissingOperatorError,
     OperatorError,
     OperatorIndexError,
 )
-from engine.lang.missing_operators import where_missing_ones_are
 from engine.lang.scalars import bool_, int64
 from engine.lang.types import (
     BOOL,
@@ -43,6 +43,11 @@ from engine.lang.types import (
     members_of,
     walk,
 )  # fmt: skip
+
+if TYPE_CHECKING:
+    from engine.lang import missing_operators
+else:
+    missing_operators = deferred("engine.lang.missing_operators")
 
 Operation = Callable[..., Any]
 Callee = Callable[[Sequence[Any]], tuple[Function, Sequence[Any]]]
@@ -71,7 +76,7 @@ def _missing(node: Node) -> Operation:
     def refuse(*_: Any) -> Any:
         types = ", ".join(str(value.type) for value in node.inputs)
         known = tuple(f"there is {op.text}" for op in table.overloads(node.kind))
-        hints = known or (where_missing_ones_are([node.kind]),)
+        hints = known or (missing_operators.where_missing_ones_are([node.kind]),)
         raise MissingOperatorError(f"there is no operator {node.kind}({types})", hints=hints)
 
     return refuse

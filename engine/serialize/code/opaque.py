@@ -7,7 +7,7 @@ that names itself when it runs.  What it gives is taken for a tensor, or for as 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from engine.aten.dispatch import table
 from engine.frontend.matching.schema_match import Actual
@@ -16,11 +16,16 @@ from engine.frontend.sugared.sugared_value import Builder, SugaredValue
 from engine.frontend.sugared.values import BuiltinFunction, UnknownResult
 from engine.ir.graph import Node
 from engine.ir.unit import Function
+from engine.lang.deferred import deferred
 from engine.lang.errors import EngineError, MissingOperatorError
-from engine.lang.missing_operators import where_missing_ones_are
 from engine.lang.source import SourceRange
 from engine.lang.types import TENSOR
 from engine.serialize.code.expressions import KEYWORDS
+
+if TYPE_CHECKING:
+    from engine.lang import missing_operators
+else:
+    missing_operators = deferred("engine.lang.missing_operators")
 
 _WRITTEN_ELSEWHERE: Final = ("prim", "torch")
 """Namespaces whose names may be no rows of the operator table and still mean something."""
@@ -102,6 +107,6 @@ def unusable(function: Function, calls: OpaqueCalls, names: Sequence[str], error
         text = (
             f"'{function.name}' cannot run: it calls {listed}, which is not known here, and needs to know what it gives"
         )
-        raise MissingOperators(text, hints=(where_missing_ones_are(names),)) from error
+        raise MissingOperators(text, hints=(missing_operators.where_missing_ones_are(names),)) from error
 
     function.creator = refuse
