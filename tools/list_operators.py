@@ -94,6 +94,8 @@ def _names(names: list[str]) -> str:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) > 1 and not Path(sys.argv[1]).is_dir():
+        sys.exit(__doc__)
     if len(sys.argv) > 1:
         write_list(spans(Path(sys.argv[1])))
     PAGE.write_text(page(read_list()))
