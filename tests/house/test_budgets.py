@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from engine.ir.aliasing.alias_db import AliasDb
 from engine.ir.parser import parse_ir
 from engine.passes.pipeline import run_pipeline
 
+FILES = Path(__file__).parents[1] / "unit" / "serialize"
 HEAVY = ("llvmlite", "scipy", "cupy", "rich", "prompt_toolkit", "IPython", "ipywidgets")
 
 
@@ -72,7 +74,22 @@ def test_one_entry_loads_what_it_needs() -> None:
     assert not loaded & (plans | others | shown)
     families = {name for name in loaded if name.startswith("engine.aten.ops.")}
     assert len(families) <= 6
-    assert len(ours(loaded)) <= 286
+    assert len(ours(loaded)) <= 285
+
+
+ARCHIVES = ("archives/everything.pt", "files/mobile.ptl", "files/sd_zip.pt", "files/sd_legacy.pt")
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]], ids=["text", "json"])
+@pytest.mark.parametrize("file", ARCHIVES)
+def test_telling_what_a_file_is_loads_nothing_that_computes(file: str, options: list[str]) -> None:
+    words = ["identify", str(FILES / file), *options]
+    told = printed_by(f"import sys; from tsrepl.cli import main; main({words!r}); print(*sys.modules)")
+    assert words[1] in told
+    loaded = {*told.splitlines()[-1].split()}
+    packages = {".".join(name.split(".")[:2]) for name in loaded}
+    assert not packages & {"engine.aten", "engine.executor", "engine.frontend", "engine.fuser", "engine.ir", "numpy"}
+    assert len(ours(loaded)) <= 62
 
 
 def test_importing_the_engine_loads_nothing_else() -> None:

@@ -196,7 +196,7 @@ def _show(options: argparse.Namespace) -> int:
 
 
 def _file_command(options: argparse.Namespace) -> int:
-    from tsrepl.session.programs import guarded
+    from tsrepl.session.failures import guarded
 
     command = files.BY_NAME[options.action]
     replies = guarded(command.run(options))

@@ -15,7 +15,8 @@ from typing import Final
 from engine.lang.counts import counted
 from tsrepl.render.html import stylesheet, to_markup
 from tsrepl.render.printable import safe_text
-from tsrepl.session.programs import guarded, recording
+from tsrepl.session.failures import guarded
+from tsrepl.session.programs import recording
 from tsrepl.session.replies import Reply, TextReply
 from tsrepl.session.reporting import Chapter, chapters, program_call, source_of
 from tsrepl.session.workspace import Workspace

@@ -7,20 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from engine.ir.unit import Function
 from engine.lang.counts import counted
+from engine.lang.deferred import deferred
 from engine.lang.errors import ArchiveError, did_you_mean
 from engine.serialize.container.file_bytes import shell_word
 from engine.serialize.identify.identify import Identity, explained, identify
 from engine.serialize.inspect.card import card_of
-from engine.serialize.inspect.check import SUSPICIOUS, Check, check_archive
-from engine.serialize.inspect.survey import survey
-from engine.serialize.inspect.weights import MOST_OTHERS, Weights, open_tensors, open_weights
-from engine.serialize.mobile.file import open_program
-from engine.serialize.mobile.load import mobile_program
-from engine.serialize.upgrade.upgraders import UpgradedCall
 from tsrepl.session.failures import error_reply
 from tsrepl.session.replies import (
     CodeReply,
@@ -33,10 +27,22 @@ from tsrepl.session.replies import (
     TextReply,
 )
 
+if TYPE_CHECKING:
+    from engine.ir.unit import Function
+    from engine.serialize.inspect import check as checks
+    from engine.serialize.inspect import survey as surveys
+    from engine.serialize.inspect import weights as tables
+    from engine.serialize.mobile import file as mobile_file
+    from engine.serialize.mobile import load as mobile_load
+    from engine.serialize.upgrade.upgraders import UpgradedCall
+else:
+    checks, surveys = deferred("engine.serialize.inspect.check"), deferred("engine.serialize.inspect.survey")
+    tables = deferred("engine.serialize.inspect.weights")
+    mobile_file, mobile_load = deferred("engine.serialize.mobile.file"), deferred("engine.serialize.mobile.load")
+
 FOUND: Final = 3
 """The exit status of a check that found something suspicious, and of `ops` when operators are missing."""
 _WITHOUT_TENSORS: Final = "torch-value"
-_LEVELS: Final = {SUSPICIOUS: "warning"}
 
 
 def identify_files(paths: Sequence[str], *, as_data: bool = False) -> Iterator[Reply]:
@@ -90,7 +96,7 @@ def _identity_data(found: Identity) -> dict[str, Any]:
 
 def operators(path: str, *, as_data: bool = False) -> Iterator[Reply]:
     """`tsrepl ops FILE`: operators with counts, those that are missing first."""
-    seen = survey(path)
+    seen = surveys.survey(path)
     missing = seen.missing()
     known = {name: count for name, count in seen.operators().items() if name not in missing}
     status = FOUND if missing else 0
@@ -117,7 +123,7 @@ def _counted(counts: dict[str, int]) -> tuple[tuple[str, str], ...]:
 
 def check(path: str, *, as_data: bool = False) -> Iterator[Reply]:
     """`tsrepl check FILE`: numbers, then what was found."""
-    result = check_archive(path)
+    result = checks.check_archive(path)
     status = FOUND if result.is_suspicious else 0
     if as_data:
         yield DataReply(_check_data(result), status)
@@ -129,15 +135,15 @@ def check(path: str, *, as_data: bool = False) -> Iterator[Reply]:
     yield ReportReply("", tuple(_findings(result)), status)
 
 
-def _findings(result: Check) -> Iterator[Section]:
+def _findings(result: checks.Check) -> Iterator[Section]:
     if not result.is_suspicious:
         yield Section("nothing suspicious", level="good")
     for finding in result.findings:
-        level = _LEVELS.get(finding.level, "")
+        level = "warning" if finding.level == checks.SUSPICIOUS else ""
         yield Section(finding.text, ("",), tuple((place,) for place in finding.where), level)
 
 
-def _check_data(result: Check) -> dict[str, Any]:
+def _check_data(result: checks.Check) -> dict[str, Any]:
     seen = result.survey
     tensors = list(seen.tensors())
     return {
@@ -179,26 +185,26 @@ def show_weights(path: str) -> Iterator[Reply]:
     """The tensors of a file that holds no program.  Raises ArchiveError, which says what else the file is."""
     found = identify(path)
     if found.kind == _WITHOUT_TENSORS:
-        with open_tensors(path) as weights:
+        with tables.open_tensors(path) as weights:
             yield file_reply(found, advice=False)
             yield ReportReply("", tuple(_others_of(weights)))
         return
     if not found.has_weights:
         raise explained(ArchiveError(f"'{path}' cannot be shown"), path, "cannot be shown: it is")
-    with open_weights(path) as weights:
+    with tables.open_weights(path) as weights:
         yield file_reply(weights.identity, advice=False)
         yield ReportReply("", (_table_of(weights), *_others_of(weights)))
 
 
 def show_tensors(path: str, reason: ArchiveError) -> Iterator[Reply]:
     """The tensors of an archive that cannot be loaded for their sake.  Raises ArchiveError."""
-    with open_tensors(path) as weights:
+    with tables.open_tensors(path) as weights:
         yield file_reply(weights.identity, advice=False)
         yield ReportReply("", (_table_of(weights),))
     yield TextReply(f"its programs cannot run here: {reason.message}", "warning")
 
 
-def _table_of(weights: Weights) -> Section:
+def _table_of(weights: tables.Weights) -> Section:
     entries = weights.entries.values()
     noted = any(each.note for each in entries)
     rows = tuple(
@@ -213,19 +219,19 @@ def _table_of(weights: Weights) -> Section:
     return Section("", ("name", "dtype", "shape", ">bytes", *[""] * noted), rows, note=", ".join(total))
 
 
-def _others_of(weights: Weights) -> Iterator[Section]:
+def _others_of(weights: tables.Weights) -> Iterator[Section]:
     """Values other than tensors in a checkpoint."""
     if weights.others:
-        note = f"only the first {MOST_OTHERS} are shown" if len(weights.others) == MOST_OTHERS else ""
+        note = f"only the first {tables.MOST_OTHERS} are shown" if len(weights.others) == tables.MOST_OTHERS else ""
         yield Section("", ("other values", ""), weights.others, note=note)
 
 
 def show_bytecode(path: str, method: str | None = None) -> Iterator[Reply]:
     """The bytecode for mobile devices: instructions of every function, or of one.  Raises ArchiveError for none."""
     found = identify(path)
-    container = open_program(path)
+    container = mobile_file.open_program(path)
     try:
-        program = mobile_program(container)
+        program = mobile_load.mobile_program(container)
     finally:
         container.close()
     if program is None:

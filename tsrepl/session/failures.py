@@ -6,12 +6,10 @@ No exception of ours shows its Python traceback; one that should not happen says
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
 
-from engine.executor.interpreter.interrupts import interrupted_calls
-from engine.frontend.compilation.entries import ENTRY
-from engine.ir.unit import Function
+from engine.lang.deferred import deferred
 from engine.lang.errors import (
     ArchiveError,
     ArgumentError,
@@ -29,8 +27,17 @@ from engine.lang.errors import (
     SchemaError,
 )
 from engine.lang.source import SourceRange
-from tsrepl.session.python_errors import PythonError
-from tsrepl.session.replies import CallPlace, ErrorReply, TextReply
+from tsrepl.session.replies import CallPlace, ErrorReply, Reply, TextReply
+
+if TYPE_CHECKING:
+    from engine.executor.interpreter import interrupts
+    from engine.frontend.compilation import entries
+    from engine.ir.unit import Function
+    from tsrepl.session import python_errors
+else:
+    interrupts = deferred("engine.executor.interpreter.interrupts")
+    entries = deferred("engine.frontend.compilation.entries")
+    python_errors = deferred("tsrepl.session.python_errors")
 
 _TITLES: Final[tuple[tuple[type[BaseException], str], ...]] = (
     (ParseError, "Syntax error"),
@@ -72,7 +79,7 @@ class CommandLineError(SessionError):
 def error_reply(error: BaseException) -> ErrorReply:
     """The reply for the error."""
     if isinstance(error, KeyboardInterrupt):
-        return interrupt_reply(interrupted_calls(error))
+        return interrupt_reply(interrupts.interrupted_calls(error))
     if isinstance(error, OSError) and not isinstance(error, EngineError):
         return _file_error(error)
     if isinstance(error, RecursionError):
@@ -101,6 +108,16 @@ def error_replies(error: BaseException) -> list[ErrorReply]:
     return [error_reply(each) for each in (error, *others)]
 
 
+def guarded(replies: Iterator[Reply]) -> Iterator[Reply]:
+    """The replies; an error among them is the last."""
+    try:
+        yield from replies
+    except (GeneratorExit, SystemExit, BrokenPipeError):
+        raise
+    except BaseException as error:
+        yield from error_replies(error)
+
+
 def caution_replies(function: Function, but: SourceRange | None = None) -> list[TextReply]:
     """Cautions about constructs in the function's text that may surprise, `but` about one."""
     found = []
@@ -118,7 +135,7 @@ def location_text(range: SourceRange, inside: str = "") -> str:
     typed = name.startswith(("entry", "expression", "input"))
     only = range.line == 1 and len(range.source.line_starts()) == 1
     line = "" if typed and only else f", line {range.line}"
-    return name + line + (f", in {inside}" if inside and not inside.startswith(ENTRY) else "")
+    return name + line + (f", in {inside}" if inside and not inside.startswith(entries.ENTRY) else "")
 
 
 def _engine_error(error: EngineError) -> ErrorReply:
@@ -151,7 +168,7 @@ def _same(a: SourceRange, b: SourceRange | None) -> bool:
 
 def _execution_error(error: ExecutionError) -> ErrorReply:
     message, details = head_and_details(error.message)
-    kind = error.kind() if isinstance(error, (Error, PythonError)) else "RuntimeError"
+    kind = error.kind() if isinstance(error, (Error, python_errors.PythonError)) else "RuntimeError"
     if not error.frames and error.range is not None:
         return ErrorReply(kind, message, location_text(error.range), error.range.excerpt(), (), error.hints, details)
     places = tuple(call_place(frame) for frame in error.frames)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from engine.lang.errors import EngineError
 from engine.torch.running import load_operators
-from tsrepl.session.programs import guarded
+from tsrepl.session.failures import guarded
 from tsrepl.session.python_errors import PythonError, python_frames
 from tsrepl.session.replies import Reply
 

@@ -41,7 +41,7 @@ from tsrepl.session.archives import (
 )
 from tsrepl.session.arrays import check_writable, is_array_file, read_arrays, write_arrays
 from tsrepl.session.commands import MAIN, run_text
-from tsrepl.session.failures import CommandLineError, error_replies
+from tsrepl.session.failures import CommandLineError, error_replies, guarded
 from tsrepl.session.files import hints_for_devices, name_from_path, open_archive, read_text
 from tsrepl.session.inspection import code_reply, graph_reply, signature
 from tsrepl.session.modules import module_node
@@ -145,16 +145,6 @@ def recording(path: str, grad: bool | None) -> set_grad_enabled:
 def show_program(path: str, view: str | None, method: str | None) -> Iterator[Reply]:
     """The contents of a file, as `tsrepl show` prints them."""
     return guarded(_show_program(path, view or "", method))
-
-
-def guarded(replies: Iterator[Reply]) -> Iterator[Reply]:
-    """The replies; an error among them is the last."""
-    try:
-        yield from replies
-    except (GeneratorExit, SystemExit, BrokenPipeError):
-        raise
-    except BaseException as error:
-        yield from error_replies(error)
 
 
 # -- running

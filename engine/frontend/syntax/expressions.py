@@ -14,9 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from engine.frontend.syntax import fstrings
 from engine.frontend.syntax.desugar import compared, formatted
 from engine.frontend.syntax.tree import Tree, without_bracket
 from engine.frontend.syntax.views import (
@@ -35,12 +34,18 @@ from engine.frontend.syntax.views import (
     TupleLiteral,
     Var,
 )
+from engine.lang.deferred import deferred
 from engine.lang.errors import NotSupportedError, ParseError
 from engine.lang.interpreter_settings import MAX_NESTING
 from engine.lang.lexer import Lexer
 from engine.lang.literals import LiteralError, number_value, python_value, string_value
 from engine.lang.source import SourceRange
 from engine.lang.tokens import Token
+
+if TYPE_CHECKING:
+    from engine.frontend.syntax import fstrings
+else:
+    fstrings = deferred("engine.frontend.syntax.fstrings")
 
 
 class Grammar(NamedTuple):

@@ -5,11 +5,14 @@ In: what a pickle says of them.  Out: where they lie and what they are, checked 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from engine.lang import scalars
 from engine.lang.records import dataclass
-from engine.serialize.pickling.tensors import check_view
+from engine.serialize.pickling.scan import PickleRefusal
+
+_MAX_DIMS: Final = 32
+_MAX_BYTES: Final = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,3 +56,18 @@ def checked(
     size, stride = (tuple(each) if isinstance(each, list) else each for each in (size, stride))
     check_view(count, d.itemsize, offset, size, stride)
     return TensorEntry(storage, d, offset, size, stride, lazy=lazy)
+
+
+def check_view(count: int, itemsize: int, offset: Any, size: Any, stride: Any) -> None:
+    """Raises PickleRefusal unless the view lies inside a storage of `count` elements."""
+    numbers = (offset, *size, *stride) if type(size) is tuple and type(stride) is tuple else (None,)
+    if any(type(n) is not int or n < 0 for n in numbers) or len(size) != len(stride) or len(size) > _MAX_DIMS:
+        raise PickleRefusal(f"a tensor has sizes {size!r:.60} and strides {stride!r:.60}")
+    elements = 1
+    for extent in size:
+        elements *= max(extent, 1)
+    if elements * itemsize > _MAX_BYTES or any(step * itemsize > _MAX_BYTES for step in stride):
+        raise PickleRefusal("a tensor is larger than any memory")
+    last = offset + sum((extent - 1) * step for extent, step in zip(size, stride, strict=True))
+    if offset > count or (0 not in size and last >= count):
+        raise PickleRefusal(f"a tensor reaches element {last} of a storage that has {count}")

@@ -27,12 +27,11 @@ from engine.lang.records import dataclass
 from engine.serialize.container.file_bytes import shell_word
 from engine.serialize.container.qualified_names import CODE_FOLDER
 from engine.serialize.container.read import Container
+from engine.serialize.pickling.entries import check_view
 from engine.serialize.pickling.read import PickleRefusal
 
 _KEY: Final = re.compile(r"[A-Za-z0-9_.\-]{1,200}")
 _DEVICE: Final = re.compile(r"[a-z]+(:[0-9]{1,4})?")
-_MAX_DIMS: Final = 32
-_MAX_BYTES: Final = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,21 +233,6 @@ def wanted_device(map_location: Any) -> Any:
         kind = type(map_location).__name__
         raise OperatorTypeError(f"map_location is a device, its name, or None, and not a value of type {kind}")
     return map_location
-
-
-def check_view(count: int, itemsize: int, offset: Any, size: Any, stride: Any) -> None:
-    """Raises PickleRefusal unless the view lies inside a storage of `count` elements."""
-    numbers = (offset, *size, *stride) if type(size) is tuple and type(stride) is tuple else (None,)
-    if any(type(n) is not int or n < 0 for n in numbers) or len(size) != len(stride) or len(size) > _MAX_DIMS:
-        raise PickleRefusal(f"a tensor has sizes {size!r:.60} and strides {stride!r:.60}")
-    elements = 1
-    for extent in size:
-        elements *= max(extent, 1)
-    if elements * itemsize > _MAX_BYTES or any(step * itemsize > _MAX_BYTES for step in stride):
-        raise PickleRefusal("a tensor is larger than any memory")
-    last = offset + sum((extent - 1) * step for extent, step in zip(size, stride, strict=True))
-    if offset > count or (0 not in size and last >= count):
-        raise PickleRefusal(f"a tensor reaches element {last} of a storage that has {count}")
 
 
 def storage_bytes(storage: Storage) -> bytes | memoryview:

@@ -12,8 +12,9 @@ from engine.lang.errors import ArchiveError, MissingDeviceError
 from engine.lang.types import TENSOR, ListType, TupleType
 from engine.serialize.container.read import open_container
 from engine.serialize.container.write import ContainerWriter
+from engine.serialize.pickling.entries import check_view
 from engine.serialize.pickling.read import PickleRefusal
-from engine.serialize.pickling.tensors import StorageType, TensorReader, check_view, storage_bytes
+from engine.serialize.pickling.tensors import StorageType, TensorReader, storage_bytes
 from engine.serialize.pickling.unpickle import unpickle
 from engine.serialize.pickling.write import Pickler
 

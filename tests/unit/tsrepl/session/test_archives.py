@@ -19,7 +19,8 @@ from tsrepl.session import Session
 from tsrepl.session.archives import check, identify_files, operators, show_weights
 from tsrepl.session.changes import extract, fix, repacked
 from tsrepl.session.differences import diff
-from tsrepl.session.programs import guarded, show_program
+from tsrepl.session.failures import guarded
+from tsrepl.session.programs import show_program
 from tsrepl.session.replies import DataReply, ErrorReply, FileReply, Reply, ReportReply
 
 ROOT = Path(__file__).parents[4]

@@ -12,7 +12,8 @@ from tsrepl.render.terminal import to_text
 from tsrepl.session.archives import check, identify_files, operators
 from tsrepl.session.changes import extract, fix
 from tsrepl.session.differences import diff
-from tsrepl.session.programs import guarded, run_program, show_program
+from tsrepl.session.failures import guarded
+from tsrepl.session.programs import run_program, show_program
 from tsrepl.session.replies import ErrorReply, Reply
 
 MOBILE = str(ARCHIVES / "mobile.ff")
