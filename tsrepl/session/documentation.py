@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from engine.aten.dispatch import overload_cache, table
 from engine.aten.dispatch.op import Op
+from engine.aten.values.tensor import Tensor
 from engine.frontend.compilation.compile import library_value
 from engine.frontend.sugared.classes import ChosenByFlag, FunctionValue
 from engine.frontend.sugared.sugared_value import SugaredValue
@@ -128,7 +129,8 @@ def _schemas_of(found: Any) -> tuple[str, ...]:
     if written is not None:
         return tuple(map(signature, _functions_of(written)))
     code = getattr(getattr(found, "__func__", found), "__code__", None)
-    is_operator = code is not None and code.co_filename == overload_cache.__file__
+    is_native = inspect.isbuiltin(found) and isinstance(found.__self__, Tensor)  # a kernel has taken the method
+    is_operator = is_native or (code is not None and code.co_filename == overload_cache.__file__)
     return operator_schemas(f"torch.{found.__name__}") if is_operator else ()
 
 

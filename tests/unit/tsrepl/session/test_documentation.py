@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from pathlib import Path
 from typing import Final
 
 import pytest
 
+import engine
+import engine.torch as torch
 from engine.aten.dispatch import table
+from engine.fuser.backend import tiering
 from engine.passes.pipeline import names as pass_names
+from tsrepl.session.documentation import of_object
 from tsrepl.session.module_classes import layer_names
 from tsrepl.session.node_kinds import NODE_KINDS
 from tsrepl.session.replies import ErrorReply, GraphReply, HelpReply, Reply, ReportReply, SchemaReply, TextReply
@@ -93,3 +98,17 @@ def test_what_is_unknown_is_told_with_the_nearest(session: Session) -> None:
     assert isinstance(error, ErrorReply) and error.hints
     (error,) = session.execute("%doc prim::Lop")
     assert isinstance(error, ErrorReply) and "Loop" in error.hints[0]
+
+
+@pytest.mark.parametrize("name", ["tanh", "sum", "exp", "relu"])
+def test_methods_are_documented_alike_when_kernels_have_taken_them(name: str) -> None:
+    tensor, mode = torch.ones(3), tiering.mode()
+    before = [*of_object(name, getattr(tensor, name))]
+    engine.set_compile_mode("eager")
+    try:
+        for _ in range(5):
+            getattr(tensor, name)()
+        assert inspect.isbuiltin(getattr(tensor, name))
+        assert [*of_object(name, getattr(tensor, name))] == before != []
+    finally:
+        engine.set_compile_mode(mode)
