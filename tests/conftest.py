@@ -47,6 +47,15 @@ def pytest_runtest_teardown() -> None:
     assert not mistakes, "compiling failed, in this test or shortly before:\n" + "\n".join(mistakes)
 
 
+@pytest.fixture(params=["off", "eager", "background"])
+def mode(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Each compile mode, for the time of a test."""
+    before = tiering.mode()
+    tiering.set_mode(request.param)
+    yield request.param
+    tiering.set_mode(before)
+
+
 @pytest.fixture
 def without_machine_code() -> Iterator[None]:
     """The compile mode in which results have the bits of numpy's functions, at any time."""

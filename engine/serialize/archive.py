@@ -30,7 +30,7 @@ from engine.serialize.code.debug_records import DebugWriter
 from engine.serialize.code.kept_graphs import KeptGraphs
 from engine.serialize.code.source_import import SourceImporter
 from engine.serialize.container.progress import step, told
-from engine.serialize.container.qualified_names import CODE_FOLDER, ROOT, record_of
+from engine.serialize.container.qualified_names import CODE_FOLDER, HOLDER, record_of
 from engine.serialize.container.read import WRITTEN_BY_SAVE, Container, checked_name, folder_for
 from engine.serialize.container.write import ContainerWriter, replace_file, write_all
 from engine.serialize.identify.load_errors import explain_load_errors
@@ -443,7 +443,7 @@ def _fingerprint(writer: ContainerWriter, crcs: Mapping[str, int]) -> bytes:
 
 def _holder(function: Function) -> Object:
     """The module that holds a function saved by itself; its `forward` has no defaults, as in PyTorch."""
-    type = ClassType(f"{ROOT}.PlaceholderModule", is_module=True)
+    type = ClassType(HOLDER, is_module=True)
     type.add_attribute("training", BOOL)
     graph = copy_graph(function.graph)
     graph.block.insert_input(0, type, "self")

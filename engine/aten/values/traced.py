@@ -34,8 +34,8 @@ def _lost(kind: str, convert: Callable[[Any], Any]) -> Any:
     return converted
 
 
-class TracedInt(int):
-    """An int with its tensor; results of arithmetic with it are traced, too."""
+class _Traced:
+    """A number with its tensor; results of arithmetic with it are traced, too."""
 
     tensor: Tensor
     __add__, __radd__ = _both(operator.add)
@@ -45,31 +45,25 @@ class TracedInt(int):
     __truediv__, __rtruediv__ = _both(operator.truediv)
     __mod__, __rmod__ = _both(operator.mod)
     __pow__, __rpow__ = _both(operator.pow)
-    __float__: Any = _lost("a Python float", float)
 
     def __neg__(self) -> Any:
         return _computed(operator.mul, self, -1)
 
 
-class TracedFloat(float):
-    """A float with its tensor; results of arithmetic with it are traced, too."""
+class TracedInt(_Traced, int):
+    """An int with its tensor."""
 
-    tensor: Tensor
-    __add__, __radd__ = _both(operator.add)
-    __sub__, __rsub__ = _both(operator.sub)
-    __mul__, __rmul__ = _both(operator.mul)
-    __floordiv__, __rfloordiv__ = _both(operator.floordiv)
-    __truediv__, __rtruediv__ = _both(operator.truediv)
-    __mod__, __rmod__ = _both(operator.mod)
-    __pow__, __rpow__ = _both(operator.pow)
+    __float__: Any = _lost("a Python float", float)
+
+
+class TracedFloat(_Traced, float):
+    """A float with its tensor."""
+
     __int__: Any = _lost("a Python integer", int)
     __trunc__: Any = _lost("a Python integer", math.trunc)
     __floor__: Any = _lost("a Python integer", math.floor)
     __ceil__: Any = _lost("a Python integer", math.ceil)
     __round__: Any = _lost("a Python number", round)
-
-    def __neg__(self) -> Any:
-        return _computed(operator.mul, self, -1)
 
 
 def is_traced() -> bool:

@@ -144,6 +144,7 @@ class _Work:
     def __init__(self, module: Any, python: PythonUnit, members: Members, misfit: Misfit) -> None:
         self.module, self.python, self.members, self.misfit = module, python, members, misfit
         self.attributes: list[tuple[str, Type, str]] = []
+        self._resolvers: dict[type, PythonResolver] = {}
         self._ignored = set(getattr(module, "__jit_ignored_attributes__", ()))
         self.unresolved = dict.fromkeys(self._ignored, "attribute was ignored during compilation")
 
@@ -192,11 +193,17 @@ class _Work:
             return self._inferred(value)
         owner = found.owner if found is not None and found.hint is hint else cls
         try:
-            return PythonResolver(self.python, names_of(owner), owner).annotation(hint)
+            return self._resolver(owner).annotation(hint)
         except CompileError as error:
             if isinstance(value, Tensor) or in_torch(owner):
                 return type_of_value(value, self.python.type_of)
             raise NoType(f"{error.message}.") from None
+
+    def _resolver(self, owner: type) -> PythonResolver:
+        """The names that annotations in the text of a class see; collected once for all attributes."""
+        if owner not in self._resolvers:
+            self._resolvers[owner] = PythonResolver(self.python, names_of(owner), owner)
+        return self._resolvers[owner]
 
     def _inferred(self, value: Any) -> Type:
         """The type of the value.  Raises NoType, also where parts are of other types than its class declares."""

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
 import os
 import re
 import stat
@@ -75,7 +76,7 @@ def load(key: str) -> bytes | None:
         return None
     path = folder / f"{key}{_SUFFIX}"
     try:
-        with os.fdopen(_opened(str(path), os.O_RDONLY), "rb") as file:
+        with io.FileIO(path, opener=_opened) as file:
             found = file.read()
         os.utime(path)
     except (OSError, MemoryError):
@@ -187,5 +188,5 @@ def _make_room(folder: Path) -> None:
 
 
 def _begins_as_ours(path: str) -> bool:
-    with open(path, "rb", opener=_opened) as file:
+    with io.FileIO(path, opener=_opened) as file:
         return file.read(len(_MAGIC)) == _MAGIC

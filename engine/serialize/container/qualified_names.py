@@ -14,6 +14,8 @@ from engine.lang.records import dataclass
 from engine.lang.tokens import KEYWORDS
 
 ROOT: Final = "__torch__"
+HOLDER: Final = f"{ROOT}.PlaceholderModule"
+"""The class of the module that holds a function which was saved by itself; its flag `training` means nothing."""
 CODE_FOLDER: Final = "code/"
 _MANGLE: Final = "___torch_mangle_"
 _MANGLED_PART: Final = re.compile(rf"{_MANGLE}\d+")

@@ -366,7 +366,9 @@ def check_folders(records: Mapping[str, ArchiveRecord], more: Iterable[str] = ()
     folders = [*(name for name, following in pairwise(ordered) if following.startswith(name)), *more]
     both = next((name[:-1] for name in folders if name[:-1] in records), None)
     if both is not None:
-        raise _refuse(f"'{both}' is a record and a folder", records[both].header)
+        refusal = _refuse(f"'{both}' is a record and a folder", records[both].header)
+        refusal.record = both
+        raise refusal
 
 
 def _locate(file: memoryview, entry: ArchiveRecord) -> tuple[ArchiveRecord, int]:

@@ -79,10 +79,6 @@ def _identity(name: str, head: Head, *, is_file: bool = True) -> Identity:
     return Identity(name, finding.kind, finding.title or kind.title, facts, advice, head.size)
 
 
-_PARTS_OF_PROGRAMS: Final = ("zip", "mobile-weights")
-"""Kinds of files that lack a part of a program."""
-
-
 def explained(error: ArchiveError, path: object, wanted: str = _NO_PROGRAM) -> ArchiveError:
     """The error that says what the file is where it is no program; else `error` itself."""
     if isinstance(error, (MissingFileError, MissingDeviceError)):
@@ -98,8 +94,6 @@ def explained(error: ArchiveError, path: object, wanted: str = _NO_PROGRAM) -> A
         return error
     if found.is_program or (found.kind == "damaged" and wanted == _NO_PROGRAM):
         return error  # it says more
-    if not is_file and found.kind in _PARTS_OF_PROGRAMS:
-        return error  # who made it wanted a program
     facts = "".join(f" ({text})" for label, text in found.facts if label in ("damage", "says"))
     named = f"'{found.path}'" if is_file else found.path
     better = ArchiveError(f"{named} {wanted} {found.title}{facts}", hints=found.advice)

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from engine.lang.errors import ArchiveError
 from engine.lang.records import dataclass
-from engine.serialize.container.qualified_names import ROOT, name_of, prefix_of, record_of
+from engine.serialize.container.qualified_names import HOLDER, ROOT, name_of, prefix_of, record_of
 from engine.serialize.container.read import Container
 from engine.serialize.mobile.file import is_flatbuffer, open_program
 from engine.serialize.pickling.values import Described, Foreign, describe_pickle
@@ -58,11 +58,13 @@ def _card(container: Container, described: Described) -> Card:
     found = _forward(container, root.name)
     if found is not None:
         facts.append(("forward", f"({', '.join(found[0])}) -> {found[1]}"))
+    is_function = root.name == HOLDER
     maker, of = _maker(container, root.name), _MANGLED.sub("", root.name).removeprefix(f"{ROOT}.")
+    of = "a function" if is_function else of
     facts.append(("made by", f"{maker} of {of}") if maker else ("class", of))
     places = sorted({storage.location for storage in described.storages.values()})
     facts += [("device", ", ".join(places))] if places else []
-    mode = _mode(root)
+    mode = "" if is_function else _mode(root)
     facts += [("mode", mode)] if mode else []
     return Card(tuple(facts), found and found[0])
 

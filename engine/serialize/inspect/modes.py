@@ -18,6 +18,7 @@ from engine.ir.unit import Function
 from engine.lang.counts import counted
 from engine.lang.records import dataclass
 from engine.lang.types import BOOL, ClassType, FunctionType
+from engine.serialize.container.qualified_names import HOLDER
 from engine.serialize.inspect.survey import Survey
 
 _FLAGS: Final = ("train", "training", "use_input_stats")
@@ -29,7 +30,8 @@ _PROBABILITIES: Final = ("p", *_RATES)
 
 def mode_of(seen: Survey) -> str:
     """`eval`, `training`, or of how many modules the two are; "" for modules without a mode."""
-    flags = [each.get("training") for _, each in seen.modules() if each.type.slot("training") is not None]
+    modules = [each for _, each in seen.modules() if each.type.qualname != HOLDER]
+    flags = [each.get("training") for each in modules if each.type.slot("training") is not None]
     training = sum(flag is True for flag in flags)
     if not flags:
         return ""

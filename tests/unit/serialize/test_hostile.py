@@ -9,7 +9,6 @@ import os
 import pickle
 import struct
 import subprocess
-import tempfile
 import zipfile
 import zlib
 from pathlib import Path
@@ -470,15 +469,6 @@ def test_what_code_raises_while_loading_is_an_archive_error():
     refused(stateful("print(n // 0)"))
 
 
-REAL_OPEN = open
-
-
-def open_own(file, *args, **kwargs):
-    """Open what the engine itself copies to look at it, and nothing else."""
-    assert str(file).startswith(tempfile.gettempdir()), file
-    return REAL_OPEN(file, *args, **kwargs)
-
-
 @pytest.mark.parametrize(
     "line",
     [
@@ -512,7 +502,7 @@ def open_own(file, *args, **kwargs):
 def test_code_reaches_nothing_outside(line, monkeypatch):
     """What is no operator is refused when the archive is loaded, or is taken for an operator that nobody here knows."""
     library.names()  # reads its own texts once
-    monkeypatch.setattr(builtins, "open", open_own)
+    monkeypatch.setattr(builtins, "open", None)
     with contextlib.suppress(EngineError):
         load(stateful(line))
     with pytest.raises(EngineError):
@@ -528,7 +518,7 @@ def test_operators_that_touch_files_or_processes_do_not_exist(name):
 @pytest.mark.parametrize("line", ['x = torch.save(n, "there")', 'x = torch.from_file("there")'])
 def test_operators_on_files_are_refused_before_they_touch_any(line, monkeypatch):
     library.names()  # reads its own texts once
-    monkeypatch.setattr(builtins, "open", open_own)
+    monkeypatch.setattr(builtins, "open", None)
     with pytest.raises(EngineError, match="do not read or write files, such as 'there'"):
         run(load(stateful(f"{line}\nprint(x)")))
 

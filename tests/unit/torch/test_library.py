@@ -44,14 +44,6 @@ def mine() -> Iterator[library.Library]:
         yield made
 
 
-@pytest.fixture(params=["off", "eager", "background"])
-def mode(request: pytest.FixtureRequest) -> Iterator[str]:
-    before = engine.compile_mode()
-    engine.set_compile_mode(request.param)
-    yield request.param
-    engine.set_compile_mode(before)
-
-
 class Uses(torch.nn.Module):
     def __init__(self) -> None:
         super().__init__()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +20,6 @@ from engine.torch.jit.scripting.mobile_optimizing import (
 )
 
 F = nn.functional
-
-
-@pytest.fixture(params=["off", "eager", "background"])
-def mode(request: pytest.FixtureRequest) -> Iterator[str]:
-    before = torch.compile_mode()
-    torch.set_compile_mode(request.param)
-    yield request.param
-    torch.set_compile_mode(before)
 
 
 class Every(nn.Module):

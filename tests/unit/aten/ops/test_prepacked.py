@@ -16,14 +16,6 @@ from engine.lang.errors import OperatorError
 LIMITS = ((None, None), (0, None), (0.0, 6.0), (None, -0.1), (-0.25, 0.25), (0, 0))
 
 
-@pytest.fixture(params=["off", "eager", "background"])
-def mode(request: pytest.FixtureRequest) -> Iterator[str]:
-    before = torch.compile_mode()
-    torch.set_compile_mode(request.param)
-    yield request.param
-    torch.set_compile_mode(before)
-
-
 def numbers(*shape: int) -> Any:
     return torch.sin(torch.arange(float(np.prod(shape))) * 1.3).reshape(shape)
 

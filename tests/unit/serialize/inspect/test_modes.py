@@ -7,6 +7,7 @@ import engine.torch as torch
 from engine.serialize.inspect.card import card_of
 from engine.serialize.inspect.check import NOTE, SUSPICIOUS, check_archive
 from engine.serialize.inspect.compare import compare
+from engine.serialize.inspect.modes import mode_of
 from engine.serialize.inspect.survey import survey
 
 nn = torch.nn
@@ -120,3 +121,15 @@ def test_the_card_of_a_program(tmp_path):
     torch.jit.trace(Net().train(), torch.ones(3, 2), check_trace=False).save(tmp_path / "t.pt")
     facts = dict(card_of(tmp_path / "t.pt").facts)
     assert facts["made by"].startswith("torch.jit.trace") and facts["mode"] == "training"
+
+
+def test_functions_have_no_mode(tmp_path):
+    path = tmp_path / "f.pt"
+    torch.jit.save(torch.jit.script(free), path)
+    facts = dict(card_of(path).facts)
+    assert facts["made by"] == "torch.jit.script of a function" and "mode" not in facts
+    assert mode_of(survey(path)) == ""
+
+
+def free(x: torch.Tensor) -> torch.Tensor:
+    return x + 1
