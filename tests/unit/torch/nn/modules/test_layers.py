@@ -59,7 +59,8 @@ def test_shapes_and_text(make: Callable[[], Any], given: tuple[int, ...], expect
     x = torch.rand(list(given))
     assert layer.eval()(x.clone()).shape == expected
     compiled = torch.script(layer)
-    assert compiled(x.clone()).tolist() == layer(x.clone()).tolist()
+    # A kernel may come between the two calls, and its last digit may be another.
+    torch.testing.assert_close(compiled(x.clone()), layer(x.clone()))
 
 
 def test_batch_norm_measures_while_it_trains() -> None:
