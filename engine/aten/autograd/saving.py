@@ -47,7 +47,7 @@ class Packed(Saved):
 
 
 def _apart(hook: Callable[[Any], Result], value: Any) -> Result:
-    """What a hook gives, without recording and without packing."""
+    """The result of a hook, without recording and without packing."""
     before = MODE.packing
     try:
         MODE.packing = None

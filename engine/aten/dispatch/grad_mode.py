@@ -7,6 +7,7 @@ functions.
 from __future__ import annotations
 
 import functools
+import os
 import threading
 from collections.abc import Callable
 from types import TracebackType
@@ -37,6 +38,15 @@ def enable(wanted: bool) -> None:
 
 
 _TELL: Final = HOOKS.paused.add, HOOKS.paused.discard
+
+
+def _in_child() -> None:
+    """Forget the switches of threads that a forked process does not have."""
+    HOOKS.paused.intersection_update({threading.get_ident()})
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
 
 
 def with_recording(wanted: bool, function: Callable[..., Result], *args: Any) -> Result:
