@@ -94,8 +94,8 @@ def _in_indent() -> bool:
 
 
 class _Lines:
-    """Enter and the blanks behind it.  Lines are offered an indentation, but not in an entry whose lines bring their own
-    blanks, as pasted ones do."""
+    """Enter and the blanks behind it.  Lines are offered an indentation, but not in an entry whose lines bring blanks
+    of their own, as pasted ones do."""
 
     def __init__(self) -> None:
         self._own = False
