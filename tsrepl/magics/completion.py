@@ -74,7 +74,7 @@ class Completion:
             yield from self._of_engine(line)
 
     def _of_engine(self, line: str) -> Iterator[Candidate]:
-        """What the object of the engine at the end of a line of Python has; nothing of others."""
+        """Names of what the object of the engine at the end of a line of Python has; nothing of others."""
         path = _PATH.search(line)
         found = _at(self.bridge.namespace, path) if path is not None else _NOTHING
         if path is None or not _is_engine_s(found):
@@ -125,7 +125,7 @@ def _is_engine_s(value: Any) -> bool:
 
 
 def _of_own_class(text: str) -> list[Candidate]:
-    """What follows `self.` in the class that the text ends in: its methods, and what they assign to."""
+    """Names that follow `self.` in the class that the text ends in: its methods, and what they assign to."""
     member, begun = _MEMBER.search(text), [*_CLASS.finditer(text)]
     if member is None or member[1] != "self" or not begun:
         return []
