@@ -21,6 +21,7 @@ from engine.ir.unit import Function
 from engine.lang import scalars
 from engine.lang.errors import ArchiveError, ArgumentTypeError, EngineError, MissingOperatorError
 from engine.lang.interpreter_settings import collecting_rarely
+from engine.lang.progress import step
 from engine.lang.records import dataclass
 from engine.lang.schema import Argument, FunctionSchema
 from engine.lang.types import BOOL, ClassType, TupleType
@@ -28,10 +29,9 @@ from engine.serialize.code.class_export import CodeExporter
 from engine.serialize.code.debug_records import DebugWriter
 from engine.serialize.code.kept_graphs import KeptGraphs
 from engine.serialize.code.source_import import SourceImporter
-from engine.serialize.container.progress import step, told
 from engine.serialize.container.qualified_names import CODE_FOLDER, HOLDER, record_of
 from engine.serialize.container.read import WRITTEN_BY_SAVE, Container, checked_name, folder_for
-from engine.serialize.container.write import ContainerWriter, replace_file, write_all
+from engine.serialize.container.write import ContainerWriter, replace_file, told, write_all
 from engine.serialize.identify.load_errors import explain_load_errors
 from engine.serialize.legacy.model_json import MODEL, load_legacy
 from engine.serialize.mobile.file import BYTECODE, is_bytecode_only, is_flatbuffer, open_program

@@ -27,6 +27,7 @@ from engine.torch.compiled.objects import ScriptFunction, ScriptMethod
 from engine.torch.jit.scripting.script_module import ScriptModule
 from tsrepl.session.failures import UsageError
 from tsrepl.session.inspection import operator_schemas, schema, signature
+from tsrepl.session.modules import without_scopes
 from tsrepl.session.node_kinds import NODE_KINDS
 from tsrepl.session.replies import GraphReply, HelpReply, HelpTopic, Reply, ReportReply, SchemaReply, Section, TextReply
 from tsrepl.session.settings import SETTINGS, settings_path
@@ -65,7 +66,7 @@ def doc(workspace: Workspace, argument: str) -> Iterable[Reply]:
 def _value(workspace: Workspace, path: str) -> Iterator[Reply]:
     type = workspace.type_of_path(path)
     assert type is not None
-    yield TextReply(f"{path}: {type.annotation_str}")
+    yield TextReply(f"{path}: {without_scopes(type.annotation_str)}")
     yield workspace.show(workspace.lookup(path), type, path)
     forward = _method(workspace, f"{path}.forward")
     if forward is not None:

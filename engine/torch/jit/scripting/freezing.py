@@ -80,7 +80,8 @@ def freeze(
 def run_frozen_optimizations(
     mod: ScriptModule, optimize_numerics: bool = True, preserved_methods: Sequence[str] | None = None
 ) -> None:
-    """Remove dropout and `detach`, and fold constants into weights of convolutions and linear layers until that ends.
+    """Remove dropout and `detach`, and fold constants into the weights of convolutions and linear layers, until nothing
+    changes.
 
     Folding changes results by rounding; without `optimize_numerics` it is left out.
     """
