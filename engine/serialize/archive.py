@@ -16,7 +16,6 @@ from typing import Any, BinaryIO, Final, Literal
 
 from engine.aten.values.ivalue import Object
 from engine.aten.values.storage import address
-from engine.aten.values.submodules import each_module
 from engine.ir.clone import copy_graph
 from engine.ir.unit import Function
 from engine.lang import scalars
@@ -322,12 +321,7 @@ def _flat_pieces(module: Object, extra: Mapping[str, bytes], run: Runner | None)
     source = _source_of(module)
     if source is not None:
         check_all(source)
-    code = CodeExporter()
-    for _, inner in each_module(module):
-        code.write(inner.type)
-    code.need(module.type)
-    code.write_needed()
-    data = flatbuffer(module, code, extra, run, max(code.version, OLDEST_WRITTEN))
+    data = flatbuffer(module, extra, run)
     return iter((data,)), len(data)
 
 
@@ -362,10 +356,7 @@ def _add_records(
     addresses: dict[str, int] = {}
     data = Pickler(code.name_of, code.annotation, run)
     _add_pickle(writer, "data", data.dump(module, module.type), data, addresses)
-    for met in data.classes:
-        code.write(met)
-    code.need(module.type)
-    code.write_needed()
+    code.write_all(module.type, data.classes)
     debug = DebugWriter()
     for prefix, printer in code.printers.items():
         writer.add(record_of(prefix), str(printer.body).encode(), deflate=True)

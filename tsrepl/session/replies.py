@@ -99,7 +99,7 @@ class PassReply:
     """A pass that changed a graph, or several in a row that did not.
 
     `changes` are (kind of node, how many more of it there are now), `altered` counts the nodes that stayed and have
-    other inputs, attributes or types.
+    other inputs, attributes or types.  `title` is the name of the one that changed it, with its options.
     """
 
     names: tuple[str, ...]
@@ -109,6 +109,7 @@ class PassReply:
     altered: int
     before: Later
     after: Later
+    title: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,7 +387,7 @@ class WhoReply:
 class TimeReply:
     """The time an expression takes: seconds for one run, best and mean of `repeats` rounds of `loops` runs.
 
-    `has_compiled` says that plans were made in the first run.
+    `compiled` says what the first run, of `first` seconds, had to compile: the "calls" in it, or the "expression".
     """
 
     expression: str
@@ -395,7 +396,7 @@ class TimeReply:
     mean: float
     loops: int
     repeats: int
-    has_compiled: bool = True
+    compiled: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,6 +112,9 @@ def _dtype(op: Op, known: Known) -> dtype | None:
     rule, _, argument = str(op.dtype or "floats").partition(" ")
     if rule == "int64":
         return scalars.int64
+    if rule == "agreed":
+        agreed = {type.dtype for type in known.tensors()} - {None}
+        return agreed.pop() if len(agreed) == 1 else None
     if rule == "truth":
         return {None: None, scalars.uint8: scalars.uint8}.get(known.tensor("self").dtype, scalars.bool_)
     asked = known.value("dtype") if "dtype" in known else None

@@ -23,8 +23,9 @@ from engine.executor.conversion.from_python import Mismatch, from_python, unwrap
 from engine.executor.conversion.to_python import to_python
 from engine.executor.interpreter.interpreter import run_function
 from engine.executor.interpreter.interrupts import DIRECT_CALLS
-from engine.executor.plans.executor import RECENT, executor_of
+from engine.executor.plans.executor import executor_of
 from engine.executor.plans.explanation import PlanExplanation, explain
+from engine.executor.plans.plan import RECENT
 from engine.executor.plans.switches import SWITCHES
 from engine.ir.clone import copy_graph
 from engine.ir.unit import Function

@@ -60,6 +60,42 @@ def test_programs_come_back(name: str, tmp_path: Path) -> None:
         assert [shown(found(*copy.deepcopy(args))) for _ in range(2)] == wanted, path.name
 
 
+@torch.jit.interface
+class Shape:
+    def area(self, x: torch.Tensor) -> torch.Tensor:
+        pass
+
+
+@torch.jit.script
+class Square:
+    def __init__(self, side: int) -> None:
+        self.side = side
+
+    def area(self, x: torch.Tensor) -> torch.Tensor:
+        return x * self.side * self.side
+
+
+class Shaped(nn.Module):
+    """What its objects are of is written nowhere but in the data."""
+
+    shape: Shape
+    others: dict[str, list[Shape]]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shape, self.others = Square(2), {"a": [Square(3), Square(4)]}
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.shape.area(x)
+
+
+@pytest.mark.parametrize("flat", [True, False])
+def test_classes_of_objects_behind_interfaces_are_written(flat: bool, tmp_path: Path) -> None:
+    path = tmp_path / "m.ptl"
+    torch.jit.script(Shaped())._save_for_lite_interpreter(path, _use_flatbuffer=flat)
+    assert torch.jit.load(path)(torch.ones(1)).tolist() == [4.0]
+
+
 def test_between_them_they_need_each_instruction_that_is_written(tmp_path: Path) -> None:
     used: set[str] = set()
     for name in CASES:

@@ -197,7 +197,7 @@ def test_a_module_s_bar_lies_within_that_of_the_module_around_it() -> None:
     rows = tuple(CostRow(*each) for each in (("", 1.0, 10.0, 0, 0), ("a", 0.0, 6.0, 0, 0), ("a.0", 2.0, 2.0, 0, 0),
                                              ("a.1", 4.0, 4.0, 0, 4096), ("b", 3.0, 3.0, 0, 0)))  # fmt: skip
     nodes = (CostRow("conv2d", 4.0, 4.0, 1, 0, "a.1", "3"),)
-    of = WIDGETS[CostReply](CostReply("m(x)", 10.0, 3, 0, (), rows, (), nodes, 2, 0.5))
+    of = WIDGETS[CostReply](CostReply("m(x)", 9.0, 10.0, 3, 0, (), rows, (), nodes, 2, 0.5))
     bars = {each["path"]: (each["depth"], each["left"], each["part"]) for each in of.data["modules"]}
     wanted = {"": (0, 0, 1), "a": (1, 0, 0.6), "a.0": (2, 0, 0.2), "a.1": (2, 0.2, 0.4), "b": (1, 0.6, 0.3)}
     assert bars == {path: pytest.approx(each) for path, each in wanted.items()}
