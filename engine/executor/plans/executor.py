@@ -235,7 +235,7 @@ class GraphExecutor:
         """The reason why a call made its plan: the first of its kind, the difference from the call before, or what
         became of the plan that there was."""
         if key in self._made:
-            return "profiled anew" if plan.record is not None else "evicted"
+            return "profiled anew" if key in self.profiled.recorded else "evicted"
         self._made.add(key)
         return (before is not None and plan.spec.difference(before.spec)) or "first call"
 

@@ -49,6 +49,7 @@ from engine.ir.ops import op_of
 from engine.lang import scalars
 from engine.lang.deferred import deferred
 from engine.lang.locks import lock
+from engine.lang.progress import step
 from engine.lang.records import dataclass
 
 if TYPE_CHECKING:
@@ -406,6 +407,7 @@ class PlanFusion(FollowsMode):
 
     def _add_kernel(self, group: FusedGroup, layout: Layout, example: Example) -> None:
         start = time.perf_counter()
+        self._tell_progress()
         binding = self.compiler.lower_once(group.graph, layout, example)
         if self._whole is not None and self._whole.is_guarded:
             binding = bindings.with_sizes(binding, self._whole.sizes)
@@ -413,6 +415,11 @@ class PlanFusion(FollowsMode):
         seconds = time.perf_counter() - start
         group.kernels.append(Kernel(binding, example[0], self.compiler.cost(binding, example[0]), seconds))
         self.history.tell(KernelCompiled(self.name, group.name, seconds))
+        self._tell_progress()
+
+    def _tell_progress(self) -> None:
+        """Let those who wait know how many groups have kernels."""
+        step("compiling kernels", self.name, sum(bool(each.kernels) for each in self.groups), len(self.groups))
 
     def _give_up(self, why: str) -> None:
         """Run without groups: there is no machine code to be had."""
