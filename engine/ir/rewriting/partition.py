@@ -54,18 +54,25 @@ def create_groups(
 
 def _put_sharers_behind(group: list[Node], db: AliasDb) -> None:
     """Drop members whose results share memory with results of members before them, and what depends on these."""
-    members, kept = {*group}, list[Value]()
-    behind = Together(db, ())
+    behind: list[Node] = []
+    while dropped := _sharers(group, db):  # what these take becomes a result
+        behind = [*(node for node in group if node in dropped), *behind]
+        group[:] = [node for node in group if node not in dropped]
+    last = group[-1]
+    for node in behind:
+        last = node.move_after(last)
+
+
+def _sharers(group: list[Node], db: AliasDb) -> set[Node]:
+    """Members whose results share memory with results of members before them, and what depends on these."""
+    members, kept, found = {*group}, list[Value](), Together(db, ())
     for node in group:
         wanted = [value for value in node.outputs if any(user not in members for user, _ in value.uses)]
-        if behind.depends_on(node) or any(db.may_contain_alias(value, kept) for value in wanted):
-            behind.add(node)
+        if found.depends_on(node) or any(db.may_contain_alias(value, kept) for value in wanted):
+            found.add(node)
         else:
             kept += wanted
-    group[:] = [node for node in group if node not in {*behind.nodes}]
-    last = group[-1]
-    for node in behind.nodes:
-        last = node.move_after(last)
+    return {*found.nodes}
 
 
 def _blocks(block: Block) -> list[Block]:
