@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from engine.ir.aliasing.alias_db import AliasDb
 from engine.ir.aliasing.moves import Together
 from engine.ir.graph import Block, Graph, Node, Value
+from engine.ir.ops import op_of
 from engine.ir.rewrites import allowed
 from engine.ir.rewriting.subgraphs import group_nodes
 
@@ -37,8 +38,8 @@ def create_groups(
     """Group nodes under nodes of that kind, at least `min_size` each; every member satisfies `may_join`, the last
     one `may_end`; True if the graph changed.
 
-    With `apart`, no two results of a group share memory.  With `widens`, a group takes in the nodes right behind it
-    that use what it gives, which may be results as well.
+    With `apart`, no two results of a group share memory, and no group has views alone.  With `widens`, a group takes in
+    the nodes right behind it that use what it gives, which may be results as well.
     """
     db, changed = AliasDb(graph), False
     for block in _blocks(graph.block):
@@ -46,10 +47,17 @@ def create_groups(
             changed |= len(group) > 1
             if apart:
                 _put_sharers_behind(group, db)
+            if apart and all(map(_gives_views, group)):
+                continue
             if len(group) >= min_size and allowed(group[-1], kind):
                 group_nodes(kind, group)
                 changed = True
     return changed
+
+
+def _gives_views(node: Node) -> bool:
+    op = op_of(node)
+    return op is not None and all(result.alias is not None for result in op.schema.returns)
 
 
 def _put_sharers_behind(group: list[Node], db: AliasDb) -> None:
