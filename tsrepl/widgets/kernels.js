@@ -67,7 +67,7 @@ function render({ model, el }) {
       const text = h("div", { class: "tsw-text", tabindex: 0, role: "region", "aria-label": title });
       return { title, of, at, text, element: h("div", { style: "min-width:0" }, h("h4", {}, title), text) };
     });
-    const apart = (error) => ({ rows: [[[[error.message, "muted"]], 0, ""]], places: {}, folded: {}, around: [] });
+    const apart = (error) => (parts.fail(error), { rows: [[[[error.message, "muted"]], 0, ""]], places: {}, folded: {}, around: [] });
     /** Fetches the text of each column that shows and has none yet, one after the other. */
     const fill = async () => {
       for (const each of columns) {
@@ -86,7 +86,7 @@ function render({ model, el }) {
         if (chosen) mark(chosen);
       }
       if (chosen) return;
-      parts.say("");
+      if (!parts.host.querySelector(".tsw-status.tsw-error")) parts.say("");
       for (const { text } of columns) {
         const first = text.querySelector(".tsw-coloured"); // what stands before it is of no line
         if (first && !text.scrollTop) text.scrollTop = first.offsetTop - text.offsetTop - 40;

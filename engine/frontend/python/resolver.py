@@ -128,9 +128,10 @@ class PythonUnit:
         with DEFINING:
             self.unit = shared_unit()
 
-    def forget(self, fn: Callable[..., Any]) -> None:
-        """Compile the function anew when it is next needed: what it calls has changed."""
-        vars(fn).pop(_COMPILED, None)
+    def forget(self, thing: Callable[..., Any] | type) -> None:
+        """Compile the function or class anew when it is next needed: its code, or what that calls, has changed."""
+        if _COMPILED in vars(thing):
+            delattr(thing, _COMPILED)
 
     def known_function(self, fn: Callable[..., Any]) -> Function | None:
         """The function, if it was asked for before."""
