@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import pickletools
 import time
 import zipfile
 from collections.abc import Callable, Iterator
@@ -79,8 +80,6 @@ def legacy(name: str) -> Iterator[tuple[str, bytes]]:
 
 
 def end_of_pickle(data: bytes, start: int) -> int:
-    import pickletools
-
     file = io.BytesIO(data)
     file.seek(start)
     for _ in pickletools.genops(file):
