@@ -25,6 +25,7 @@ from engine.ir.unit import Function
 from engine.lang.custom_classes import is_custom
 from engine.lang.errors import ArchiveError, EngineError
 from engine.lang.records import dataclass
+from engine.lang.scalars import device
 from engine.lang.types import ClassType, FunctionType, Type, walk
 from engine.serialize.archive import load_archive
 from engine.serialize.code.opaque import is_opaque
@@ -108,6 +109,16 @@ class Survey:
         """The calls of old operators, each with what does its work today and the author's line, if it is known."""
         found = [each for function in self.functions for each in rewrites_in(function.graph)]
         return list(dict.fromkeys(each._replace(range=each.range and each.range.original()) for each in found))
+
+    def named_devices(self) -> list[str]:
+        """The devices other than the CPU that stand in the code, each with its place: `code/__torch__.py:6 cuda`."""
+        constants = (
+            (node, constant_value(node.output))
+            for function in self.functions
+            for node in function.graph.find_all_nodes("prim::Constant")
+        )
+        found = [(node, value) for node, value in constants if isinstance(value, device) and value.type != "cpu"]
+        return list(dict.fromkeys(f"{place_of(node)} {value}".strip() for node, value in found))
 
     def loops(self) -> list[LoopSite]:
         return [
