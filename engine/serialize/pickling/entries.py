@@ -66,7 +66,7 @@ def storage_id(pid: Any) -> tuple[str, Any, str, str, int]:
         raise PickleRefusal(f"a storage has the key {pid[2]!r:.40} and the place {pid[3]!r:.40}")
     if type(pid[4]) is not int or pid[4] < 0:
         raise PickleRefusal(f"a storage is said to hold {pid[4]!r:.40} numbers")
-    return pid  # type: ignore[return-value]  # as it was checked
+    return pid  # type: ignore[no-any-return]  # as it was checked
 
 
 def checked(
