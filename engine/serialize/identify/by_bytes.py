@@ -256,7 +256,7 @@ def text(head: Head) -> Finding | None:
 
 
 def told_as_text(head: Head) -> Finding | None:
-    """What is known by words at its start, in whatever way they are encoded: web pages, pointers, pickles of text."""
+    """A finding that the first words give, in whatever way they are encoded: web pages, pointers, pickles of text."""
     data = _plain(head.data)
     if _POINTER.match(data):
         return Finding("lfs-pointer", _pointer_facts(data))

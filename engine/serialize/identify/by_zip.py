@@ -155,7 +155,7 @@ def _archive(container: Container) -> Finding:
 
 
 def _lacks(container: Container, *, code: bool) -> str:
-    """What an archive of a program has to have and this one does not, or ""."""
+    """The reason why an archive of a program cannot be loaded, as far as its names tell; "" for a whole one."""
     if not any(name in container for name in VERSIONS):
         return "it does not say its version"
     if not any(name in container for name in ("data.pkl", "model.json", "bytecode.pkl")):
