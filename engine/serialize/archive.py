@@ -30,13 +30,14 @@ from engine.serialize.code.debug_records import DebugWriter
 from engine.serialize.code.kept_graphs import KeptGraphs
 from engine.serialize.code.source_import import SourceImporter
 from engine.serialize.container.qualified_names import CODE_FOLDER, HOLDER, record_of
-from engine.serialize.container.read import WRITTEN_BY_SAVE, Container, checked_name, folder_for
+from engine.serialize.container.read import VERSIONS, WRITTEN_BY_SAVE, Container, checked_name, folder_for
 from engine.serialize.container.write import ContainerWriter, replace_file, told, write_all
 from engine.serialize.identify.load_errors import explain_load_errors
 from engine.serialize.legacy.model_json import MODEL, load_legacy
 from engine.serialize.mobile.file import BYTECODE, is_bytecode_only, is_flatbuffer, open_program
 from engine.serialize.pickling import traced_inputs
 from engine.serialize.pickling.read import PickleGlobal
+from engine.serialize.pickling.scan import PickleRefusal, expect_tuple
 from engine.serialize.pickling.tensors import TensorReader, storage_bytes, wanted_device
 from engine.serialize.pickling.unpickle import NOT_RUN, Runner, unpickle
 from engine.serialize.pickling.write import Pickler
@@ -46,7 +47,6 @@ ExtraFiles = dict[str, Any]
 Form = Literal["archive", "mobile", "flatbuffer"]
 PathOrFile = str | os.PathLike[str] | BinaryIO
 
-_VERSIONS: Final = (".data/version", "version")
 _BYTE_ORDERS: Final = {b"little": False, b"big": True}
 _EXTRA: Final = "extra/"
 LONGEST_NAME: Final = 1 << 15
@@ -201,11 +201,13 @@ def _no_program(container: Container) -> ArchiveError:
 
 
 def _tuple_of(value: Any) -> tuple[Any, ...]:
-    if not isinstance(value, tuple):
-        raise ArchiveError("the table of constants is no tuple", record="constants.pkl")
+    try:
+        expect_tuple(value, "the table of constants")
+    except PickleRefusal as reason:
+        raise ArchiveError(str(reason), record="constants.pkl") from None
     if _holds_a_name(value):
         raise ArchiveError("the table of constants holds the name of a function as a value", record="constants.pkl")
-    return value
+    return value  # type: ignore[no-any-return]  # as it was checked
 
 
 def _holds_a_name(value: Any) -> bool:
@@ -226,10 +228,10 @@ def _version_of(container: Container) -> int:
         from engine.serialize.mobile.records import root_of, version_of
 
         return version_of(root_of(container))
-    name = next((each for each in _VERSIONS if each in container), None)
+    name = next((each for each in VERSIONS if each in container), None)
     if name is None:
         raise ArchiveError("the archive does not say its version", record="version", hints=(WRITTEN_BY_SAVE,))
-    text = container.read(name).strip()
+    text = container.read_short(name).strip()
     if not text.isdigit() or len(text) > 9:
         raise ArchiveError(f"the archive says its version is {text!r:.40}", record=name)
     if not OLDEST <= int(text) <= NEWEST_READ:
@@ -243,7 +245,7 @@ def _version_of(container: Container) -> int:
 
 def _byte_order(container: Container) -> bool:
     """True if the byte order of the tensors must be swapped."""
-    order = container.read("byteorder") if "byteorder" in container else b"little"
+    order = container.read_short("byteorder") if "byteorder" in container else b"little"
     if order not in _BYTE_ORDERS:
         raise ArchiveError(f"the archive's byte order is {order!r:.40}", record="byteorder")
     return _BYTE_ORDERS[order]
@@ -376,7 +378,7 @@ def _add_records(
         pickler = Pickler(code.name_of, code.annotation, run)
         _add_pickle(writer, traced_inputs.NAME, pickler.dump(examples, traced_inputs.TYPE), pickler, None)
     version = max(code.version, OLDEST_WRITTEN)
-    writer.add(_VERSIONS[0] if version >= DATA_FOLDER_SINCE else _VERSIONS[1], f"{version}\n".encode())
+    writer.add(VERSIONS[0] if version >= DATA_FOLDER_SINCE else VERSIONS[1], f"{version}\n".encode())
     writer.add("byteorder", b"little")
     source = _source_of(module)
 

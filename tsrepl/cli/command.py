@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 from engine.lang.deferred import deferred, left_out
 from engine.lang.interpreter_settings import loading
-from tsrepl.cli import files
+from tsrepl.cli import INTERRUPTED, files
 from tsrepl.cli.typed_ahead import unseen
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ else:
     terminal = deferred("tsrepl.render.terminal")
 
 OK, FAILED, USAGE = 0, 1, 2
-INTERRUPTED: Final = 130
 _STATUSES: Final = {"Usage": USAGE, "Interrupted": INTERRUPTED}
 
 _AS_TORCH: Final = ["run", "--as-torch"]
@@ -53,8 +52,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _run_as_torch(words[2:])
     try:
         return _run_words(words)
-    except KeyboardInterrupt:
-        return INTERRUPTED
     except BrokenPipeError:  # the reader of our output has seen enough
         _write_no_more()
         return OK

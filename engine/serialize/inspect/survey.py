@@ -22,7 +22,7 @@ from engine.ir.constants import NOT_CONSTANT, constant_value
 from engine.ir.graph import Graph, Node
 from engine.ir.ops import op_of
 from engine.ir.unit import Function
-from engine.lang.custom_classes import is_custom
+from engine.lang.custom_classes import PREFIX, find, is_custom, unknown_calls
 from engine.lang.errors import ArchiveError, EngineError
 from engine.lang.records import dataclass
 from engine.lang.scalars import device
@@ -35,6 +35,8 @@ from engine.serialize.pickling.unpickle import NOT_RUN
 from engine.serialize.upgrade.upgraders import UpgradedCall, rewrites_in
 
 _CALLS: Final = re.compile(r"(?<![\w.\"'])(?:ops\.(\w+)|(torch))\.(\w+)\(")
+_MADE: Final = re.compile(rf"({re.escape(PREFIX)}\w+\.\w+)(?=\.__new__\(|\()")
+"""Classes of extensions that code makes objects of."""
 FOREVER: Final = (1 << 63) - 1
 MOST_REPEATED: Final = 64 << 20
 """A tensor may repeat the numbers of its storage; it may be so many bytes larger than that."""
@@ -97,12 +99,14 @@ class Survey:
         return found
 
     def missing(self) -> Counter[str]:
-        """The operators that are not in the table, with counts."""
+        """The operators that are not in the table and the methods of classes that are not known, with counts."""
         found: Counter[str] = Counter()
         for function in self.functions:
             found.update(node.kind for node in function.graph.all_nodes() if is_opaque(node))
         # What does not compile has no graph: its text tells.
         named = Counter(_named(self.code.values())) if self.broken else Counter()
+        for each in self.classes:
+            found.update(unknown_calls(each))
         return found | named
 
     def rewrites(self) -> list[UpgradedCall]:
@@ -244,6 +248,7 @@ def _named(texts: Any) -> Iterator[str]:
             full = f"{namespace or 'aten'}::{name}"
             if namespace not in ("prim", "torch") and not table.overloads(full) and full not in _FORMS:
                 yield full
+        yield from (name for name in _MADE.findall(text) if find(name) is None)
 
 
 _FORMS: Final = frozenset({"aten::device", "aten::fork", "aten::autograd"})

@@ -187,7 +187,7 @@ def _saved(found: Identity) -> Weights:
     except ArchiveError:
         return _legacy(found)
     described = describe_pickle(container.read("data.pkl"), "data.pkl")
-    swapped = "byteorder" in container and container.read("byteorder") == b"big"
+    swapped = "byteorder" in container and container.read_short("byteorder") == b"big"
     source = _ZipStorages(container, swapped)
     return _weights_of(found, described.value, source.elements, container.close)
 
