@@ -157,6 +157,7 @@ _FATES: Final = {
     "merged": "a guard before it checks the same",
     "eliminated": "certain without a check",
     "not inserted": "nothing there to check",
+    "left out": "would be checked, were there fewer to check",
 }
 
 

@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, Final
 
 from engine.aten.dispatch import table
 from engine.aten.values.ivalue import Object
-from engine.frontend.names.namespaces import PREFIXED, RENAMED, SPECIAL_FORMS, SUB_NAMESPACES
-from engine.frontend.names.torch_names import has_name
+from engine.frontend.names.namespaces import RENAMED, SPECIAL_FORMS, SUB_NAMESPACES
 from engine.frontend.standard_library import library
 from engine.lang.deferred import deferred
 from engine.lang.errors import EngineError
 from engine.lang.scalars import DTYPE_BY_NAME
 from engine.lang.types import ClassType, EnumType, TensorType, TupleType, Type
 from engine.passes.pipeline import names as pass_names
+from engine.torch.namespace import functions
 from tsrepl.session.commands import COMMANDS, Command, find_command
 from tsrepl.session.entries import COMMAND, ends_in_text
 from tsrepl.session.failures import UsageError
@@ -304,11 +304,7 @@ def _owners(operator: str) -> set[str]:
 @cache
 def _namespace_names(path: str) -> tuple[tuple[str, str], ...]:
     """The names of `torch` or a namespace in it, as `torch.nn.functional`: what programs find there."""
-    prefix = PREFIXED.get(path.rpartition(".")[2], "")
-    found = {name.removeprefix(prefix): name for name in _torch_functions() if name.startswith(prefix)}
-    operators = [name for name, operator in found.items() if has_name(path, name, f"aten::{operator}")]
-    if path not in _WITH_OPERATORS:
-        operators = []
+    operators = functions.known(path) if path in _WITH_OPERATORS else ()
     forms = [name.rpartition(".")[2] for name in (*SPECIAL_FORMS, *RENAMED) if name.rpartition(".")[0] == path]
     written = [name for name in library.names() if library.find(f"{path}.{name}")]
     public = dict.fromkeys(name for name in (*operators, *forms, *written) if not name.startswith("_"))

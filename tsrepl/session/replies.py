@@ -258,13 +258,16 @@ class LaunchRow:
 
 @dataclass(frozen=True, slots=True)
 class GpuKernelRow:
-    """A kernel as on a GPU: the bytes that a call moves, its launches, `why` something is missing, and its text."""
+    """A kernel as on a GPU: the bytes that a call moves, its launches, `why` something is missing, and its text; the
+    `lines` of the program that it is for, as (place, text), and its `explanation`, which has the other forms."""
 
     name: str
     bytes: int | None
     launches: tuple[LaunchRow, ...]
     why: str
     text: str
+    lines: tuple[tuple[str, str], ...] = ()
+    explanation: KernelExplanation | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

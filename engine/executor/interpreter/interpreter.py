@@ -49,8 +49,8 @@ from engine.executor.bytecode.instructions import (
 from engine.executor.bytecode.traceback import CallSite, execution_error
 from engine.executor.concurrency.forks import fork
 from engine.executor.concurrency.futures import Future, launch
-from engine.executor.plans.executor import RECENT, GraphExecutor, code_of, executor_of
-from engine.executor.plans.plan import RUNTIME, ExecutionPlan, failure
+from engine.executor.plans.executor import GraphExecutor, code_of, executor_of
+from engine.executor.plans.plan import RECENT, RUNTIME, ExecutionPlan, failure
 from engine.executor.plans.switches import SWITCHES, hooks_of_thread, is_optimizing
 from engine.ir.graph import Value
 from engine.ir.unit import Function

@@ -23,8 +23,8 @@ from engine.aten.values.tensor import Tensor, from_numpy
 from engine.aten.values.xp import BFLOAT16, TO_NUMPY, Array, as_strided
 from engine.lang import scalars
 from engine.lang.errors import ArchiveError, did_you_mean
+from engine.lang.progress import step
 from engine.lang.records import dataclass
-from engine.serialize.container.progress import step
 from engine.serialize.container.read import Container, open_container
 from engine.serialize.identify.by_pickle import legacy_parts, mapped
 from engine.serialize.identify.identify import Identity, explained, identify

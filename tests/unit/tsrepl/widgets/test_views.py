@@ -232,6 +232,17 @@ def test_kernels_side_by_side_are_linked(session: Session) -> None:
     assert "!dbg" not in shown and "!DI" not in shown and ".loc" not in shown and "tanh" in shown
 
 
+def test_kernels_for_a_gpu_stand_beside_the_lines_of_the_program(session: Session) -> None:
+    of = view(session, "%kernels g(x, x) --target sm_80")
+    assert "sm_80" in of.data["kernels"][0]["facts"] and "threads" in of.data["kernels"][0]["facts"]
+    titles = [title for title, _ in of.data["texts"]]
+    assert of.data["first"] == ["TorchScript", "loop IR for sm_80", "PTX for sm_80"]
+    texts = [ask(of, "kernel", number=0, text=titles.index(title)) for title in of.data["first"]]
+    program, *others = ({place for places in text["places"].values() for place in places} for text in texts)
+    assert len(program) == 3 and all(each == program for each in others)
+    assert ".target sm_80" in "".join(piece for pieces, *_ in texts[2]["rows"] for piece, _ in pieces)
+
+
 def test_a_text_that_cannot_be_made_says_why(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*of: object) -> None:
         raise MachineError("no machine code: none here")
