@@ -131,6 +131,34 @@ def next_indent(text: str) -> str:
     return indent
 
 
+def ends_in_text(text: str) -> bool:
+    """True if the end of the text is inside of a string or a comment, but not between the braces of an f-string."""
+    *lines, last = text.split("\n")
+    depth, quotes, at = 0, "", 0
+    for line in lines:
+        depth, quotes = _open_after(line, depth, quotes)
+    while True:
+        found = (_ENDS_OF_STRINGS[quotes] if quotes else _PIECE).search(last, at)
+        if found is None:
+            return bool(quotes) and not _is_in_braces(last, at)
+        begin, at, quotes = found.start(), found.end(), "" if quotes else found[0] if len(found[0]) == 3 else ""
+        quotes = quotes if quotes in _ENDS_OF_STRINGS else ""
+        if found[0] == "#":
+            return True
+        is_open = found[0][0] in "\"'" and (len(found[0]) == 1 or not _CLOSED_STRING.fullmatch(found[0]))
+        if is_open and not quotes and at == len(last):
+            return not _is_in_braces(last, begin)
+
+
+_CLOSED_STRING = re.compile(r""""(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\"{3}|'{3}""")
+
+
+def _is_in_braces(line: str, begin: int) -> bool:
+    """True if a string that begins there is an f-string, and the line ends between its braces."""
+    prefix = re.search(r"[A-Za-z]*$", line[:begin])
+    return prefix is not None and "f" in prefix[0].lower() and line.rfind("{") > line.rfind("}")
+
+
 def _end_of_entry(lines: list[str], start: int) -> int:
     """Index of the line after the entry that starts at `start`."""
     if lines[start].startswith(CELL):
