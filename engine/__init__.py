@@ -22,4 +22,6 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *import_module("engine.torch.names").known()})
+    return sorted(
+        {*(name for name in globals() if name.startswith("__")), *import_module("engine.torch.names").known()}
+    )

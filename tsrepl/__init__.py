@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tsrepl.session.version import __version__
 
+TYPE_CHECKING = False  # that of `typing`, which takes a while to load: Ctrl-C is not handled until the command runs
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 

@@ -145,7 +145,13 @@ def _key(value: Any) -> Hashable | None:
     return (type(value), value) if value == value else None
 
 
+_EQUAL_THEMSELVES: Final = {bool, int, str}
+
+
 def _keys(kind: type, values: Sequence[Any]) -> Hashable | None:
+    kinds = set(map(type, values))
+    if len(kinds) == 1 and kinds <= _EQUAL_THEMSELVES:
+        return kind, *kinds, tuple(values)
     keys = tuple(map(_key, values))
     return None if None in keys else (kind, keys)
 
@@ -153,6 +159,8 @@ def _keys(kind: type, values: Sequence[Any]) -> Hashable | None:
 def _common_type(values: list[Any]) -> Type:
     if not values:
         return TENSOR
+    if len(kinds := set(map(type, values))) == 1 and kinds <= set(_SIMPLE):
+        return _SIMPLE[kinds.pop()][0]
     common: Type | None = _element_type(values[0])
     for value in values[1:]:
         common = unify(common, _element_type(value)) if common is not None else None

@@ -57,7 +57,7 @@ _SIMPLE: Final = (
     ANY_TUPLE, ANY_ENUM, ANY_CLASS,
 )  # fmt: skip
 _BY_NAME: Final[dict[str, Type]] = {str(type): type for type in _SIMPLE}
-_PLAIN: Final = (bool, int, float, complex, str, type(None))
+_PLAIN: Final = frozenset([bool, int, float, complex, str, type(None)])
 
 
 class NotPlain(Exception):
@@ -184,7 +184,7 @@ class _Flattening:
 
 def _is_plain(value: Any) -> bool:
     if type(value) in (list, tuple):
-        return all(map(_is_plain, value))
+        return _PLAIN.issuperset(map(type, value)) or all(map(_is_plain, value))
     return type(value) in _PLAIN
 
 

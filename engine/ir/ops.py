@@ -62,9 +62,10 @@ def schema_of(node: Node) -> FunctionSchema | None:
 def match_op(node: Node) -> Op | None:
     """The first overload of `node.kind` that accepts the types of the inputs; else one to which bools are numbers, too,
     as they are once they are known."""
-    found = next((op for op in overloads(node.kind) if accepts(op.schema, node)), None)
-    if found is None and any(value.type == BOOL for value in node.inputs):
-        found = next((op for op in overloads(node.kind) if accepts(op.schema, node, bools_count=True)), None)
+    candidates = overloads(node.kind)
+    found = next((op for op in candidates if accepts(op.schema, node)), None)
+    if found is None and candidates and any(value.type == BOOL for value in node.inputs):
+        found = next((op for op in candidates if accepts(op.schema, node, bools_count=True)), None)
     return found
 
 

@@ -57,8 +57,8 @@ def graph_lines(graph: Graph) -> Iterator[tuple[str, Node | None]]:
 
 
 def node_text(node: Node) -> str:
-    """The node and its blocks, as they stand in a graph but without indent; subgraphs are not shown."""
-    return "\n".join(text for text, _ in _node_lines(node, 0, []))
+    """The node and its blocks, as they stand in a graph but without indent; of a subgraph that there is one."""
+    return "\n".join(text for text, _ in _node_lines(node, 0, None))
 
 
 def attribute_text(attribute: Attr, type: Type | None = None) -> str:
@@ -66,6 +66,8 @@ def attribute_text(attribute: Attr, type: Type | None = None) -> str:
     kind, value = attribute
     if kind in ("is", "fs", "cs", "ss", "ts", "tys", "gs"):
         return f"[{', '.join(map(constant_text, value))}]"
+    if kind == "g":
+        return "<Graph>"
     if kind == "i":
         return str(int(value))
     return quoted(str(value)) if kind == "s" else constant_text(value, type)
@@ -124,12 +126,12 @@ def _octal(byte: int) -> str:
     return "\\" + "".join(chr(ord("0") + digit) for digit in digits)
 
 
-def _block_lines(block: Block, level: int, groups: list[Node]) -> Iterator[tuple[str, Node | None]]:
+def _block_lines(block: Block, level: int, groups: list[Node] | None) -> Iterator[tuple[str, Node | None]]:
     for node in block.nodes():
         yield from _node_lines(node, level, groups)
 
 
-def _node_lines(node: Node, level: int, groups: list[Node]) -> Iterator[tuple[str, Node | None]]:
+def _node_lines(node: Node, level: int, groups: list[Node] | None) -> Iterator[tuple[str, Node | None]]:
     yield f"{'  ' * level}{_typed(node.outputs)} = {_operation(node, groups)}({_names(node.inputs)})", node
     for index, block in enumerate(node.blocks):
         yield f"{'  ' * (level + 1)}block{index}({_typed(block.inputs)}):", None
@@ -137,13 +139,13 @@ def _node_lines(node: Node, level: int, groups: list[Node]) -> Iterator[tuple[st
         yield f"{'  ' * (level + 2)}-> ({_names(block.outputs)})", None
 
 
-def _operation(node: Node, groups: list[Node]) -> str:
-    """The kind and the attributes in brackets."""
+def _operation(node: Node, groups: list[Node] | None) -> str:
+    """The kind and the attributes in brackets; `groups` get the nodes whose subgraphs follow, if these do."""
     shown = list(node.attributes)
     kind = node.kind
     if kind == "prim::PythonOp":
         return _python_call(node)
-    if "Subgraph" in node.attributes:
+    if "Subgraph" in node.attributes and groups is not None:
         kind = f"{kind}_{len(groups)}"
         groups.append(node)
         shown = [] if node.kind == "prim::DifferentiableGraph" else [name for name in shown if name != "Subgraph"]

@@ -7,6 +7,7 @@ whose objects are kept unchanged and have no methods.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, Final
 
 from engine.lang.errors import MissingOperatorError
@@ -29,9 +30,11 @@ class _UnknownMethods(dict[str, Any]):
     def __init__(self, owner: str, called: list[str]) -> None:
         super().__init__()
         self._owner, self._called = owner, called
+        self.calls: Counter[str] = Counter()
 
     def note(self, name: str) -> None:
         """Note that a program calls the method."""
+        self.calls[f"{self._owner}.{name}"] += 1
         self._called.append(f"{self._owner}.{name}")
 
     def __missing__(self, name: str) -> Any:
@@ -63,6 +66,11 @@ def find(qualname: str) -> ClassType | None:
 def is_foreign(type: ClassType) -> bool:
     """True for a class that only an archive knows."""
     return is_custom(type) and type.qualname not in _BUILT_IN
+
+
+def unknown_calls(type: ClassType) -> Counter[str]:
+    """Number of calls of each method of a class that only an archive knows, in the code that was compiled so far."""
+    return type.methods.calls if isinstance(type.methods, _UnknownMethods) else Counter()
 
 
 def foreign(qualname: str, called: list[str]) -> ClassType:

@@ -282,7 +282,7 @@ class Error(ExecutionError):
         self.python_class = python_class
 
     def kind(self) -> str:
-        return self.python_class.rsplit(".", 1)[-1]
+        return self.python_class.removeprefix("builtins.")
 
     def __str__(self) -> str:
         return super().__str__() if self.frames else f"{self.kind()}: {self.message}"

@@ -3,7 +3,8 @@
 In: nothing.  Out: four contexts.  Inside `deep_recursion()` functions that call themselves once a level of a program's
 nesting do not run out of Python's stack.  How deep a program may nest is `MAX_NESTING` (brackets and blocks) and
 `MAX_HEIGHT` (levels of a tree, chains such as `a + b + c` included); deeper ones are refused before anything recurses
-over them.
+over them; so are a statement of more than `MAX_WORDS` tokens, a text of more than `MAX_TEXT_WORDS` and a function of
+more than `MAX_PARAMETERS`, before anything of them is compiled (decision 21).
 
 Inside `collecting_rarely()` (a decorator, too) the garbage collector runs after tens of thousands of new objects, not
 after hundreds.  Trees, graphs and plans are objects that stay: traversing all of them again and again took a sixth of
@@ -36,6 +37,13 @@ else:
 
 MAX_NESTING: Final = 400
 MAX_HEIGHT: Final = 600
+WORDS_VARIABLE: Final = "TSREPL_MAX_WORDS"
+MAX_WORDS: Final = int(os.environ.get(WORDS_VARIABLE, "") or 1 << 17)
+"""The maximal number of tokens in one statement; a list or dict of plain literals counts as one token."""
+MAX_TEXT_WORDS: Final = 8 * MAX_WORDS
+"""The maximal number of tokens in one text: a record of an archive, a program that is compiled at once."""
+MAX_PARAMETERS: Final = 1 << 13
+"""The maximal number of parameters of one function."""
 MAX_BLOCKS: Final = 240
 """The maximal nesting of blocks in a graph; recursion over graphs takes up to three Python frames for each."""
 _FRAMES: Final = 15_000

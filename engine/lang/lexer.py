@@ -4,6 +4,9 @@ In: a `Source`.  Out: a `Lexer`, a cursor over its tokens.  Tokens mark blocks: 
 deeper, "newline" where a statement ends, "dedent" (after the newline) where a block does.  Inside brackets
 line ends do not count.  One regular expression finds each token; text that it does not match is an error,
 raised when the cursor gets there.
+
+Note [Rows of literals]: vocabularies and tables stand in programs as lists and dicts of tens of thousands of literals.
+With `rows`, what is between the brackets of such a list or dict is one token, "row", and one constant of the program.
 """
 
 from __future__ import annotations
@@ -14,6 +17,8 @@ from itertools import islice
 from typing import Final
 
 from engine.lang.errors import ParseError
+from engine.lang.interpreter_settings import MAX_TEXT_WORDS, MAX_WORDS, WORDS_VARIABLE
+from engine.lang.literals import ROW_ITEM
 from engine.lang.source import Source, SourceRange
 from engine.lang.syntax_hints import character_hints, syntax_hints
 from engine.lang.tokens import EXTENDED_OPERATORS, KEYWORDS, OPERATORS, Token
@@ -22,6 +27,8 @@ _LOOKED_AT: Final = 10_000
 """Number of tokens before a wrong one that hints consider."""
 _AHEAD: Final = 4096
 """Tokens that are read at once."""
+ROW: Final = 256
+"""The least number of literals that are one token, where rows are."""
 _SHOWN = {
     "string": "string_literal", "type_comment": "type comment", "**": "pow operator", "//": "floordiv", "<=": "le",
     ">=": "ge", "==": "eq", "!=": "ne", "->": "arrow", "...": "dots",
@@ -80,20 +87,42 @@ _GENERATED = _compile(_PAIR, _PYTHON_WORD, _NUMBER, OPERATORS, r"\ type:")
 """The names that `torch.jit.script` takes from Python are written as they are, though PyTorch cannot read them."""
 _EXTENDED = _compile(_PYTHON_PAIR, _PYTHON_WORD, _PYTHON_NUMBER, (*OPERATORS, *EXTENDED_OPERATORS), r"\ type:\s*+\(")
 _DEPTH = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
+_SPACES = r"[ \t\r\f\n]*+"
+
+
+def _row_pattern(item: str, end: str) -> re.Pattern[str]:
+    return re.compile(rf"{_SPACES}(?P<row>(?:{item},{_SPACES}){{{ROW - 1},}}+(?:{item})?+){_SPACES}(?={end})")
+
+
+_ROWS: Final = {
+    "[": _row_pattern(rf"{ROW_ITEM}{_SPACES}", r"\]"),
+    "{": _row_pattern(rf"{ROW_ITEM}{_SPACES}:{_SPACES}{ROW_ITEM}{_SPACES}", r"\}"),
+}
+"""Between brackets: literals with commas, the least number of them or more; as the token's rule reads each of them."""
+_COUNTED: Final = re.compile(
+    rf"\[{_ROWS['['].pattern.replace('?P<row>', '?:')}|{{{_ROWS['{'].pattern.replace('?P<row>', '?:')}"
+    r"""|"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"|'[^'\\\n]*+(?:\\.[^'\\\n]*+)*+'|[\w.]+|[^\w\s()\[\]{},.]+|\S"""
+)
+"""Words as they are counted in a long text: at most as many as there are tokens."""
+_ENDS_OPERAND: Final = frozenset([")", "]", "}", "ident", "string", "number"])
+"""Kinds of tokens after which a bracket holds an index, and no list."""
 
 
 class Lexer:
     """A cursor over the tokens of `source`, or of its part from `begin` to `end`.
 
-    `extended` adds Python's operators, numbers and names to the language's.  Every method raises ParseError
-    when the text that follows is no token.
+    `extended` adds Python's operators, numbers and names to the language's; `rows` makes one token of many literals
+    (Note [Rows of literals]).  Every method raises ParseError when the text that follows is no token, or makes a
+    statement of too many.
     """
 
     __slots__ = ("_at", "_coming", "_error", "_tokens", "cur", "source")
 
-    def __init__(self, source: Source, *, extended: bool = False, begin: int = 0, end: int | None = None) -> None:
+    def __init__(
+        self, source: Source, *, extended: bool = False, begin: int = 0, end: int | None = None, rows: bool = False
+    ) -> None:
         self.source = source
-        self._coming = _tokens(source, _pattern_for(source, extended), begin, end)
+        self._coming = _tokens(source, _pattern_for(source, extended), begin, end, rows=rows)
         self._tokens: list[Token] = []
         self._error: ParseError | None = None
         self._at = -1
@@ -190,7 +219,7 @@ def definition_starts(source: Source, extended: bool) -> list[int]:
     found: list[int] = []
     rest = len(source.text)
     try:
-        tokens = _tokens(source, _pattern_for(source, extended), 0, rest)
+        tokens = _tokens(source, _pattern_for(source, extended), 0, rest, rows=not extended)
         found.extend(token.range.start for token in tokens if token.kind in ("def", "class"))
     except ParseError as error:
         at = error.range.start if error.range else rest
@@ -211,11 +240,11 @@ def _pattern_for(source: Source, extended: bool) -> re.Pattern[str]:
     return _EXTENDED if extended else _GENERATED if source.is_generated else _STRICT
 
 
-def _tokens(source: Source, pattern: re.Pattern[str], begin: int, end: int | None) -> Iterator[Token]:
+def _tokens(source: Source, pattern: re.Pattern[str], begin: int, end: int | None, *, rows: bool) -> Iterator[Token]:
     text, match, end = source.text, pattern.match, len(source.text) if end is None else end
     first = _INDENT.match(text, begin, end)
     assert first is not None, "the expression matches nothing at all, too"
-    indents, at, tail, depth, statement_begun = [first[0]], begin, begin, 0, False
+    indents, at, tail, depth, words, before = [first[0]], begin, begin, 0, 0, ""
     while (found := match(text, at, end)) is not None:
         group = found.lastgroup
         assert group is not None, "every alternative has a name"
@@ -229,19 +258,26 @@ def _tokens(source: Source, pattern: re.Pattern[str], begin: int, end: int | Non
                 yield Token("eof", "", SourceRange(source, at, at))
                 return
             if at == end:
-                yield from _end_tokens(SourceRange(source, at, at), len(indents) - 1, statement_begun and depth == 0)
+                yield from _end_tokens(SourceRange(source, at, at), len(indents) - 1, bool(words) and depth == 0)
                 return
-            if depth == 0 and statement_begun:
+            if depth == 0 and words:
                 yield from _line_tokens(source, at, indents)
-                statement_begun = False
+                words, before = 0, ""
             elif depth == 0 and len(indents) == 1:
                 indents = [_indent_before(text, at)]
             continue
         tail = at
-        statement_begun = True
+        words += 1
         if group == "operator":
             depth = max(0, depth + _DEPTH.get(word, 0))
-        yield Token(_kind(group, word), word, SourceRange(source, begin, at))
+        token = Token(_kind(group, word), word, SourceRange(source, begin, at))
+        if words > MAX_WORDS:
+            raise _too_long("statement", MAX_WORDS, token.range)
+        yield token
+        if rows and word in _ROWS and before not in _ENDS_OPERAND and (row := _ROWS[word].match(text, at, end)):
+            yield Token("row", row["row"], SourceRange(source, row.start("row"), row.end("row")))
+            tail = at = row.end()
+        before = token.kind
     raise _no_token(source, at)
 
 
@@ -303,6 +339,23 @@ def _wrong_indent(indent: str, indents: list[str], range: SourceRange) -> ParseE
         )
     levels = ", ".join(str(len(level)) for level in indents)
     return ParseError(f"invalid indent level {len(indent)}", range, hints=(f"the open blocks stand at {levels}",))
+
+
+def check_length(source: Source) -> None:
+    """Raises ParseError for a text of too many words, counted without reading it; rows and strings are one each."""
+    if len(source.text) > MAX_TEXT_WORDS:
+        found = next(islice(_COUNTED.finditer(source.text), MAX_TEXT_WORDS, None), None)
+        if found is not None:
+            raise _too_long("text", MAX_TEXT_WORDS, SourceRange(source, *found.span()))
+
+
+def _too_long(what: str, limit: int, range: SourceRange) -> ParseError:
+    return ParseError(
+        f"this {what} has more than {limit:,} words",
+        range,
+        hints=(f"longer ones take too long to compile; {WORDS_VARIABLE}={4 * MAX_WORDS} in the environment allows "
+               "those of four times as many",),
+    )  # fmt: skip
 
 
 def _no_token(source: Source, at: int) -> ParseError:

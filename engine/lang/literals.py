@@ -10,6 +10,8 @@ from __future__ import annotations
 import ast
 import re
 import warnings
+from contextlib import suppress
+from typing import Final, NamedTuple
 
 INT_LIMIT = 2**63
 _OUT_OF_RANGE = "Integral constant out of range (must fit in a signed 64 bit integer)"
@@ -25,6 +27,19 @@ _ARCHIVED_ESCAPE = re.compile(r"\\([0-7]{3}|[.-0][)-7]{2}|.)", re.DOTALL)
 
 _BYTES = re.compile("[\udc80-\udcff]+")
 """Bytes beyond ASCII, of escapes."""
+
+
+_ROW_NUMBER = r"-?(?:[0-9]++\.[0-9]*+(?:[eE][+-]?[0-9]++)?|[0-9]++[eE][+-]?[0-9]++|0|[1-9][0-9]{0,17}+)"
+_ROW_STRING = r"""'(?!'')[^'\\\n]*+(?:\\[^\n][^'\\\n]*+)*+'|"(?!"")[^"\\\n]*+(?:\\[^\n][^"\\\n]*+)*+\""""
+ROW_ITEM: Final = rf"(?:(?:{_ROW_NUMBER}|True|False|CONSTANTS\.c[0-9]{{1,9}}+)(?![\w.])|{_ROW_STRING})"
+"""The literals that rows have: numbers of certainly less than 64 bits, strings in one line, constants of the table."""
+_ITEM = re.compile(ROW_ITEM)
+
+
+class TableName(NamedTuple):
+    """The name of a constant of an archive's table."""
+
+    name: str
 
 
 class LiteralError(ValueError):
@@ -64,6 +79,28 @@ def const_value(text: str) -> int | float | complex:
     if value == INT_LIMIT and isinstance(value, int):
         raise LiteralError(_OUT_OF_RANGE)
     return value
+
+
+RowValue = int | float | str | TableName
+
+
+def row_values(text: str, *, archived: bool) -> list[RowValue]:
+    """The values of a row's literals; keys and values of a dict take turns.  Raises LiteralError for a wrong string."""
+    items = _ITEM.findall(text)
+    with suppress(ValueError):
+        return [*map(int, items)]
+    return [_row_value(item, archived) for item in items]
+
+
+def _row_value(item: str, archived: bool) -> RowValue:
+    first = item[0]
+    if first in "\"'":
+        return string_value(item, archived=archived)
+    if first in "TF":
+        return item == "True"
+    if first == "C":
+        return TableName(item.partition(".")[2])
+    return int(item) if item.removeprefix("-").isdigit() else float(item)
 
 
 def string_value(text: str, *, archived: bool = False) -> str:

@@ -13,9 +13,9 @@ _SHORTEST = 3
 suggested.  For those of this length, one of as many other letters is none, either."""
 
 
-def nearest(name: str, known: Iterable[str], count: int) -> list[str]:
-    """Up to `count` of the known names, the nearest first."""
-    limit = (len(name) + 1) // 3
+def nearest(name: str, known: Iterable[str], count: int, *, most: int | None = None) -> list[str]:
+    """Up to `count` of the known names, the nearest first; `most` letters may be wrong, in place of a third."""
+    limit = (len(name) + 1) // 3 if most is None else most
     low = name.lower()
     found = []
     for each in dict.fromkeys(known):

@@ -26,10 +26,11 @@ def create_fusion_groups(
     is_fusible: Callable[[Node], bool] | None = None,
     min_size: int = 2,
     may_end: Callable[[Node], bool] | None = None,
+    widens: bool = False,
 ) -> bool:
     """Group what may be fused; each group ends with a node for which `may_end` holds, if it is given."""
     if is_fusible is not None:
-        return create_groups(graph, kind, is_fusible, min_size, may_end)
+        return create_groups(graph, kind, is_fusible, min_size, may_end, widens=widens)
     return create_groups(graph, kind, _may_join, min_size, is_pure_pointwise)
 
 

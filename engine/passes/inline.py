@@ -5,7 +5,8 @@
                                                           %2 : Tensor = aten::mul(%x, %3)
 
 Calls inside the bodies are inlined, too, and every node remembers the calls it came through, for tracebacks.
-Before that a copy of the body is simplified, as PyTorch does it: so its constants come in another order.
+Before that a copy of the body is simplified, as PyTorch does it: so its constants come in another order.  Plans inline
+with simplify=False, bodies as they are, and simplify the whole later: so more nodes come in than with the pass alone.
 The function constant is left for `dce`.  Calls of interfaces, and of functions that only have a name, stay.
 """
 

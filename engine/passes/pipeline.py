@@ -76,6 +76,7 @@ dead_write_elimination                | plans                      | (x + 1).mul
 decompose_ops                         | request                    | addmm(c, a, b, 1, 1) → add(c, mm(a, b), 1)
 eliminate_concat_common_inputs        | request                    | s = cat(a, b); cat(a, b, c) → s = …; cat(s, c)
 eliminate_exceptions                  | request                    | if c: raise E else: y = -x → y = -x
+eliminate_no_ops                      | freeze                     | detach(x) * 2 → x * 2
 erase_number_types                    | request                    | n : int → n : Long()
 erase_shape_information               | plans                      | x : Float(2, 3) → x : Tensor
 fold_conv_dims                        | freeze                     | conv2d(x, …).dim() → 4

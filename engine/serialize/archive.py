@@ -16,12 +16,12 @@ from typing import Any, BinaryIO, Final, Literal
 
 from engine.aten.values.ivalue import Object
 from engine.aten.values.storage import address
-from engine.aten.values.submodules import each_module
 from engine.ir.clone import copy_graph
 from engine.ir.unit import Function
 from engine.lang import scalars
 from engine.lang.errors import ArchiveError, ArgumentTypeError, EngineError, MissingOperatorError
 from engine.lang.interpreter_settings import collecting_rarely
+from engine.lang.progress import step
 from engine.lang.records import dataclass
 from engine.lang.schema import Argument, FunctionSchema
 from engine.lang.types import BOOL, ClassType, TupleType
@@ -29,25 +29,24 @@ from engine.serialize.code.class_export import CodeExporter
 from engine.serialize.code.debug_records import DebugWriter
 from engine.serialize.code.kept_graphs import KeptGraphs
 from engine.serialize.code.source_import import SourceImporter
-from engine.serialize.container.progress import step, told
 from engine.serialize.container.qualified_names import CODE_FOLDER, HOLDER, record_of
-from engine.serialize.container.read import WRITTEN_BY_SAVE, Container, checked_name, folder_for
-from engine.serialize.container.write import ContainerWriter, replace_file, write_all
+from engine.serialize.container.read import VERSIONS, WRITTEN_BY_SAVE, Container, checked_name, folder_for
+from engine.serialize.container.write import ContainerWriter, replace_file, told, write_all
 from engine.serialize.identify.load_errors import explain_load_errors
 from engine.serialize.legacy.model_json import MODEL, load_legacy
 from engine.serialize.mobile.file import BYTECODE, is_bytecode_only, is_flatbuffer, open_program
 from engine.serialize.pickling import traced_inputs
 from engine.serialize.pickling.read import PickleGlobal
+from engine.serialize.pickling.scan import PickleRefusal, expect_tuple
 from engine.serialize.pickling.tensors import TensorReader, storage_bytes, wanted_device
 from engine.serialize.pickling.unpickle import NOT_RUN, Runner, unpickle
 from engine.serialize.pickling.write import Pickler
-from engine.serialize.upgrade.versions import DATA_FOLDER_SINCE, NEWEST_READ, OLDEST_WRITTEN
+from engine.serialize.upgrade.versions import DATA_FOLDER_SINCE, NEWEST_READ, OLDEST, OLDEST_WRITTEN
 
 ExtraFiles = dict[str, Any]
 Form = Literal["archive", "mobile", "flatbuffer"]
 PathOrFile = str | os.PathLike[str] | BinaryIO
 
-_VERSIONS: Final = (".data/version", "version")
 _BYTE_ORDERS: Final = {b"little": False, b"big": True}
 _EXTRA: Final = "extra/"
 LONGEST_NAME: Final = 1 << 15
@@ -202,11 +201,13 @@ def _no_program(container: Container) -> ArchiveError:
 
 
 def _tuple_of(value: Any) -> tuple[Any, ...]:
-    if not isinstance(value, tuple):
-        raise ArchiveError("the table of constants is no tuple", record="constants.pkl")
+    try:
+        expect_tuple(value, "the table of constants")
+    except PickleRefusal as reason:
+        raise ArchiveError(str(reason), record="constants.pkl") from None
     if _holds_a_name(value):
         raise ArchiveError("the table of constants holds the name of a function as a value", record="constants.pkl")
-    return value
+    return value  # type: ignore[no-any-return]  # as it was checked
 
 
 def _holds_a_name(value: Any) -> bool:
@@ -227,15 +228,15 @@ def _version_of(container: Container) -> int:
         from engine.serialize.mobile.records import root_of, version_of
 
         return version_of(root_of(container))
-    name = next((each for each in _VERSIONS if each in container), None)
+    name = next((each for each in VERSIONS if each in container), None)
     if name is None:
         raise ArchiveError("the archive does not say its version", record="version", hints=(WRITTEN_BY_SAVE,))
-    text = container.read(name).strip()
+    text = container.read_short(name).strip()
     if not text.isdigit() or len(text) > 9:
         raise ArchiveError(f"the archive says its version is {text!r:.40}", record=name)
-    if not 1 <= int(text) <= NEWEST_READ:
+    if not OLDEST <= int(text) <= NEWEST_READ:
         raise ArchiveError(
-            f"the archive has version {int(text)}, and versions 1 to {NEWEST_READ} are known",
+            f"the archive has version {int(text)}, and versions {OLDEST} to {NEWEST_READ} are known",
             record=name,
             hints=("a later PyTorch wrote it; one that writes a known version can save it again",),
         )
@@ -244,7 +245,7 @@ def _version_of(container: Container) -> int:
 
 def _byte_order(container: Container) -> bool:
     """True if the byte order of the tensors must be swapped."""
-    order = container.read("byteorder") if "byteorder" in container else b"little"
+    order = container.read_short("byteorder") if "byteorder" in container else b"little"
     if order not in _BYTE_ORDERS:
         raise ArchiveError(f"the archive's byte order is {order!r:.40}", record="byteorder")
     return _BYTE_ORDERS[order]
@@ -322,12 +323,7 @@ def _flat_pieces(module: Object, extra: Mapping[str, bytes], run: Runner | None)
     source = _source_of(module)
     if source is not None:
         check_all(source)
-    code = CodeExporter()
-    for _, inner in each_module(module):
-        code.write(inner.type)
-    code.need(module.type)
-    code.write_needed()
-    data = flatbuffer(module, code, extra, run, max(code.version, OLDEST_WRITTEN))
+    data = flatbuffer(module, extra, run)
     return iter((data,)), len(data)
 
 
@@ -362,10 +358,7 @@ def _add_records(
     addresses: dict[str, int] = {}
     data = Pickler(code.name_of, code.annotation, run)
     _add_pickle(writer, "data", data.dump(module, module.type), data, addresses)
-    for met in data.classes:
-        code.write(met)
-    code.need(module.type)
-    code.write_needed()
+    code.write_all(module.type, data.classes)
     debug = DebugWriter()
     for prefix, printer in code.printers.items():
         writer.add(record_of(prefix), str(printer.body).encode(), deflate=True)
@@ -385,7 +378,7 @@ def _add_records(
         pickler = Pickler(code.name_of, code.annotation, run)
         _add_pickle(writer, traced_inputs.NAME, pickler.dump(examples, traced_inputs.TYPE), pickler, None)
     version = max(code.version, OLDEST_WRITTEN)
-    writer.add(_VERSIONS[0] if version >= DATA_FOLDER_SINCE else _VERSIONS[1], f"{version}\n".encode())
+    writer.add(VERSIONS[0] if version >= DATA_FOLDER_SINCE else VERSIONS[1], f"{version}\n".encode())
     writer.add("byteorder", b"little")
     source = _source_of(module)
 

@@ -18,4 +18,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *names.known()})
+    return sorted({*(name for name in globals() if name.startswith("__")), *names.known()})

@@ -11,3 +11,7 @@ def __getattr__(name: str) -> Any:
     value = functions.attribute(name, "torch.fft")
     globals()[name] = value
     return value
+
+
+def __dir__() -> list[str]:
+    return sorted(functions.known("torch.fft"))

@@ -27,7 +27,7 @@ from engine.aten.dispatch.op import Op
 from engine.aten.values.tensor import Tensor
 from engine.executor.conversion.from_python import Mismatch, from_python
 from engine.lang import scalars
-from engine.lang.errors import ArgumentError, OperatorDtypeError, SchemaError, did_you_mean
+from engine.lang.errors import ArgumentError, OperatorDtypeError, OperatorError, SchemaError, did_you_mean
 from engine.lang.schema import FunctionSchema
 from engine.lang.schema_parser import parse_schema
 from engine.torch import ops
@@ -58,7 +58,13 @@ class Operator:
         """True if kernels are no compositions: without a gradient the backward pass raises."""
 
     def __call__(self, *args: Any) -> Any:
-        """The results for all arguments of the schema, recorded for gradients as the operator says."""
+        """The results for all arguments of the schema, recorded for gradients as the operator says.
+
+        A program that was compiled before the library was withdrawn runs what has been defined in its place.
+        Raises OperatorError where that is nothing, or has another schema.
+        """
+        if _REGISTERED.get(self.name) is not self:
+            return self._successor()(*args)
         if not (is_grad_enabled() and any(map(_requires_grad, args))):
             return self.compute(args)
         if (autograd := self._kernel_of(_AUTOGRAD, args)) is not None:
@@ -73,6 +79,21 @@ class Operator:
     def schema(self) -> FunctionSchema:
         assert self.entry is not None
         return self.entry.schema
+
+    def _successor(self) -> Operator:
+        """The operator of this name now that this one is withdrawn."""
+        now = _REGISTERED.get(self.name)
+        if now is None or now.entry is None:
+            raise OperatorError(
+                f"operator {self.name} is gone, as is the library that defined it",
+                hints=("define it again, and keep its Library for as long as programs call it",),
+            )
+        if now.schema != self.schema:
+            raise OperatorError(
+                f"operator {self.name} was compiled as {self.schema}, and is {now.schema} now",
+                hints=("script the program again, or load its archive again",),
+            )
+        return now
 
     def compute(self, args: Sequence[Any]) -> Any:
         """The results, without history."""
@@ -258,6 +279,7 @@ def _withdraw(ns: str | None, own: list[tuple[str, str]]) -> None:
         if not key and operator.entry is not None:
             table.withdraw(operator.entry)
             del _REGISTERED[name]
+            operator.kernels.clear()
             ops.forget(name.partition(".")[0])
     own.clear()
     if ns is not None:

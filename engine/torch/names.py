@@ -94,8 +94,5 @@ def find(name: str, module: str = "engine") -> Any:
 
 def known() -> list[str]:
     """All names of the namespace, sorted."""
-    prefix = "aten::"
-    operators = [
-        n.removeprefix(prefix) for n in import_module("engine.aten.dispatch.table").names() if n.startswith(prefix)
-    ]
-    return sorted({*HOMES, *MODULES, *CONSTANTS, *operators})
+    functions = import_module("engine.torch.namespace.functions")
+    return sorted({*HOMES, *MODULES, *CONSTANTS, *functions.known("torch")})

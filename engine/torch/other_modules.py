@@ -175,8 +175,8 @@ MODULES: Final[dict[str, Row]] = {
         {
             **_at(_JIT, "load save save_jit_module_to_flatbuffer"),
             **_as(_JIT, jit_module_from_flatbuffer="load"),
+            **_at(f"{_JIT}.mobile", "get_flatbuffer_module_info"),
         },
-        {"get_flatbuffer_module_info": "engine.check(path) tells what is in such a file"},
     ),
     "jit.quantized": Row(
         "torch.jit.quantized: quantized layers of old programs.",
@@ -189,10 +189,11 @@ MODULES: Final[dict[str, Row]] = {
     ),
     "jit._shapes": Row(
         "torch.jit._shapes: shape functions.",
-        {},
-        dict.fromkeys(
-            "matmul conv2d".split(),
-            "torch._C._jit_shape_compute_graph_for_node(node) gives an operator's shape function",
+        _at(
+            "engine.torch.jit.symbolic_shapes.by_name",
+            "adaptive_avg_pool2d addmm bmm broadcast cat conv1d conv2d conv3d dot embedding expand flatten gather "
+            "index_select linear matmul max_pool2d mm mv permute select slice squeeze stack t topk transpose unsqueeze "
+            "view",
         ),
     ),
     "_awaits": Row("torch._awaits: values that are computed when they are needed.", _as(_JIT, _Await="Await")),

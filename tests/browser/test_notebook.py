@@ -35,6 +35,7 @@ try:
 except KeyboardInterrupt:
     print(time.process_time() - begin)"""
 STATIC = ".tsrepl-static"
+HUES = "(rows) => rows.map((each) => each.style.getPropertyValue('--tsw-hue'))"
 DRAWN = "canvas.tsw-canvas[data-drawn]:not([data-drawn='0'])"
 LONG = """lines = "".join(f"    a{i} = torch.relu(x + a{max(0, i - 1)}) * a{max(0, i - 7)}\\n" for i in range(1, 1000))
 get_ipython().run_cell_magic("torchscript", "", f"def long(x):\\n    a0 = x\\n{lines}    return a999\\n")"""
@@ -193,6 +194,9 @@ def test_a_line_of_a_kernel_shows_what_it_became_in_every_text(notebook: Any) ->
     assert columns["TorchScript"].locator(".here", has_text="z = h * y + x").count() == 1
     assert columns["loop IR"].locator(".here", has_text="v6 = h_1 *").count() == 1
     assert columns["assembly"].locator("[tabindex='0']").count() == 1
+    hues = {title: each.locator(".tsw-coloured").evaluate_all(HUES) for title, each in columns.items()}
+    assert len({*hues["TorchScript"]}) == 3  # a colour for each line of the program, the same in all texts
+    assert all({*found} == {*hues["TorchScript"]} for found in hues.values())
 
 
 def test_the_cost_of_a_module_marks_its_nodes(notebook: Any) -> None:

@@ -49,6 +49,7 @@ from .typed_programs import arguments, program
 
 OTHER_MEANING: Final = {
     "eliminate_exceptions": "takes for granted that nothing is raised",
+    "eliminate_no_ops": "for programs that record no gradients",
     "erase_number_types": "for exporters: ints become tensors",
     "remove_dropout": "for programs that are not being trained",
     "remove_inplace_ops": "for exporters: does not ask who else sees a write",

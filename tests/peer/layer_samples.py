@@ -131,6 +131,7 @@ LAYERS = {
     "RNN(3, 4, nonlinearity='relu')": "r(5, 2, 3)",
     "RNN(3, 4, num_layers=2)": "r(5, 2, 3)",
     "LSTM(3, 4, num_layers=2, bidirectional=True, batch_first=True)": "r(2, 5, 3)",
+    "LSTM(3, 4, num_layers=2, bidirectional=True, proj_size=2)": "r(5, 2, 3)",
     "GRU(3, 4, bias=False)": "r(5, 2, 3), r(1, 2, 4)",
     "GRU(3, 4)": "r(5, 3)",
     "RNNCell(3, 4)": "r(2, 3)",

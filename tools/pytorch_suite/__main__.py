@@ -27,10 +27,8 @@ INTERNAL: Final = "torch.testing._internal"
 SECONDS: Final = 30
 """Seconds after which a test has failed."""
 
-ONLY_IMPORTED: Final = {
-    "torch.autograd.gradcheck": ("_get_numerical_jacobian", "_iter_tensors"),
-    "jit.test_backend_nnapi": ("TestNnapiBackend",),
-}
+OF_PHONES: Final = {"jit.test_backend_nnapi": ("TestNnapiBackend",)}
+ONLY_IMPORTED: Final = {**OF_PHONES, "torch.autograd.gradcheck": ("_get_numerical_jacobian", "_iter_tensors")}
 """Modules, and names of them, that the tests import and that nothing here calls: of phones, of numerical gradients."""
 
 
@@ -63,11 +61,11 @@ def main(source: Path, arguments: list[str]) -> int:
         import engine
 
         engine.as_torch()
-        for name, members in ONLY_IMPORTED.items():
-            sys.modules[name] = module = ModuleType(name)
-            vars(module).update(dict.fromkeys(members, object))
-            # pytest takes a test's module for another where it has no such file
-            module.__file__ = str(source / "test" / f"{name.replace('.', '/')}.py")
+    for name, members in (OF_PHONES if os.environ.get("TORCH") == "1" else ONLY_IMPORTED).items():
+        sys.modules[name] = module = ModuleType(name)
+        vars(module).update(dict.fromkeys(members, object))
+        # pytest takes a test's module for another where it has no such file
+        module.__file__ = str(source / "test" / f"{name.replace('.', '/')}.py")
     for name in [name for name in sys.modules if name.startswith(INTERNAL)]:
         del sys.modules[name]
     sys.meta_path.insert(0, TestHelpers(source))

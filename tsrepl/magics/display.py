@@ -16,7 +16,7 @@ from IPython.core.display_functions import display
 from IPython.core.interactiveshell import InteractiveShell
 from rich.console import Console
 
-from engine.serialize.container.progress import FileProgress
+from engine.lang.progress import Progress
 from tsrepl.render.folding import for_page, unfolded
 from tsrepl.render.html import html_of
 from tsrepl.render.layout import blocks_of
@@ -85,12 +85,12 @@ def _widget_view(reply: Reply) -> Bundle:
 class PageBar:
     """A bar in the cell's output, which is empty when the work is done."""
 
-    def __init__(self, title: str, event: FileProgress) -> None:
+    def __init__(self, title: str, event: Progress) -> None:
         self._title = title
         self._since = time.monotonic()
         self._handle: Any = display(self._bundle(event), raw=True, display_id=True)  # type: ignore[no-untyped-call]
 
-    def update(self, event: FileProgress) -> None:
+    def update(self, event: Progress) -> None:
         """Show how far it is, a few times a second."""
         if time.monotonic() - self._since > EVERY:
             self._since = time.monotonic()
@@ -99,7 +99,7 @@ class PageBar:
     def close(self) -> None:
         self._handle.update({"text/html": "", "text/plain": ""}, raw=True)
 
-    def _bundle(self, event: FileProgress) -> dict[str, str]:
+    def _bundle(self, event: Progress) -> dict[str, str]:
         percent = f"{100 * event.done // max(1, event.total)} %"
         bar = f'<progress value="{event.done}" max="{event.total}" style="vertical-align:middle"></progress>'
         style = "font:13px/1.45 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace"

@@ -39,6 +39,8 @@ from tsrepl.session.workspace import LAST
 REPORT: Final = "report"
 _MAGIC: Final = re.compile(rf"^(\s*){COMMAND}{PREFIX}", re.MULTILINE)
 """The beginning of a magic's line within a cell."""
+_COMMENT: Final = re.compile(r"""^((?:[^'"#]|'[^']*'|"[^"]*")*?)\s+#.*$""")
+"""A line with a comment of Python's behind it, which no quotation marks are around."""
 
 
 class ShownReply:
@@ -79,6 +81,7 @@ class TorchScriptMagics:
         for command in COMMANDS:
             register(self._line_magic(command), "line", PREFIX + command.name)
         register(self.report, "line", PREFIX + REPORT)
+        self.shell.events.register("pre_run_cell", self.before_cell)
         self.shell.events.register("post_run_cell", self.after_cell)
         self.shell.Completer.custom_matchers.append(self.completion.matches)
         self.inspection.register()
@@ -92,6 +95,7 @@ class TorchScriptMagics:
         magics["cell"].pop(CELL, None)
         for name in (*(command.name for command in COMMANDS), REPORT):
             magics["line"].pop(PREFIX + name, None)
+        self.shell.events.unregister("pre_run_cell", self.before_cell)
         self.shell.events.unregister("post_run_cell", self.after_cell)
         self.shell.Completer.custom_matchers.remove(self.completion.matches)
         self.inspection.unregister()
@@ -139,17 +143,23 @@ class TorchScriptMagics:
 
     def _line_magic(self, command: Command) -> Any:
         def magic(line: str) -> ShownReply | None:
-            return self._answer(command, line)
+            text = _COMMENT.sub(r"\1", line).rstrip()
+            return self._answer(command, text.removesuffix(";"), is_quiet=text.endswith(";"))
 
         examples = "\n".join(f"    {COMMAND}{PREFIX}{each[1:]}" for each in command.examples if each[0] == COMMAND)
         magic.__doc__ = f"{COMMAND}{PREFIX}{command.usage[1:]}: {command.summary}\n\n{command.details}\n\n{examples}"
         return magic
 
-    def _answer(self, command: Command, line: str) -> ShownReply | None:
-        """The reply that a command shows; None for one whose value has the name `_`, and for remarks as a result."""
+    def _answer(self, command: Command, line: str, is_quiet: bool = False) -> ShownReply | None:
+        """The reply that a command shows; None for one whose value has the name `_`, and for remarks as a result.
+
+        A quiet one shows nothing of its result, as cells that end in a semicolon.
+        """
         last = self.session.workspace.variables.get(LAST)
         is_result = bool(command.argument) and _is_result(self.shell)
-        replies = self._run(f"{COMMAND}{command.name} {line}", keeps_last=is_result)
+        replies = self._run(f"{COMMAND}{command.name} {line}", keeps_last=is_result or is_quiet)
+        if is_quiet:
+            return None
         found = [reply for reply in replies if not isinstance(reply, TextReply)] if command.argument else []
         if self.session.workspace.variables.get(LAST) is not last:
             found = []
@@ -197,12 +207,21 @@ class TorchScriptMagics:
                 {"_": hook._, "__": hook.__, "___": hook.___}, interactive=False
             )
 
+    def before_cell(self, _: Any) -> None:
+        """Compile anew what uses code that was changed in place, which IPython's autoreload does before a cell."""
+        if self.bridge.is_edited():
+            self.bridge.take()
+            self.bridge.give()
+
     def after_cell(self, _: Any) -> None:
         """Let the session know what a cell of Python changed, and Python what is compiled anew for that.
 
         A cell of TorchScript has done so itself, and lists may be long.
         """
         is_current, self._is_current = self._is_current, False
+        events = self.shell.events
+        events.unregister("pre_run_cell", self.before_cell)
+        events.register("pre_run_cell", self.before_cell)  # behind those that came later, as autoreload may
         if is_current:
             return
         before = self.shell.user_ns.get(LAST)
@@ -214,15 +233,19 @@ _WRITE_REPORT: Final = f"write {COMMAND}{PREFIX}{REPORT} f out.html"
 
 
 def _is_result(shell: InteractiveShell) -> bool:
-    """True if the value of the call that the cell is at is the cell's result, which IPython shows under `Out`."""
+    """True if the value of the call that the cell is at is the cell's result, which IPython shows under `Out`.
+
+    Code that returns it hands it on to who called that: `%time` evaluates what it times.
+    """
     frame = inspect.currentframe()
-    while frame is not None and frame.f_globals is not shell.user_global_ns:
+    while frame is not None:
+        if frame.f_globals is shell.user_global_ns:
+            at = frame.f_lasti
+            following = next((each for each in dis.get_instructions(frame.f_code) if each.offset > at), None)
+            if following is None or following.opname != "RETURN_VALUE":
+                return following is not None and (following.opname, following.arg) in _PRINTS
         frame = frame.f_back
-    if frame is None:
-        return False
-    at = frame.f_lasti
-    following = next((each for each in dis.get_instructions(frame.f_code) if each.offset > at), None)
-    return following is not None and (following.opname, following.arg) in _PRINTS
+    return False
 
 
 _PRINTS: Final = (("PRINT_EXPR", None), ("CALL_INTRINSIC_1", 1))

@@ -27,6 +27,8 @@ _LEXERS: Final = {
     "ir": "IRLexer",
     "instructions": "InstructionsLexer",
     "tree": "TreeLexer",
+    "llvm": "LLVMLexer",
+    "asm": "AssemblyLexer",
     "python": "PythonLexer",
     "entry": "EntryLexer",
 }

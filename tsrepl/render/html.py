@@ -36,7 +36,7 @@ from tsrepl.render.diff import changed_words
 from tsrepl.render.folding import for_page
 from tsrepl.render.highlight import highlight
 from tsrepl.render.layout import blocks_of
-from tsrepl.render.palette import PALETTE
+from tsrepl.render.palette import COLOURED, PALETTE, mixed
 from tsrepl.session.replies import ErrorReply, Reply
 
 PAGE = 40
@@ -70,6 +70,15 @@ _LAYOUT = """
 """
 
 
+_VARIABLES = {role: f"--t{number:x}" for number, role in enumerate(COLOURED)}
+"""Short names, since each piece of text has one."""
+
+
+def _colour_of(role: str) -> str:
+    either = f"color:{PALETTE[role].either}"
+    return f"{either};color:var({_VARIABLES[role]})" if role in _VARIABLES else either
+
+
 _CELL = "border:0;background:none;text-align:left;vertical-align:top;padding:.1em 1.2em .1em 0;white-space:pre-wrap"
 _INLINE = {
     "p": "margin:0;white-space:pre-wrap;overflow-wrap:anywhere",
@@ -82,17 +91,16 @@ _INLINE = {
     "li": "margin:0",
     "details": "margin:.15em 0",
     "summary": "cursor:pointer",
-    ".tsrepl": "font:13px/1.45 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;max-width:100%;overflow-x:auto",
+    ".tsrepl": "font:13px/1.45 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;max-width:100%;overflow-x:auto;"
+    + ";".join(f"{name}:{mixed(role)}" for role, name in _VARIABLES.items()),
     ".inside": "margin-left:1.2em",
     ".excerpt": "margin-left:2em",
     ".right": "text-align:right",
     ".changed": "font-weight:700;text-decoration:underline",
-    **{
-        f".{role}": f"color:{colour.either}" + (";font-weight:600" if role in _BOLD else "")
-        for role, colour in PALETTE.items()
-    },
+    **{f".{role}": _colour_of(role) + (";font-weight:600" if role in _BOLD else "") for role in PALETTE},
 }
 """The style of each element and class, for fragments."""
+# Untrusted notebooks lose the variables and what names them, and have the plain colours.
 _OPENING = re.compile(r'<(\w+)(?: class="([\w ]+)")?(?=[ >])')
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from engine.lang.counts import byte_size, counted, duration, some_of
 from engine.lang.deferred import deferred
@@ -134,12 +134,11 @@ def _passes(reply: PassesReply) -> Iterator[Block]:
 
 
 def _pass(reply: PassReply) -> Iterator[Block]:
-    names = ", ".join(reply.names)
     if not reply.changed:
-        yield line(Span("= ", "muted"), Span(names, "muted"), Span("  no change", "muted"))
+        yield line(Span("= ", "muted"), Span(", ".join(reply.names), "muted"), Span("  no change", "muted"))
         return
     facts = f"  {_change(reply)}, {duration(reply.seconds)}"
-    heading = (Span("~ ", "warning"), Span(names, "title"), Span(facts, "muted"))
+    heading = (Span("~ ", "warning"), Span(reply.title or reply.names[0], "title"), Span(facts, "muted"))
     changes = View("diff", partial(_changes, reply), _changed_nodes(reply))
     yield FoldBlock(heading, (_code_view("before", reply.before), changes, _code_view("after", reply.after)), shown=1)
 
@@ -371,8 +370,11 @@ def _who(reply: WhoReply) -> Iterator[Block]:
 def _time(reply: TimeReply) -> Iterator[Block]:
     runs = f"{counted(reply.loops, 'run')} × {reply.repeats}"
     yield line(Span(duration(reply.best), "title"), f" best, {duration(reply.mean)} mean", Span(f"  ({runs})", "muted"))
-    compiled = ", compilation included" if reply.has_compiled else ""
-    yield line(Span(f"first run {duration(reply.first)}{compiled}", "muted"))
+    if reply.compiled:
+        yield line(Span(f"first run {duration(reply.first)}, {_COMPILED[reply.compiled]}", "muted"))
+
+
+_COMPILED: Final = {"calls": "compilation included", "expression": "in which it is compiled, as whenever it is typed"}
 
 
 def _text(reply: TextReply) -> Iterator[Block]:

@@ -1,4 +1,4 @@
-"""Pygments lexers for graphs, instructions, trees and shell entries.
+"""Pygments lexers for graphs, instructions, trees, shell entries, and what kernels are compiled to.
 
 In: text.  Out: tokens; `palette.role_of` says what each means.
 """
@@ -98,6 +98,48 @@ class InstructionsLexer(RegexLexer):  # type: ignore[misc]  # pygments has no ty
             (r".", Punctuation),
         ]
     }  # fmt: skip
+
+
+class LLVMLexer(RegexLexer):  # type: ignore[misc]  # pygments has no types
+    """LLVM's IR, of which the operations and types stand out: its values are nearly all of the rest."""
+
+    name = "LLVM for TorchScript"
+    aliases: ClassVar[list[str]] = ["torchscript-llvm"]
+    tokens: ClassVar[Tokens] = {
+        "root": [
+            (r";.*$", Comment),
+            (r'^("[^"\n]*"|[\w.$-]+)(:)', bygroups(Name.Function, Punctuation)),
+            (r"^[a-z][\w.]*", Keyword),
+            (r'^([^\S\n]+)((?:%(?:"[^"\n]*"|[\w.$-]+)\s*=\s*)?)([a-z]\w*)', bygroups(Whitespace, Text, Name.Function)),
+            (r"\b(?:i\d+|half|bfloat|float|double|ptr|void|label|metadata)\b", Keyword.Type),
+            (r'@(?:"[^"\n]*"|[\w.$-]+)', Name.Function),
+            (r'%(?:"[^"\n]*"|[\w.$-]+)', Text),
+            (r"![\w.]*", Comment),
+            (_STRING, String),
+            (r"0x[0-9A-Fa-f]+|-?\b\d+(?:\.\d+(?:e[+-]?\d+)?)?\b|\b(?:true|false|undef|poison|null)\b", Number),
+            (r"\n|[^\S\n]+|[\w.]+|.", Text),  # a line begins behind a newline of its own
+        ]
+    }
+
+
+class AssemblyLexer(RegexLexer):  # type: ignore[misc]  # pygments has no types
+    """Assembly of hosts, PTX, and what GPUs run: operations, registers and numbers."""
+
+    name = "assembly for TorchScript"
+    aliases: ClassVar[list[str]] = ["torchscript-assembly"]
+    tokens: ClassVar[Tokens] = {
+        "root": [
+            (r"(?:#|//).*$|/\*.*?\*/", Comment),
+            (r"^([\w.$@]+)(:)", bygroups(Name.Function, Punctuation)),
+            (r"^([^\S\n]*)(\.[A-Za-z_][\w.]*)", bygroups(Whitespace, Keyword)),
+            (r"^([^\S\n]+)((?:@!?%?\w+\s+)?)([A-Za-z][\w.]*)", bygroups(Whitespace, Text, Name.Function)),
+            (r"%\w[\w.]*", Keyword.Type),
+            (r"\$?-?\b(?:0[xX][0-9A-Fa-f]+|0[fF][0-9A-Fa-f]{8}|\d+(?:\.\d+)?)\b", Number),
+            (r"\.[A-Za-z_][\w.]*", Keyword),
+            (_STRING, String),
+            (r"\n|[^\S\n]+|[\w$@]+|.", Text),
+        ]
+    }
 
 
 class TreeLexer(RegexLexer):  # type: ignore[misc]  # pygments has no types

@@ -37,7 +37,8 @@ _DARK: Final = frozenset("01234568")
 class Colour(NamedTuple):
     """A role's looks: attributes, one of a terminal's sixteen colours or "dim", colours for light and dark pages.
 
-    `either`, for both, has a contrast of 4.3 on white and on a notebook's dark background.
+    `either`, for both, has a contrast of 3.8 and more on white and on a notebook's dark background: 4.9 where a page
+    mixes it with the colour of its text, see `mixed`.
     """
 
     attributes: str
@@ -65,6 +66,10 @@ PALETTE: Final[dict[str, Colour]] = {
     "added": Colour("", "green", "#116329", "#7ee787", "#238b45"),
     "removed": Colour("", "red", "#b3121d", "#ff9a94", "#e23832"),
 }
+COLOURED: Final = tuple(role for role, colour in PALETTE.items() if colour.either != "inherit")
+"""The roles that have a colour of their own."""
+OWN: Final = 0.8
+"""The part of a mixed colour that is the role's own."""
 MENUS: Final = {
     "dark": ("#f0f3f6", "#30363d"),
     "light": ("#1f2328", "#d8dee4"),
@@ -102,6 +107,12 @@ _ROLES: Final = {
     Token.Generic.Inserted: "added",
     Token.Generic.Deleted: "removed",
 }
+
+
+def mixed(role: str) -> str:
+    """The role's colour for pages whose theme is not known, as CSS: with some of the colour of the page's text, it is
+    darker on light pages and lighter on dark ones."""
+    return f"color-mix(in srgb,{PALETTE[role].either} {OWN:.0%},currentcolor)"
 
 
 def role_of(token: object) -> str:

@@ -87,9 +87,7 @@ def _symbols(profile: ProfileRow) -> Iterator[Block]:
 
 def costs(reply: CostReply) -> Iterator[Block]:
     """The whole call, then its modules, lines and nodes."""
-    runs = f"the fastest of {counted(reply.runs, 'run')}" if reply.runs > 1 else "one run"
-    peak = f", {byte_size(reply.peak)} of memory at most" if reply.peak >= _LEAST else ""
-    yield line(Span(reply.title, "title"), Span(f"  {duration(reply.seconds)}, {runs}{peak}", "muted"))
+    yield line(Span(reply.title, "title"), Span(f"  {reply.facts}", "muted"))
     for name, tier in reply.tiers:
         yield line(Span(f"{_INDENT}{name}  ", "muted"), tier)
     yield from _cost_table("by module", _MODULES, (_module(row, reply.seconds) for row in reply.modules))
@@ -128,33 +126,25 @@ def _time(seconds: float, whole: float) -> str:
     return f"{duration(seconds)} {part:>4}"
 
 
-def _memory(row: CostRow) -> str:
-    return byte_size(row.allocated) if row.allocated >= _LEAST else ""
-
-
-_LEAST: Final = 1024
-"""Bytes below which it is not the arrays that take memory."""
-
-
 def _module(row: CostRow, whole: float) -> Cells:
     depth = row.name.count(".") + 1 if row.name else 0
     name = row.name.rpartition(".")[2] or "the module"
     return (
         f"{_INDENT * (depth + 1)}{name}", _time(row.total, whole), duration(row.seconds),
-        _memory(row),
+        row.memory,
     )  # fmt: skip
 
 
 def _cost_line(row: CostRow, whole: float) -> Cells:
     return (
-        f"{_INDENT}{row.name}", row.text, _time(row.seconds, whole), _memory(row), row.how,
+        f"{_INDENT}{row.name}", row.text, _time(row.seconds, whole), row.memory, row.how,
     )  # fmt: skip
 
 
 def _node(row: CostRow, whole: float) -> Cells:
     name = f"{row.name}: {row.how}" if row.how else row.name
     return (
-        f"{_INDENT}{name}", _time(row.seconds, whole), f"{row.count:,}", _memory(row),
+        f"{_INDENT}{name}", _time(row.seconds, whole), f"{row.count:,}", row.memory,
         row.place, row.text,
     )  # fmt: skip
 
@@ -167,6 +157,7 @@ _FATES: Final = {
     "merged": "a guard before it checks the same",
     "eliminated": "certain without a check",
     "not inserted": "nothing there to check",
+    "left out": "would be checked, were there fewer to check",
 }
 
 

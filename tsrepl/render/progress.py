@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Protocol
 
-from engine.serialize.container.progress import FileProgress, listening
+from engine.lang.progress import Progress, listening
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,13 +23,13 @@ PATIENCE: Final = 0.5
 class Bar(Protocol):
     """A bar that is shown."""
 
-    def update(self, event: FileProgress) -> None: ...
+    def update(self, event: Progress) -> None: ...
 
     def close(self) -> None:
         """Take it away."""
 
 
-MakeBar = Callable[[str, FileProgress], Bar | None]
+MakeBar = Callable[[str, Progress], Bar | None]
 """(what is done, how far it is) -> a bar, where one can be shown."""
 
 
@@ -37,7 +37,7 @@ MakeBar = Callable[[str, FileProgress], Bar | None]
 def progress_bars(console: Callable[[], Console]) -> Iterator[None]:
     """Show bars for what is done in here; the console is made for the first.  On what is no terminal, none."""
 
-    def make(title: str, event: FileProgress) -> Bar | None:
+    def make(title: str, event: Progress) -> Bar | None:
         shown = console()
         return _TerminalBar(shown, title, event) if shown.is_terminal else None
 
@@ -65,9 +65,9 @@ class _Bars:
         self._action = ""
         self._since = 0.0
 
-    def show(self, event: FileProgress) -> None:
+    def show(self, event: Progress) -> None:
         """Take in an event."""
-        name = f"{event.action} {os.path.basename(event.path)}".strip()
+        name = f"{event.action} {os.path.basename(event.of)}".strip()
         if name != self._action:
             self.close()
             self._action, self._since = name, time.monotonic()
@@ -88,7 +88,7 @@ class _Bars:
 class _TerminalBar:
     """A line of the terminal."""
 
-    def __init__(self, console: Console, title: str, event: FileProgress) -> None:
+    def __init__(self, console: Console, title: str, event: Progress) -> None:
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn  # most dialogues show no bar
 
         columns = (
@@ -101,7 +101,7 @@ class _TerminalBar:
         self._task = self._progress.add_task(title, total=event.total, completed=event.done)
         self._progress.start()
 
-    def update(self, event: FileProgress) -> None:
+    def update(self, event: Progress) -> None:
         self._progress.update(self._task, completed=event.done, total=event.total)
 
     def close(self) -> None:

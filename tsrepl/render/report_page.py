@@ -45,7 +45,9 @@ def _report_program(
     path: str, method: str | None, inputs: Sequence[str], output: str, grad: bool | None
 ) -> Iterator[Reply]:
     with recording(path, grad):
-        size = write_report(*program_call(path, method, inputs), output)
+        workspace, text, told = program_call(path, method, inputs)
+        yield from told
+        size = write_report(workspace, text, output)
     yield TextReply(f"wrote {output} ({counted(size, 'byte')})", "done")
 
 

@@ -12,7 +12,7 @@ import inspect
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import field
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any, Final
 
 from engine.executor.conversion.to_python import python_class
@@ -29,7 +29,7 @@ from engine.torch.jit.scripting.python_program import PYTHON
 from tsrepl.session.definitions import Definitions
 from tsrepl.session.entries import split_entries
 from tsrepl.session.names import no_longer_compiles
-from tsrepl.session.outside import Refusal, forget, used_names
+from tsrepl.session.outside import Refusal, code_of, forget, is_same, reachable, used_names
 from tsrepl.session.twins import Twins, Unshareable
 from tsrepl.session.workspace import SessionVariable, Workspace
 
@@ -53,7 +53,7 @@ class Bridge:
 
     `_linked` has, for each variable, Python's object and the session's variable when both sides last agreed; `_given`
     has, for each definition of the session, what it was and what Python got for it; `_callees` has the objects that
-    functions of Python used when they were compiled.
+    functions of Python used when they were compiled; `_codes` has the code of those that are outside.
     """
 
     def __init__(self, workspace: Workspace, namespace: Namespace, hidden: Iterable[str] = ()) -> None:
@@ -63,6 +63,7 @@ class Bridge:
         self._linked: dict[str, tuple[Any, SessionVariable]] = {}
         self._given: dict[str, tuple[Any, Any]] = {}
         self._callees: dict[str, Any] = {}
+        self._codes: dict[str, tuple[CodeType, ...]] = {}
         self._of: Definitions = workspace.definitions
 
     # -- from Python
@@ -81,6 +82,10 @@ class Bridge:
                 changed += self._take(name, name in mentioned.read)
         self._relink(changed)
         self._callees = self._called_in_python()
+
+    def is_edited(self) -> bool:
+        """True if functions, classes or modules of Python in programs have other code than when they were taken."""
+        return any(map(self._is_edited, self._codes))
 
     def _relink(self, changed: list[str]) -> None:
         """Compile again what uses the names, in Python and in the session."""
@@ -107,11 +112,19 @@ class Bridge:
         """The functions, classes and modules of Python that mean something else now."""
         outside = self._of.outside
         changed = [name for name, known in outside.items() if self._outside(name) is not known]
-        for name in changed:
+        edited = [name for name in self._codes if name not in changed and self._is_edited(name)]
+        for each in reachable([outside[name] for name in edited]):
+            forget(each)
+        for name in [*changed, *edited]:
             del outside[name]
             if name in self.namespace and name not in self._linked:
                 self._take(name, is_read=False)
-        return changed
+        return [*changed, *edited]
+
+    def _is_edited(self, name: str) -> bool:
+        """True if the object of that name outside, or what it uses, has other code than when it was taken."""
+        known = self._of.outside.get(name)
+        return known is not None and not is_same(self._codes[name], code_of(known))
 
     def _callees_changed(self) -> list[str]:
         """The names that mean something else now in Python's functions that programs call."""
@@ -173,6 +186,7 @@ class Bridge:
             if _is_package(value):
                 value = _refused(name, value, f"{value.__name__} is a package of Python")
             known, self._of.outside[name] = self._of.outside.get(name), value
+            self._codes[name] = code_of(value)
             self.workspace.variables.pop(name, None)
             return [name] if known is not value else []
         if is_read:

@@ -12,6 +12,7 @@ from engine.executor.interpreter.budget import BudgetedRunner
 from engine.lang import scalars
 from engine.lang.counts import counted
 from engine.lang.errors import OperatorError
+from engine.serialize.container.file_bytes import shell_word
 from engine.serialize.inspect.extract import ENDINGS, extract_folder, extract_weights
 from engine.serialize.inspect.fix import Change, fix_devices, repack
 from tsrepl.session.archives import rewrites_section
@@ -68,6 +69,11 @@ def repacked(path: str, target: str, *, force: bool = False) -> Iterator[Reply]:
         f"wrote {target}: version {done.before} → {done.after}, {done.size_before:,} → {done.size_after:,} bytes",
         "done",
     )
+    if done.moved:
+        yield TextReply(f"tensors lay on {done.moved}; in {target} they lie on the CPU", "warning")
+    if done.named:
+        fix = f"tsrepl fix --device cpu {shell_word(target)} -o cpu.pt"
+        yield TextReply(f"the code still names {', '.join(done.named)}; without such a device: {fix}", "warning")
     if done.rewrites:
         yield ReportReply("", (rewrites_section(done.rewrites),))
 

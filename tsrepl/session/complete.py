@@ -20,16 +20,16 @@ from typing import TYPE_CHECKING, Final
 
 from engine.aten.dispatch import table
 from engine.aten.values.ivalue import Object
-from engine.frontend.names.namespaces import PREFIXED, RENAMED, SPECIAL_FORMS, SUB_NAMESPACES
-from engine.frontend.names.torch_names import has_name
+from engine.frontend.names.namespaces import RENAMED, SPECIAL_FORMS, SUB_NAMESPACES
 from engine.frontend.standard_library import library
 from engine.lang.deferred import deferred
 from engine.lang.errors import EngineError
 from engine.lang.scalars import DTYPE_BY_NAME
-from engine.lang.types import ClassType, TensorType, TupleType, Type
+from engine.lang.types import ClassType, EnumType, TensorType, TupleType, Type
 from engine.passes.pipeline import names as pass_names
+from engine.torch.namespace import functions
 from tsrepl.session.commands import COMMANDS, Command, find_command
-from tsrepl.session.entries import COMMAND
+from tsrepl.session.entries import COMMAND, ends_in_text
 from tsrepl.session.failures import UsageError
 from tsrepl.session.module_methods import methods_of
 from tsrepl.session.node_kinds import NODE_KINDS
@@ -87,7 +87,7 @@ def candidates(workspace: Workspace, before: str) -> list[Candidate]:
         return rows or (_expression(workspace, line) if is_expression else [])
     if "\n" not in before.strip("\n") and line.lstrip().startswith(COMMAND):
         return _after_percent(workspace, line.lstrip())
-    return _expression(workspace, line)
+    return [] if ends_in_text(before) else _code(workspace, line)
 
 
 def _after_percent(workspace: Workspace, line: str) -> list[Candidate]:
@@ -120,6 +120,10 @@ def _options(command: Command) -> Iterable[str]:
 
 
 def _expression(workspace: Workspace, text: str) -> list[Candidate]:
+    return [] if ends_in_text(text) else _code(workspace, text)
+
+
+def _code(workspace: Workspace, text: str) -> list[Candidate]:
     match = _NAME.search(text)
     assert match is not None
     base, prefix = match[1], match[2]
@@ -258,6 +262,9 @@ def _members(workspace: Workspace, base: str) -> Found:
     if path == "math":
         return ((name, "function") for name in vars(math) if not name.startswith("_"))
     type = workspace.type_of_path(base) or _type_of_expression(workspace, base)
+    is_class = path == base and base.partition(".")[0] not in workspace.seen() and workspace.type_of_path(base) == type
+    if isinstance(type, EnumType):
+        return [(name, "member") for name, _ in type.members] if is_class else [("name", "field"), ("value", "field")]
     if isinstance(type, ClassType):
         return _class_members(type)
     if isinstance(type, TupleType) and type.fields:
@@ -297,11 +304,7 @@ def _owners(operator: str) -> set[str]:
 @cache
 def _namespace_names(path: str) -> tuple[tuple[str, str], ...]:
     """The names of `torch` or a namespace in it, as `torch.nn.functional`: what programs find there."""
-    prefix = PREFIXED.get(path.rpartition(".")[2], "")
-    found = {name.removeprefix(prefix): name for name in _torch_functions() if name.startswith(prefix)}
-    operators = [name for name, operator in found.items() if has_name(path, name, f"aten::{operator}")]
-    if path not in _WITH_OPERATORS:
-        operators = []
+    operators = functions.known(path) if path in _WITH_OPERATORS else ()
     forms = [name.rpartition(".")[2] for name in (*SPECIAL_FORMS, *RENAMED) if name.rpartition(".")[0] == path]
     written = [name for name in library.names() if library.find(f"{path}.{name}")]
     public = dict.fromkeys(name for name in (*operators, *forms, *written) if not name.startswith("_"))

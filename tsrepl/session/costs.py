@@ -6,7 +6,9 @@ as they run: a kernel stands for all its nodes, and for all its lines.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from time import perf_counter
 from typing import Any, Final
 
 from engine.executor.debugging.measuring import Cost, Measurement, measure_memory, measure_time
@@ -30,6 +32,10 @@ from tsrepl.session.workspace import Workspace
 
 _TYPES: Final = "--types"
 _MOST_RUNS: Final = 20
+LONG_RUN: Final = 2.0
+"""Seconds; what takes longer is not repeated."""
+_ROUNDS: Final = 5
+_ROUND_SECONDS: Final = 0.04
 _SECONDS: Final = 0.3
 """The time for runs that are measured, of which the fastest is shown."""
 _MOST_NODES: Final = 12
@@ -53,9 +59,10 @@ def costs(workspace: Workspace, argument: str) -> Iterable[Reply]:
     entry.inlines = not any(node.kind.startswith("prim::Call") for node in entry.graph.all_nodes())
     with compiled_at_once():
         warm_up(workspace, entry, arguments)
+        rounds, _ = measured_rounds(partial(workspace.run, entry, arguments), _ROUND_SECONDS)
         fastest, runs = measure_time(entry, arguments, runs=_MOST_RUNS, seconds=_SECONDS)
         memory = measure_memory(entry, arguments)
-    yield _reply(argument, fastest, runs, memory)
+    yield _reply(argument, min(rounds), fastest, runs, memory)
     yield TextReply(f"more: %profile --types {argument}, %kernels {argument}, %explain {argument}")
 
 
@@ -66,16 +73,38 @@ def warm_up(workspace: Workspace, entry: Function, arguments: Sequence[Any]) -> 
         executor_of(entry).wait()
 
 
-def _reply(title: str, time: Measurement, runs: int, memory: Measurement) -> CostReply:
+def measured_rounds(run: Callable[[], Any], seconds: float) -> tuple[list[float], int]:
+    """The seconds of a run, on average over each of some rounds of about so many seconds, and the runs of a round.
+
+    What takes longer than `LONG_RUN` runs once.
+    """
+    loops, spent = 1, _seconds_of(run, 1)
+    if spent > LONG_RUN:
+        return [spent], 1
+    while spent < seconds / 4:  # the first runs may be slow: few of them tell little of how many fit
+        loops *= 4
+        spent = _seconds_of(run, loops)
+    loops = max(1, int(loops * seconds / spent))
+    return [_seconds_of(run, loops) / loops for _ in range(_ROUNDS)], loops
+
+
+def _seconds_of(run: Callable[[], Any], times: int) -> float:
+    begin = perf_counter()
+    for _ in range(times):
+        run()
+    return perf_counter() - begin
+
+
+def _reply(title: str, call: float, time: Measurement, runs: int, memory: Measurement) -> CostReply:
     bytes_of = {(each.plan, each.node, each.module): each.allocated for each in memory.costs}
     measured = [(each, bytes_of.get((each.plan, each.node, each.module), 0)) for each in time.costs]
     places = Places(line for each in time.costs for line in _lines(each))
     nodes = sorted(measured, key=lambda each: -each[0].seconds)
     left = nodes[_MOST_NODES:]
+    by_module, by_line = _by_module(measured, time.seconds), _by_line(measured, places, time.seconds)
     return CostReply(
-        title, time.seconds, runs, memory.peak, tuple(_tiers(time.costs)), tuple(_by_module(measured, time.seconds)),
-        tuple(_by_line(measured, places, time.seconds)), tuple(_node(*each, places) for each in nodes[:_MOST_NODES]),
-        len(left), sum(each.seconds for each, _ in left),
+        title, call, time.seconds, runs, memory.peak, tuple(_tiers(time.costs)), tuple(by_module), tuple(by_line),
+        tuple(_node(*each, places) for each in nodes[:_MOST_NODES]), len(left), sum(each.seconds for each, _ in left),
     )  # fmt: skip
 
 

@@ -132,7 +132,7 @@ class DebugDialogue:
     def _command(self, name: str, argument: str) -> Command | None:
         """The command of that name; None for what is TorchScript.  Raises UsageError for what no command does here."""
         is_variable = name in self.values()
-        if _ASSIGNS.match(argument) or (is_variable and _GOES_ON.match(argument)):
+        if _ASSIGNS.match(argument) or (is_variable and _makes_expression(name, argument)):
             return None
         is_free = not (is_variable or name in self.workspace.functions()) or bool(_WORD.match(argument))
         if name in _NOT_HERE and is_free:
@@ -263,6 +263,13 @@ def _calls_something(debugger: Debugger) -> bool:
     return code.name == ENTRY and any(each.opcode == CALL for each in code.instructions)
 
 
+def _makes_expression(name: str, argument: str) -> bool:
+    """True if a variable with the name of a command is meant, by what stands behind it."""
+    row = _BY_NAME.get(name) or _BY_OTHER_NAME.get(name)
+    takes_text = row is not None and bool(row.argument)
+    return bool(_GOES_ON.match(argument) or (not takes_text and _OPERATOR.match(argument)))
+
+
 def _numbers(first: int, last: int) -> range:
     return range(first, last + 1)
 
@@ -271,8 +278,10 @@ _PLAN: Final = "--plan"
 _NEW_NAME: Final = re.compile(r"([A-Za-z_]\w*)\s*=(?!=)\s*(.+)", re.DOTALL)
 _LAST_WORD: Final = re.compile(r"[A-Za-z_]\w*$")
 _ASSIGNS: Final = re.compile(r"[-+*/@%&|^]?=(?!=)")
-_GOES_ON: Final = re.compile(r"(?:[-+*/@%&|^<>]|\*\*|//|<<|>>|[=!<>]=)\s|(?:is|in|and|or|if|not)\b")
-"""An operator behind a name, which makes an expression of it."""
+_GOES_ON: Final = re.compile(r"(?:[-+*/@%&|^<>]|\*\*|//|<<|>>|[=!<>]=)(?:\s|$)|[\[(.,]|(?:is|in|and|or|if|not)\b")
+"""An operator behind a name, which makes an expression of it; it is one where nothing follows yet, too."""
+_OPERATOR: Final = re.compile(r"[-+*/@%&|^<>=!]")
+"""The beginning of what only expressions take, where a command takes numbers."""
 _WORD: Final = re.compile(r"(?!(?:is|in|and|or|if|not)\b)\w")
 """A word, which no expression has behind a name."""
 _REASONS: Final[dict[str, Callable[[Stop], str]]] = {
@@ -764,7 +773,7 @@ _NOT_HERE: Final = {
 def completions(dialogue: DebugDialogue, line: str) -> tuple[str, list[tuple[str, str]], bool]:
     """The word at the end of a line, what may complete it, and whether any name of an expression may, too."""
     first, blank, argument = line.lstrip().partition(" ")
-    variables = [(name, type.annotation_str) for name, (_, type) in dialogue.values().items()]
+    variables = [(name, without_scopes(type.annotation_str)) for name, (_, type) in dialogue.values().items()]
     if not blank:
         rows = [(name, row.summary) for row in COMMANDS for name in row.names if len(name) > 1]
         others = [(name, row.summary) for row in COMMANDS for name in row.others if len(name) > 1]

@@ -110,7 +110,10 @@ def is_complete(text: str) -> bool:
     """True if the text is complete: a block needs a blank line at its end; invalid text is complete."""
     entries = split_entries(text)
     if entries and entries[-1].text.lstrip().startswith(CELL):
-        return text.endswith("\n") or bool(entries[-1].text.partition(" ")[2].strip())
+        head, *rest = entries[-1].text.split("\n")
+        return text.endswith("\n") or (
+            not rest and len(head.split()) > 1 and not _wants_more(head.split(None, 1)[1], "single")
+        )
     if not entries or entries[-1].is_command or text.lstrip().startswith(SYSTEM):
         return True
     last = "\n".join(_lines(text)[entries[-1].line - 1 :])
@@ -121,11 +124,39 @@ def next_indent(text: str) -> str:
     """The blanks that the line after `text` most likely starts with."""
     line = text.rpartition("\n")[2]
     indent = line[: len(line) - len(line.lstrip())]
-    if line.rstrip().endswith(":"):
+    if line.rstrip().endswith((":", "(", "[", "{")):
         return indent + "    "
     if re.match(r"\s*(?:return|raise|pass|break|continue)\b", line):
         return indent[:-4]
     return indent
+
+
+def ends_in_text(text: str) -> bool:
+    """True if the end of the text is inside of a string or a comment, but not between the braces of an f-string."""
+    *lines, last = text.split("\n")
+    depth, quotes, at = 0, "", 0
+    for line in lines:
+        depth, quotes = _open_after(line, depth, quotes)
+    while True:
+        found = (_ENDS_OF_STRINGS[quotes] if quotes else _PIECE).search(last, at)
+        if found is None:
+            return bool(quotes) and not _is_in_braces(last, at)
+        begin, at, quotes = found.start(), found.end(), "" if quotes else found[0] if len(found[0]) == 3 else ""
+        quotes = quotes if quotes in _ENDS_OF_STRINGS else ""
+        if found[0] == "#":
+            return True
+        is_open = found[0][0] in "\"'" and (len(found[0]) == 1 or not _CLOSED_STRING.fullmatch(found[0]))
+        if is_open and not quotes and at == len(last):
+            return not _is_in_braces(last, begin)
+
+
+_CLOSED_STRING = re.compile(r""""(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\"{3}|'{3}""")
+
+
+def _is_in_braces(line: str, begin: int) -> bool:
+    """True if a string that begins there is an f-string, and the line ends between its braces."""
+    prefix = re.search(r"[A-Za-z]*$", line[:begin])
+    return prefix is not None and "f" in prefix[0].lower() and line.rfind("{") > line.rfind("}")
 
 
 def _end_of_entry(lines: list[str], start: int) -> int:

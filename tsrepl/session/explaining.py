@@ -128,7 +128,7 @@ def _making(plan: PlanExplanation) -> Facts:
     longest = _longest(changed)
     which = f", {len(longest)} of them took longest:" if len(changed) > len(longest) else ":" if changed else ""
     yield "passes", f"{len(plan.passes)} in {duration(seconds)}; {len(changed) or 'none'} changed the graph{which}"
-    yield from (("", f"{each.name} {duration(each.seconds)}") for each in longest)
+    yield from (("", f"{each.title} {duration(each.seconds)}") for each in longest)
 
 
 def _longest(passes: Sequence[PassRun]) -> list[PassRun]:

@@ -7,9 +7,10 @@ Out: a `GpuKernelsReply`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Final
 
-from engine.executor.plans.explanation import KernelExplanation, explain
+from engine.executor.plans.explanation import GroupExplanation, KernelExplanation, explain
 from engine.fuser.backend.machine import MachineError
 from engine.fuser.gpu.assemble import NotAssembled
 from engine.fuser.gpu.inspection import Inspection, LaunchFacts
@@ -18,6 +19,7 @@ from engine.fuser.groups.from_graph import NotFused
 from engine.fuser.ir.kernel_text import show
 from tsrepl.session.called import called, check_has_run, compiled_at_once, group_name
 from tsrepl.session.failures import UsageError
+from tsrepl.session.places import full_place
 from tsrepl.session.replies import GpuKernelRow, GpuKernelsReply, LaunchRow, Reply
 from tsrepl.session.workspace import Workspace
 
@@ -48,21 +50,22 @@ def kernels(workspace: Workspace, argument: str) -> Iterable[Reply]:
     plans = [plan for each in explained for plan in (each if found.call is None else each[-1:])]
     language, of = FORMS[form]
     groups = [group for plan in plans for group in plan.groups]
-    rows = [_row(group_name(group.name), kernel, target, of) for group in groups for kernel in group.kernels]
+    rows = [_row(group, kernel, target, of) for group in groups for kernel in group.kernels]
     yield GpuKernelsReply(text.strip(), target, language, tuple(rows))
 
 
-def _row(name: str, kernel: KernelExplanation, target: str, of: Callable[[Inspection], str]) -> GpuKernelRow:
+def _row(
+    group: GroupExplanation, kernel: KernelExplanation, target: str, of: Callable[[Inspection], str]
+) -> GpuKernelRow:
     moved = kernel.cost.bytes if kernel.cost else None
+    lines = tuple((full_place(line), line.text) for line in group.lines)
+    row = GpuKernelRow(group_name(group.name), moved, (), "", "", lines, kernel)
     try:
         found = kernel.on_gpu(target)
-    except (NotFused, MachineError) as why:
-        return GpuKernelRow(name, moved, (), str(why), "")
-    launches = tuple(map(_launch, found.launches))
-    try:
-        return GpuKernelRow(name, moved, launches, found.why, of(found))
-    except NotAssembled as why:
-        return GpuKernelRow(name, moved, launches, str(why), "")
+        row = replace(row, launches=tuple(map(_launch, found.launches)), why=found.why)
+        return replace(row, text=of(found))
+    except (NotFused, MachineError, NotAssembled) as why:
+        return replace(row, why=str(why))
 
 
 def _launch(facts: LaunchFacts) -> LaunchRow:

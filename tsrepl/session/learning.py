@@ -47,6 +47,7 @@ _NAMESPACE: Final = re.compile(r"\b(aten|prim)::")
 def types(workspace: Workspace, argument: str) -> Iterable[Reply]:
     """`%profile --types f(x)`, or `%profile f`: what each value was in the runs that were profiled."""
     target = called(workspace, argument)
+    had_plans = target.call is not None and any(executor_of(each).plans for each in target.functions)
     before = {function: _runs(function) for function in target.functions if target.call is not None}
     if target.call is not None:
         for function in target.functions:
@@ -61,7 +62,8 @@ def types(workspace: Workspace, argument: str) -> Iterable[Reply]:
     )
     if rows:
         yield ProfileReply(argument, rows)
-        yield TextReply(f"%guards {argument} shows what plans check because of this")
+        dropped = "; the plan that there was is dropped for it" if had_plans else ""
+        yield TextReply(f"%guards {argument} shows what plans check because of this{dropped}")
         return
     call = example_call(target)
     yield ProfileReply(argument, tuple(each for f in target.functions for each in _unprofiled(target.name(f), f)))
@@ -173,7 +175,8 @@ def _guarded(function: str, plan: PlanExplanation, of: Explanation) -> GuardedPl
     profile = next((each for each in of.profiles if each.arguments == plan.arguments), None)
     failures = failure_rows(profile) if profile is not None else ()
     return GuardedPlan(
-        function, plan.arguments, _why_unguarded(plan, profile), tuple(_guarded_lines(plan.guards)), failures,
+        function, plan.arguments, _why_unguarded(plan, profile),
+        tuple(_guarded_lines(plan.guards or (profile.guards if profile is not None else ()))), failures,
         profile.rounds if profile is not None else 0,
     )  # fmt: skip
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field, replace
+from functools import partial
 from time import perf_counter
 from typing import Any, Final
 
@@ -35,7 +36,7 @@ from engine.lang.records import dataclass
 from engine.passes.pipeline import ALIASES, OPTIMIZE, PIPELINES, names
 from engine.torch.jit.probing.bisection import bisect as find_culprit
 from tsrepl.session.called import compiled_at_once
-from tsrepl.session.costs import group_of, tier_row, warm_up
+from tsrepl.session.costs import LONG_RUN, group_of, measured_rounds, tier_row, warm_up
 from tsrepl.session.failures import UsageError, error_replies, interrupt_reply
 from tsrepl.session.instruction_rows import instruction_text
 from tsrepl.session.places import full_place
@@ -309,28 +310,22 @@ def _label(code: Code, register: int) -> str:
 
 
 ROUND_SECONDS: Final = 0.2
-REPEATS: Final = 5
-LONG_RUN: Final = 2.0
-"""An expression that takes longer is not repeated."""
 
 
 def time(workspace: Workspace, argument: str) -> Iterable[Reply]:
-    """`%time expression`: the first run, and then, as `%profile` has it, runs of the plans that further calls have."""
-    begin = perf_counter()
+    """`%time expression`: the first run, where it compiles, and then runs as `%profile` measures them."""
     function, arguments = workspace.compile_expression(argument)
     function.inlines = not any(node.kind in CALLEES for node in function.graph.all_nodes())
     plans = _plans_of(function)
+    begin = perf_counter()
     workspace.run(function, arguments)
     first = perf_counter() - begin
-    has_compiled = _plans_of(function) > plans
+    compiled = "expression" if function.inlines else "calls" if _plans_of(function) > plans else ""
     if first < LONG_RUN:
         with compiled_at_once():
             warm_up(workspace, function, arguments)
-    once = _seconds(lambda: workspace.run(function, arguments), 1)
-    loops = max(1, int(ROUND_SECONDS / max(once, 1e-9)))
-    repeats = 1 if once > LONG_RUN else REPEATS
-    rounds = [_seconds(lambda: workspace.run(function, arguments), loops) / loops for _ in range(repeats)]
-    yield TimeReply(argument, first, min(rounds), sum(rounds) / len(rounds), loops, repeats, has_compiled)
+    rounds, loops = measured_rounds(partial(workspace.run, function, arguments), ROUND_SECONDS)
+    yield TimeReply(argument, first, min(rounds), sum(rounds) / len(rounds), loops, len(rounds), compiled)
 
 
 def _plans_of(function: Function) -> int:
@@ -341,13 +336,6 @@ def _plans_of(function: Function) -> int:
         seen |= callees
         waiting += callees
     return sum(len(executor_of(each).plans) for each in seen if each.inlines or each is not function)
-
-
-def _seconds(run: Callable[[], Any], times: int) -> float:
-    begin = perf_counter()
-    for _ in range(times):
-        run()
-    return perf_counter() - begin
 
 
 # -- %bisect

@@ -7,8 +7,11 @@ Python give them.  A `Refusal` stands for what no program can use, and says why.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping
-from types import CodeType
+import operator
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from types import CodeType, ModuleType
 from typing import Any, Final
 
 from engine.frontend.python.resolver import PythonResolver, is_module_class
@@ -80,11 +83,71 @@ def _function_of(member: Any) -> Any:
 
 
 def forget(value: Any) -> None:
-    """Compile a function of Python, or later modules of a class, anew: what they use has changed."""
-    if isinstance(value, type):
+    """Compile a function or class of Python, or later modules of a class, anew: what they use has changed."""
+    if isinstance(value, type) and is_module_class(value):
         MODULES.forget(value)
     else:
         PYTHON.forget(value)
+
+
+def reachable(values: Iterable[Any]) -> list[Any]:
+    """The functions and classes of Python that the values stand for and that their code uses, directly or not; those of
+    the engine and of packages are left out, as they stay what they are."""
+    waiting, found = [*values], dict[int, Any]()
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, ModuleType):
+            waiting += [] if is_installed(each) else _members(each)
+        elif (inspect.isfunction(each) or isinstance(each, type)) and id(each) not in found and not _is_installed(each):
+            found[id(each)] = each
+            waiting += _used(each)
+    return [*found.values()]
+
+
+def _members(module: ModuleType) -> list[Any]:
+    """The functions and classes that were written in the module."""
+    own = (each for each in vars(module).values() if inspect.isfunction(each) or isinstance(each, type))
+    return [each for each in own if each.__module__ == module.__name__]
+
+
+def _used(value: Any) -> list[Any]:
+    """The objects that the names in the code of a function or class mean."""
+    functions = [value] if inspect.isfunction(value) else _functions_of(value)
+    return [each.__globals__[name] for each in functions for name in used_names(each) if name in each.__globals__]
+
+
+def _functions_of(kind: type) -> list[Any]:
+    return [each for each in map(_function_of, vars(kind).values()) if inspect.isfunction(each)]
+
+
+def code_of(value: Any) -> tuple[CodeType, ...]:
+    """The code that a value of Python has now, with that of all it uses: tools change functions and classes in place,
+    as IPython's autoreload does, so that one object has other code."""
+    kinds = reachable([value])
+    functions = (each for kind in kinds for each in ([kind] if inspect.isfunction(kind) else _functions_of(kind)))
+    return tuple(each.__code__ for each in functions)
+
+
+def is_same(code: Sequence[CodeType], other: Sequence[CodeType]) -> bool:
+    """True if it is the same code, and not another like it: what is loaded again is compiled again."""
+    return len(code) == len(other) and all(map(operator.is_, code, other))
+
+
+def is_installed(module: ModuleType) -> bool:
+    """True for modules that are not the user's: of the engine, of Python and of packages."""
+    place = getattr(module, "__file__", None) or _NOWHERE
+    is_engine = module.__name__.partition(".")[0] == "engine"
+    return is_engine or place == _NOWHERE or any(folder in place for folder in _INSTALLED) or place.startswith(_STDLIB)
+
+
+_NOWHERE: Final = ""
+_INSTALLED: Final = ("site-packages", "dist-packages")
+_STDLIB: Final = os.path.dirname(os.__file__)
+
+
+def _is_installed(value: Any) -> bool:
+    module = sys.modules.get(value.__module__)
+    return module is not None and value.__module__ != "__main__" and is_installed(module)
 
 
 def outside_function(objects: Mapping[str, Any], name: str) -> Function | None:

@@ -119,8 +119,8 @@ def _reply(runs: list[PassRun]) -> PassReply:
     first, seconds = runs[0], sum(run.seconds for run in runs)
     is_kept = first.changed and first.before is not None and first.after is not None
     altered = altered_nodes(first.before, first.after) if is_kept else 0  # type: ignore[arg-type]
-    names = tuple(run.name for run in runs)
-    return PassReply(names, first.changed, seconds, first.changes, altered, _text(first.before), _text(first.after))
+    names, texts = tuple(run.name for run in runs), (_text(first.before), _text(first.after))
+    return PassReply(names, first.changed, seconds, first.changes, altered, *texts, title=first.title)
 
 
 def _text(graph: Graph | None) -> Later:

@@ -6,6 +6,9 @@ plain: no colours, no markup, no width.
 
 from __future__ import annotations
 
+from typing import Final
+
+from engine.lang.counts import byte_size, counted, duration
 from engine.lang.records import dataclass
 
 
@@ -176,16 +179,23 @@ class CostRow:
     place: str = ""
     how: str = ""
 
+    @property
+    def memory(self) -> str:
+        """The memory, where arrays take it; else ""."""
+        return _memory(self.allocated)
+
 
 @dataclass(frozen=True, slots=True)
 class CostReply:
     """The time and memory of a call: by module, by line, and by node, the most expensive ones of these.
 
-    `seconds` is the fastest of some `runs`, `peak` the most bytes at once in one more, `tiers` says what ran of each
-    function; `left_out` nodes took `left_seconds`.
+    `call` is the time of a call that nobody looks into, `seconds` the fastest of some `runs` with a clock between their
+    nodes, `peak` the most bytes at once in one more; `tiers` says what ran of each function; `left_out` nodes took
+    `left_seconds`.
     """
 
     title: str
+    call: float
     seconds: float
     runs: int
     peak: int
@@ -195,6 +205,21 @@ class CostReply:
     nodes: tuple[CostRow, ...]
     left_out: int
     left_seconds: float
+
+    @property
+    def facts(self) -> str:
+        """The time of a call, that with the clock, whose parts the rows are, and the memory where arrays take it."""
+        runs = f"the fastest of {counted(self.runs, 'run')}" if self.runs > 1 else "one run"
+        peak = f"; {peak} of memory at most" if (peak := _memory(self.peak)) else ""
+        return f"{duration(self.call)} a call; {duration(self.seconds)} with a clock between nodes, {runs}{peak}"
+
+
+_LEAST: Final = 1024
+"""Bytes below which it is not the arrays that take memory."""
+
+
+def _memory(size: int) -> str:
+    return byte_size(size) if size >= _LEAST else ""
 
 
 @dataclass(frozen=True, slots=True)

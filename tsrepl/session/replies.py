@@ -99,7 +99,7 @@ class PassReply:
     """A pass that changed a graph, or several in a row that did not.
 
     `changes` are (kind of node, how many more of it there are now), `altered` counts the nodes that stayed and have
-    other inputs, attributes or types.
+    other inputs, attributes or types.  `title` is the name of the one that changed it, with its options.
     """
 
     names: tuple[str, ...]
@@ -109,6 +109,7 @@ class PassReply:
     altered: int
     before: Later
     after: Later
+    title: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,13 +258,16 @@ class LaunchRow:
 
 @dataclass(frozen=True, slots=True)
 class GpuKernelRow:
-    """A kernel as on a GPU: the bytes that a call moves, its launches, `why` something is missing, and its text."""
+    """A kernel as on a GPU: the bytes that a call moves, its launches, `why` something is missing, and its text; the
+    `lines` of the program that it is for, as (place, text), and its `explanation`, which has the other forms."""
 
     name: str
     bytes: int | None
     launches: tuple[LaunchRow, ...]
     why: str
     text: str
+    lines: tuple[tuple[str, str], ...] = ()
+    explanation: KernelExplanation | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,7 +387,7 @@ class WhoReply:
 class TimeReply:
     """The time an expression takes: seconds for one run, best and mean of `repeats` rounds of `loops` runs.
 
-    `has_compiled` says that plans were made in the first run.
+    `compiled` says what the first run, of `first` seconds, had to compile: the "calls" in it, or the "expression".
     """
 
     expression: str
@@ -392,7 +396,7 @@ class TimeReply:
     mean: float
     loops: int
     repeats: int
-    has_compiled: bool = True
+    compiled: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -465,12 +469,13 @@ class ModuleNode:
 @dataclass(frozen=True, slots=True)
 class ModuleReply:
     """A module, as a tree; `depth` is how deep it is shown, None for as deep as a page has room for; `command` shows it
-    to another depth."""
+    to another depth, or `more` all of it."""
 
     title: str
     root: ModuleNode
     depth: int | None = None
     command: str = "%modules"
+    more: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,17 +57,18 @@ def _chapter(title: str, view: Run, workspace: Workspace, text: str) -> Chapter:
         return Chapter(title, (TextReply(error.message),))
 
 
-def program_call(path: str, method: str | None, inputs: Sequence[str]) -> tuple[Workspace, str]:
-    """A workspace with the program of a file, and the text of a call of it with these inputs.
+def program_call(path: str, method: str | None, inputs: Sequence[str]) -> tuple[Workspace, str, tuple[TextReply, ...]]:
+    """A workspace with the program of a file, the text of a call of it with these inputs, and what opening it told.
 
     Without inputs for what it takes, the text is its name alone, and nothing runs.  Raises EngineError, OSError.
     """
     workspace = Workspace()
+    told: tuple[TextReply, ...] = ()
     if is_text(path):
         workspace.define_all(read_text(path), path)
         target = method or MAIN
     else:
-        module, name = open_archive(path)[0], name_from_path(path)
+        (module, told), name = open_archive(path), name_from_path(path)
         workspace.bind(name, module, module.type)
         target = f"{name}.{method}" if method else name
     function = workspace.target(target)
@@ -75,11 +76,11 @@ def program_call(path: str, method: str | None, inputs: Sequence[str]) -> tuple[
     args, kwargs = read_inputs(inputs, function)
     given = {**dict(zip((each.name for each in takes), args, strict=False)), **kwargs}
     if any(not each.has_default and each.name not in given for each in takes):
-        return workspace, target
+        return workspace, target, told
     types = {each.name: each.type for each in takes}
     for name, value in given.items():
         workspace.bind(name, value, types[name])
-    return workspace, f"{target}({', '.join(f'{name}={name}' for name in given)})"
+    return workspace, f"{target}({', '.join(f'{name}={name}' for name in given)})", told
 
 
 def source_of(workspace: Workspace, text: str) -> list[tuple[str, int, str]]:

@@ -2,20 +2,30 @@
 
 In: nothing.  Out: the key bindings of the prompt: Enter runs an entry that is complete and goes on with one that is
 not, Tab indents at the start of a line and completes elsewhere, Backspace takes back a whole step of indent.  Pasted
-text loses the prompts that it was copied with, and keeps its own indentation where the terminal does not mark it as
-pasted.  While the history is searched, Enter takes what is found, and keys that move the cursor do, too.
+text loses the prompts that it was copied with.  Blanks at the beginning of a line stand for the indentation that is
+offered there, so that text keeps its own where the terminal does not mark it as pasted.  While the history is searched,
+Enter takes what is found, and keys that move the cursor do, too.
 """
 
 from __future__ import annotations
 
 import select
 import sys
+from time import monotonic
 from typing import Final
 
 from prompt_toolkit.application import get_app
 from prompt_toolkit.document import Document
 from prompt_toolkit.enums import DEFAULT_BUFFER
-from prompt_toolkit.filters import Condition, has_completions, has_focus, has_selection, is_searching
+from prompt_toolkit.filters import (
+    Condition,
+    emacs_insert_mode,
+    has_completions,
+    has_focus,
+    has_selection,
+    is_searching,
+    vi_insert_mode,
+)
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.search import accept_search
@@ -23,23 +33,28 @@ from prompt_toolkit.search import accept_search
 from tsrepl.session.entries import is_complete, next_indent, without_prompts
 
 INDENT = "    "
-
+_PASTING: Final = 0.05
+"""Seconds for the next piece of a text that is being pasted: terminals hand it over in pieces."""
 
 _TAKES: Final = ("tab", "c-j")
 """Keys that take what a search of the history has found, as Enter does."""
 _MOVES: Final = ("left", "right", "home", "end", "c-a", "c-e")
 """Keys that take it, as readline has it, and then do what they always do."""
+_PASSED: Final = (Keys.CPRResponse, Keys.Enter, Keys.ControlJ)
 _typing = has_focus(DEFAULT_BUFFER)
 
 
 def key_bindings() -> KeyBindings:
     """The bindings, to be added to prompt_toolkit's own."""
     keys = KeyBindings()
-    typed = _TypedAhead()
+    typed = _Lines()
     keys.add("enter", filter=_typing & ~_choosing)(typed.enter)
+    offered = _typing & Condition(typed.is_offered) & (emacs_insert_mode | vi_insert_mode)
+    keys.add(" ", filter=offered)(typed.indent)
     keys.add("enter", filter=_typing & _choosing)(_take_completion)
     keys.add("escape", "enter", filter=_typing)(_new_line)
     keys.add("tab", filter=_typing & _before_text & ~has_completions)(_indent)
+    keys.add("tab", filter=offered)(typed.indent)
     keys.add("backspace", filter=_typing & _in_indent & ~has_selection)(_unindent)
     keys.add(Keys.BracketedPaste, filter=_typing)(_paste)
     for key in _TAKES:
@@ -51,7 +66,7 @@ def key_bindings() -> KeyBindings:
 
 def ends_entry(document: Document) -> bool:
     """True if Enter runs the text typed, rather than starting a new line."""
-    text = document.text
+    text = without_prompts(document.text)
     if not text.strip():
         return True
     if document.text_after_cursor.strip():
@@ -80,44 +95,63 @@ def _in_indent() -> bool:
     return bool(before) and not before.strip() and len(before) % len(INDENT) == 0
 
 
-class _TypedAhead:
-    """Enter, where more keys have come already: lines typed ahead are indented, pasted ones have their own indentation.
-
-    Lines that begin with blanks, and those behind them, are pasted.
-    """
+class _Lines:
+    """Enter and the blanks behind it.  Lines are offered an indentation, but not in an entry whose lines bring blanks
+    of their own, as pasted ones do."""
 
     def __init__(self) -> None:
-        self._indents = True
+        self._own = False
+        self._offered: str | None = None
+        """The whole entry as it is while nothing has been typed behind an indentation that was offered."""
 
     def enter(self, event: KeyPressEvent) -> None:
         buffer = event.current_buffer
-        begins = _next_key(event)
-        if begins in (" ", "\t") and not _stands_alone(buffer.document.text):
-            self._indents = False
+        text = buffer.text
+        self._own = (self._own and "\n" in text) or without_prompts(text) != text
+        begins = _next_key(event, _PASTING if self._own else 0)
+        if begins in (" ", "\t") and not _stands_alone(text):
+            self._own = True
             buffer.insert_text("\n")
         elif ends_entry(buffer.document):
-            self._indents = True
             buffer.validate_and_handle()
-        elif begins and not self._indents:
+        elif self._own:
             buffer.insert_text("\n")
         else:
-            self._indents = True
             _new_line(event)
+            self._offered = buffer.text
+
+    def is_offered(self) -> bool:
+        """True where the cursor stands behind an indentation that was offered, and nothing has been typed."""
+        document = get_app().current_buffer.document
+        return document.text == self._offered and document.is_cursor_at_the_end and document.text.endswith(" ")
+
+    def indent(self, event: KeyPressEvent) -> None:
+        """The blank or tab that is typed, in place of the indentation that was offered."""
+        buffer = event.current_buffer
+        buffer.delete_before_cursor(len(buffer.document.current_line_before_cursor))
+        buffer.insert_text(" " if event.data == " " else INDENT)
+        self._own = True
 
 
 def _stands_alone(text: str) -> bool:
     """True for a line to which none behind it may belong."""
-    return "\n" not in text and is_complete(text)
+    return "\n" not in text and is_complete(without_prompts(text))
 
 
-def _next_key(event: KeyPressEvent) -> str:
-    """The character that begins the next line that is not empty, if it has come already; else ""."""
+def _next_key(event: KeyPressEvent, seconds: float) -> str:
+    """The character that begins the next line that is not empty, if it comes within so many seconds; else ""."""
     processor, source = event.key_processor, event.app.input
-    if not processor.input_queue and sys.platform != "win32" and select.select([source.fileno()], [], [], 0)[0]:
-        processor.feed_multiple(source.read_keys())
-    passed = (Keys.CPRResponse, Keys.Enter, Keys.ControlJ)
-    come = next((each for each in processor.input_queue if each.key not in passed), None)
-    return "" if come is None else "\t" if come.key == Keys.Tab else come.data
+    until = monotonic() + seconds
+    while True:
+        come = next((each for each in processor.input_queue if each.key not in _PASSED), None)
+        if come is not None:
+            return "\t" if come.key == Keys.Tab else come.data
+        left = max(0.0, until - monotonic())
+        if sys.platform == "win32" or source.closed or not select.select([source.fileno()], [], [], left)[0]:
+            return ""
+        if not (more := source.read_keys()):
+            return ""
+        processor.feed_multiple(more)
 
 
 def _new_line(event: KeyPressEvent) -> None:

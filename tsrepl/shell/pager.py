@@ -31,7 +31,8 @@ from engine.lang.interpreter_settings import collecting_rarely
 from tsrepl.render.blocks import Line, Span
 from tsrepl.render.outline import Item, outline, wrapped
 
-HELP: Final = "q leave  ? help  / n N search  Enter fold  E C all  ← → views  [ ] next"
+HELP: Final = ("q leave", "? help", "/ n N search", "Enter fold", "E C all", "← → views", "[ ] next")
+"""Keys that the last line names, as many as it has room for."""
 KEYS: Final = (
     ("q", "leave; what is still computed is stopped"),
     ("↓ ↑  j k", "a line down, up"),
@@ -197,7 +198,10 @@ class Pager:
             return [("", f"/{self.typed}")]
         going = "" if self.is_done else " · computing, Ctrl-C stops"
         views = self._views()
-        text = f" {self.cursor + 1:,} of {len(self.rows):,}{going}{views}  {self.message or HELP}"
+        text = f" {self.cursor + 1:,} of {len(self.rows):,}{going}{views}"
+        for each in (self.message,) if self.message else HELP:
+            if self.message or len(text) + 2 + len(each) <= self._size[0]:
+                text += f"  {each}"
         return [("", text[: self._size[0]])]
 
     def _views(self) -> str:

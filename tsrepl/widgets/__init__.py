@@ -9,7 +9,15 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from tsrepl.session.plan_replies import CostReply, GuardsReply, ProfileReply
-from tsrepl.session.replies import DebugReply, GraphReply, KernelsReply, ModuleReply, PipelineReply, TraceReply
+from tsrepl.session.replies import (
+    DebugReply,
+    GpuKernelsReply,
+    GraphReply,
+    KernelsReply,
+    ModuleReply,
+    PipelineReply,
+    TraceReply,
+)
 from tsrepl.widgets.costs import CostView
 from tsrepl.widgets.debug import DebuggerView
 from tsrepl.widgets.graph import GraphView
@@ -29,5 +37,6 @@ WIDGETS: Final[dict[type[Any], Callable[[Any], View]]] = {
     ProfileReply: ProfileView,
     GuardsReply: ProfileView,
     KernelsReply: KernelView,
+    GpuKernelsReply: KernelView,
     DebugReply: DebuggerView,
 }

@@ -6,16 +6,12 @@ In: a `CostReply`.  Out: its widget, which is all there at once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final
 
 import traitlets
 
-from engine.lang.counts import byte_size, counted, duration
+from engine.lang.counts import counted, duration
 from tsrepl.session.plan_replies import CostReply, CostRow
 from tsrepl.widgets.view import Answer, View, front_end, spans
-
-_LEAST: Final = 1024
-"""Bytes below which it is not the arrays that take memory."""
 
 
 class CostView(View):
@@ -24,15 +20,13 @@ class CostView(View):
     _esm = traitlets.Unicode(front_end("costs")).tag(sync=True)
 
     def __init__(self, reply: CostReply) -> None:
-        runs = f"the fastest of {counted(reply.runs, 'run')}" if reply.runs > 1 else "one run"
-        peak = f", {byte_size(reply.peak)} of memory at most" if reply.peak >= _LEAST else ""
         rest = (
             f"and {counted(reply.left_out, 'more node', 'more nodes')}, {duration(reply.left_seconds)}"
             if reply.left_out
             else ""
         )
         super().__init__({
-            "title": reply.title, "facts": [f"{duration(reply.seconds)}, {runs}{peak}", *map("  ".join, reply.tiers)],
+            "title": reply.title, "facts": [reply.facts, *map("  ".join, reply.tiers)],
             "modules": [*_flame(reply.modules)], "lines": [_line(row, reply.seconds) for row in reply.lines],
             "nodes": [_node(row, reply.seconds) for row in reply.nodes], "rest": rest,
         })  # fmt: skip
@@ -47,7 +41,7 @@ def _flame(rows: Iterable[CostRow]) -> Iterator[Answer]:
         around = row.name.rpartition(".")[0] if row.name else None
         left, part = free[around], row.total / whole
         free[around], free[row.name] = left + part, left
-        memory = f", {byte_size(row.allocated)}" if row.allocated >= _LEAST else ""
+        memory = f", {row.memory}" if row.memory else ""
         yield {
             "path": row.name, "name": row.name.rpartition(".")[2] or "the module", "left": left, "part": part,
             "depth": row.name.count(".") + 1 if row.name else 0,
@@ -67,5 +61,4 @@ def _node(row: CostRow, whole: float) -> Answer:
 
 
 def _cost(row: CostRow, whole: float) -> Answer:
-    memory = byte_size(row.allocated) if row.allocated >= _LEAST else ""
-    return {"part": row.seconds / whole if whole else 0.0, "time": duration(row.seconds), "memory": memory}
+    return {"part": row.seconds / whole if whole else 0.0, "time": duration(row.seconds), "memory": row.memory}

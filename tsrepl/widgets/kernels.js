@@ -8,8 +8,15 @@ function render({ model, el }) {
   if (data.kernels.length) {
     const choose = h("select", { "aria-label": "kernel" }, ...data.kernels.map((each, at) => h("option", { value: at }, each.name)));
     const facts = h("p", { class: "r-muted" });
-    const shown = new Set(model.get("state").shown ?? ["TorchScript", "loop IR", "LLVM", "assembly"]);
+    const shown = new Set(model.get("state").shown ?? data.first);
+    const hues = new Map();
     let lines = [], chosen = null;
+
+    /** The hue of a line of the program: neighbours' are far apart. */
+    const hue = (place) => {
+      if (!hues.has(place)) hues.set(place, Math.round(hues.size * 137.5) % 360);
+      return hues.get(place);
+    };
 
     /** True for lines that belong together: of a line of the same loop IR; of a line of the program, where their loop IRs
         are different; of a function, where they are of no line.  What is around several lines of the program belongs to
@@ -49,6 +56,10 @@ function render({ model, el }) {
           mark(one);
         } },
         ...(of === "" ? [h("span", { class: "r-muted" }, one.places[0] + "  ")] : []), ...line(pieces));
+      if (isButton && one.places.length && !one.isAround) {
+        one.element.classList.add("tsw-coloured");
+        one.element.style.setProperty("--tsw-hue", hue(one.places[0]));
+      }
       lines.push(one);
       return one.element;
     };
@@ -56,7 +67,7 @@ function render({ model, el }) {
       const text = h("div", { class: "tsw-text", tabindex: 0, role: "region", "aria-label": title });
       return { title, of, at, text, element: h("div", { style: "min-width:0" }, h("h4", {}, title), text) };
     });
-    const apart = (error) => ({ rows: [[[[error.message, "muted"]], 0, ""]], places: {}, folded: {}, around: [] });
+    const apart = (error) => (parts.fail(error), { rows: [[[[error.message, "muted"]], 0, ""]], places: {}, folded: {}, around: [] });
     /** Fetches the text of each column that shows and has none yet, one after the other. */
     const fill = async () => {
       for (const each of columns) {
@@ -74,7 +85,12 @@ function render({ model, el }) {
         each.text.querySelector(".tsw-linked")?.setAttribute("tabindex", 0);
         if (chosen) mark(chosen);
       }
-      if (!chosen) parts.say("");
+      if (chosen) return;
+      if (!parts.host.querySelector(".tsw-status.tsw-error")) parts.say("");
+      for (const { text } of columns) {
+        const first = text.querySelector(".tsw-coloured"); // what stands before it is of no line
+        if (first && !text.scrollTop) text.scrollTop = first.offsetTop - text.offsetTop - 40;
+      }
     };
     const forms = h("span", { class: "tsw-tools", role: "group", "aria-label": "texts" }, ...columns.map(({ title }) => {
       const one = button(title, "show or hide " + title, () => {
@@ -91,6 +107,7 @@ function render({ model, el }) {
       facts.textContent = data.kernels[number].facts;
       for (const each of columns) { each.text.replaceChildren(); each.number = null; }
       lines = [];
+      hues.clear();
       chosen = null;
       fill().catch(parts.fail);
     };

@@ -45,7 +45,10 @@ class PassExplorer(PaneView):
         self.steps, self.graphs = reply.passes, [*_graphs(reply)]
         self.pane, self.other = Pane(Graph()), Graph()
         first = next((at for at, step in enumerate(self.steps) if step.changed), 0)
-        rows = [[", ".join(each.names), each.changed, duration(each.seconds)] for each in self.steps]
+        rows = [
+            [(each.changed and each.title) or ", ".join(each.names), each.changed, duration(each.seconds)]
+            for each in self.steps
+        ]
         super().__init__({"title": reply.start.title, "steps": rows}, step=first)
         if self.steps:
             self.show(first, False)

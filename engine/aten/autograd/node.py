@@ -89,6 +89,15 @@ class Node:
         """Gradients for the edges, from those of the outputs (None where there is none)."""
         raise NotImplementedError
 
+    def __call__(self, *gradients: Gradient) -> Any:
+        """Gradients for the edges, a tuple where there are several, from those of the outputs: None, as those that are
+        not given, where there is none; further ones belong to no output."""
+        missing = max(len(self.outputs) - len(gradients), 0)
+        given = [*gradients[: len(self.outputs)], *(None for _ in range(missing))]
+        is_any = any(each is not None for each in given)
+        found = tuple(self.apply(given)) if is_any else (None,) * len(self.edges)
+        return found[0] if len(found) == 1 else found
+
     def fresh(self, found: Sequence[Gradient]) -> Container[int]:
         """The `id`s of those of its gradients whose memory nothing else shares: a leaf may keep them as they are."""
         return ()

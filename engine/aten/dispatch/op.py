@@ -61,8 +61,9 @@ class Op:
     Its results:
     - `dtype`: the rule for their dtype.  For a `scalar` see `dispatch.scalar`; for other bodies, as far as no run is
       needed: "same" (that of `self`, `input` or a list of tensors; "same NAME": of that argument), "floats" (the same
-      if that is floating-point), "sum" (the same, int64 for whole numbers), "truth" (bool, or uint8 of uint8), "int64",
-      "default" (float32).  An argument `dtype` that is given comes first.
+      if that is floating-point), "agreed" (that of any tensor, as all have to have one), "sum" (the same, int64 for
+      whole numbers), "truth" (bool, or uint8 of uint8), "int64", "default" (float32).  An argument `dtype` that is
+      given comes first.
     - `keeps`: the operand that is computed with as it is where it is one number beside a half type; other operands are
       rounded to the half type first (`promotion.operand`).
     - `shape`: the rule for their sizes, a function of `kernels.shapes`, or the argument whose sizes they have;

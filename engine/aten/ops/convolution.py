@@ -248,13 +248,15 @@ _GRADIENT: Final = {
 }
 
 op(f"aten::convolution({_HEAD}, {_SHAPE}, SymInt[] output_padding, SymInt groups) -> Tensor", kernel=convolution,
-   variants="function out", gradient=_GRADIENT, shape=shapes.convolution, jit_autocast="fast")  # fmt: skip
+   variants="function out", gradient=_GRADIENT, shape=shapes.convolution, dtype="agreed",
+   jit_autocast="fast")  # fmt: skip
 op(f"aten::_convolution.deprecated({_HEAD}, {_SHAPE}, int[] output_padding, SymInt groups, bool benchmark, "
    "bool deterministic, bool cudnn_enabled) -> Tensor", kernel=lambda *a: convolution(*a[:9]),
-   gradient=_GRADIENT, shape=shapes.convolution, jit_autocast="fast", autocast="fast")  # fmt: skip
+   gradient=_GRADIENT, shape=shapes.convolution, dtype="agreed", jit_autocast="fast", autocast="fast")  # fmt: skip
 op(f"aten::_convolution({_HEAD}, {_SHAPE}, SymInt[] output_padding, SymInt groups, bool benchmark, "
    "bool deterministic, bool cudnn_enabled, bool allow_tf32) -> Tensor", kernel=lambda *a: convolution(*a[:9]),
-   variants="function out", gradient=_GRADIENT, shape=shapes.convolution, jit_autocast="fast")  # fmt: skip
+   variants="function out", gradient=_GRADIENT, shape=shapes.convolution, dtype="agreed",
+   jit_autocast="fast")  # fmt: skip
 op(f"aten::convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, {_SHAPE}, "
    "SymInt[] output_padding, SymInt groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
    kernel=convolution_backward, gradient={
@@ -281,10 +283,10 @@ for _n in (1, 2, 3):
     _ones, _zeros = str([1] * _n), str([0] * _n)
     _tail = f"SymInt[{_n}] dilation={_ones}, SymInt groups=1"
     op(f"aten::conv{_n}d({_HEAD}=None, SymInt[{_n}] stride={_ones}, SymInt[{_n}] padding={_zeros}, {_tail}) -> Tensor",
-       python=_conv(_n), shape=shapes.convolution, dtype="floats", unboxed=unboxed.convolution(_n),
+       python=_conv(_n), shape=shapes.convolution, dtype="agreed", unboxed=unboxed.convolution(_n),
        recorded_as="convolution", jit_autocast="fast", autocast="fast")  # fmt: skip
     op(f'aten::conv{_n}d.padding({_HEAD}=None, SymInt[{_n}] stride={_ones}, str padding="valid", {_tail}) -> Tensor',
-       python=_conv_padding(_n), shape=shapes.convolution, dtype="floats", unboxed=unboxed.on_tensors,
+       python=_conv_padding(_n), shape=shapes.convolution, dtype="agreed", unboxed=unboxed.on_tensors,
        jit_autocast="fast", autocast="fast")  # fmt: skip
     op(f"aten::conv_transpose{_n}d{'' if _n == 1 else '.input'}({_HEAD}=None, SymInt[{_n}] stride={_ones}, "
        f"SymInt[{_n}] padding={_zeros}, SymInt[{_n}] output_padding={_zeros}, SymInt groups=1, "

@@ -6,6 +6,7 @@ In: functions that those layers leave here.  Out: `HOOKS`, which every operator 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import field
 from functools import reduce
 from typing import Any, Final, Protocol
@@ -75,6 +76,8 @@ class Hooks:
     """Threads that record nothing now, for a quick test that there are any; `grad_mode.MODE` tells whether this one."""
     trace: Hook | None = None
     """Called for every operator; made of the hooks that stepped in, see `step_in`."""
+    calls: Callable[[Any], AbstractContextManager[Any]] | None = None
+    """A block around each call of a script function, in any thread; a profiler sets it with its hook."""
     tracer: Tracer | None = None
     """Set while any thread is traced.  Python switches no thread between a test for None and the call that follows."""
     composite: Callable[[Op], Callable[..., Any]] | None = None
@@ -105,6 +108,11 @@ class Hooks:
             hooks = list(self._stepped_in)
             hooks.remove(hook)
             self._set_trace(tuple(hooks))
+
+    @property
+    def only_profiles(self) -> bool:
+        """True if those who stepped in are profilers, which other threads may have around their operators as well."""
+        return self.calls is not None and len(self._stepped_in) == 1
 
     def _set_trace(self, hooks: tuple[Hook, ...]) -> None:
         self._stepped_in = hooks

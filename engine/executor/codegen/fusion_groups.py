@@ -17,12 +17,12 @@ from typing import Final, NamedTuple
 from engine.aten.values.tensor import Tensor
 from engine.ir.aliasing.alias_db import AliasDb
 from engine.ir.clone import ValueMap, copy_node, copy_nodes
-from engine.ir.constants import constant_value
+from engine.ir.constants import NOT_CONSTANT, constant_value
 from engine.ir.facts.rules import may_go_along
 from engine.ir.graph import Block, Graph, Node, Use, Value
 from engine.ir.ops import op_of
 from engine.lang.scalars import device
-from engine.lang.types import TensorType
+from engine.lang.types import NUMBER, TensorType
 from engine.passes.pipeline import Listener, run_pass
 
 FUSION_GROUP: Final = "prim::FusionGroup"
@@ -36,6 +36,21 @@ Choice = Callable[[Node], bool]
 def on(place: device, chosen: Choice) -> Choice:
     """The choice among the nodes of which it is known that their tensors are on that device."""
     return lambda node: _is_on(node, place) and chosen(node)
+
+
+def with_known_dtypes(chosen: Choice) -> Choice:
+    """The choice among the nodes whose results' dtypes follow from types of operands: no number may be either a float
+    or an int, no dtype be known when the program runs only."""
+    return lambda node: not any(map(_may_be_any_dtype, node.inputs, _argument_names(node))) and chosen(node)
+
+
+def _may_be_any_dtype(value: Value, argument: str) -> bool:
+    return value.type == NUMBER or (argument == "dtype" and constant_value(value) is NOT_CONSTANT)
+
+
+def _argument_names(node: Node) -> list[str]:
+    op = op_of(node)
+    return [each.name for each in op.schema.arguments] if op is not None else [""] * len(node.inputs)
 
 
 def _is_on(node: Node, place: device) -> bool:
@@ -65,7 +80,10 @@ def form_groups(
     groups, of this kind, in their order."""
 
     def make(may_join: Choice, may_end: Choice) -> None:
-        run_pass("create_fusion_groups", graph, listener, kind=kind, is_fusible=may_join, min_size=1, may_end=may_end)
+        run_pass(
+            "create_fusion_groups", graph, listener, kind=kind, is_fusible=may_join, min_size=1, may_end=may_end,
+            widens=kind == TENSOREXPR_GROUP,
+        )  # fmt: skip
 
     groups = _grouped(graph, kind, is_fusible, refused, make)
     for group in groups:
@@ -81,7 +99,7 @@ def form_differentiable_graphs(
     def make(may_join: Choice, may_end: Choice) -> None:
         run_pass(
             "create_autodiff_subgraphs", graph, listener, threshold=threshold, is_differentiable=may_join,
-            may_end=may_end,
+            may_end=may_end, widens=True,
         )  # fmt: skip
 
     return _grouped(graph, DIFFERENTIABLE_GRAPH, is_differentiable, refused, make)

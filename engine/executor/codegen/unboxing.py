@@ -313,7 +313,7 @@ def may_give_another_array(node: Node) -> bool:
 def _keeps_dtype(op: Op, node: Node) -> bool:
     """True if the result has the dtype of the tensors, which all have one floating dtype."""
     asked = (constant_value(v) for a, v in zip(op.schema.arguments, node.inputs, strict=True) if a.name == "dtype")
-    return op.dtype in ("same", "floats", "sum") and all(dtype is None for dtype in asked)
+    return op.dtype in ("same", "floats", "agreed", "sum") and all(dtype is None for dtype in asked)
 
 
 def makes_new_tensor(op: Op) -> bool:

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final
@@ -49,8 +50,8 @@ from engine.executor.bytecode.instructions import (
 from engine.executor.bytecode.traceback import CallSite, execution_error
 from engine.executor.concurrency.forks import fork
 from engine.executor.concurrency.futures import Future, launch
-from engine.executor.plans.executor import RECENT, GraphExecutor, code_of, executor_of
-from engine.executor.plans.plan import RUNTIME, ExecutionPlan, failure
+from engine.executor.plans.executor import GraphExecutor, code_of, executor_of
+from engine.executor.plans.plan import RECENT, RUNTIME, ExecutionPlan, failure
 from engine.executor.plans.switches import SWITCHES, hooks_of_thread, is_optimizing
 from engine.ir.graph import Value
 from engine.ir.unit import Function
@@ -79,6 +80,20 @@ class Frame:
     code: Code
     registers: list[Any]
     pc: int = 0
+    watched: AbstractContextManager[Any] | None = None
+    """The block that a profiler has around the call."""
+
+    def watch(self, function: Function) -> None:
+        """Enter the profiler's block around calls of the function, if there is one."""
+        if HOOKS.calls is not None:
+            self.watched = HOOKS.calls(function)
+            self.watched.__enter__()
+
+    def end(self) -> None:
+        """Leave the profiler's block."""
+        watched, self.watched = self.watched, None
+        if watched is not None:
+            watched.__exit__(None, None, None)
 
     @property
     def instruction(self) -> Instruction:
@@ -266,15 +281,16 @@ class InterpreterState:
             self.entered.pop()
         for register in dead:
             caller.registers[register] = None
-        frame = Frame(code, [*arguments, *code.blank])
         if opcode == TAIL_CALL:
-            self.frames.pop()
+            self.frames.pop().end()
+        frame = Frame(code, [*arguments, *code.blank])
+        frame.watch(function)
         self.frames.append(frame)
         return frame
 
     def _return(self, results: Sequence[Any]) -> Frame | None:
         """End a call; its caller goes on behind the call, unless the run is over."""
-        self.frames.pop()
+        self.frames.pop().end()
         result = results[0] if len(results) == 1 else tuple(results) if results else None
         if not self.frames:
             self.result = result
@@ -290,7 +306,10 @@ class InterpreterState:
         self._leave_contexts(ExecutionError("the run was left"))
 
     def _leave_contexts(self, error: ExecutionError) -> ExecutionError:
-        """Call `__exit__` of what is still entered, innermost first; the error, or that of an `__exit__`."""
+        """Call `__exit__` of what is still entered, innermost first; the error, or that of an `__exit__`.  The calls
+        are over for a profiler."""
+        for frame in reversed(self.frames):
+            frame.end()
         try:
             _leave(self.entered)
         except ExecutionError as another:
@@ -312,7 +331,8 @@ def run_function(function: Function, args: Sequence[Any]) -> Any:
 def run(executor: GraphExecutor, inputs: Sequence[Any]) -> Any:
     """Run it in the fastest tier available for these inputs.  Raises ExecutionError."""
     if HOOKS.trace is not None or (SWITCHES.special and not is_optimizing()) or _is_packing():
-        return InterpreterState(executor.code, hooks_of_thread()).run(*inputs)
+        with HOOKS.calls(executor.function) if HOOKS.calls is not None else nullcontext():
+            return InterpreterState(executor.code, hooks_of_thread()).run(*inputs)
     plan = (executor.anywhere if HOOKS.devices else executor).plan_for(inputs)
     RECENT.ran = plan.itself
     entry = plan.entry
@@ -372,8 +392,8 @@ def _leave(entered: list[Any]) -> None:
 
 
 def fork_function(function: Function, inputs: Sequence[Any]) -> Future:
-    """Start the function; on this thread, at once, while this thread is traced or watched."""
-    if HOOKS.trace is not None or hooks_of_thread():
+    """Start the function; on this thread, at once, while this thread is traced or watched by others than a profiler."""
+    if (HOOKS.trace is not None and not HOOKS.only_profiles) or hooks_of_thread():
         return launch(lambda: run_function(function, inputs))
     return fork(partial(_begin, function), inputs)
 
@@ -391,7 +411,7 @@ RUNTIME.call, RUNTIME.fork, RUNTIME.leave, RUNTIME.resume = _call_from_generated
 def _begin(function: Function, inputs: Sequence[Any]) -> InterpreterState | Callable[[], Any]:
     """The generated code, if nothing in it can wait; else a run that may be suspended."""
     executor = executor_of(function)
-    if SWITCHES.special and not is_optimizing():
+    if HOOKS.trace is not None or (SWITCHES.special and not is_optimizing()):
         code = executor.code
     else:
         plan = (executor.anywhere if HOOKS.devices else executor).plan_for(inputs)
@@ -400,4 +420,5 @@ def _begin(function: Function, inputs: Sequence[Any]) -> InterpreterState | Call
         code = plan.code
     state = InterpreterState(code)
     state.start(*inputs)
+    state.frame.watch(function)
     return state

@@ -28,7 +28,8 @@ from engine.executor.codegen.fusion_groups import dissolve, form_differentiable_
 from engine.executor.codegen.source import GeneratedSource
 from engine.executor.plans.following import FOLLOWERS, FollowsMode, Run
 from engine.executor.plans.history import PlanHistory
-from engine.executor.plans.pipelines import BACKWARD
+from engine.executor.plans.pipelines import AFTER_GROUPING, BACKWARD
+from engine.executor.plans.plan import RECENT
 from engine.executor.plans.plan_events import GraphDifferentiated, NodeNotFused
 from engine.executor.plans.spec import Key, SpecReader
 from engine.executor.plans.switches import SWITCHES, tell
@@ -94,6 +95,8 @@ class Specialised:
     make: Make
     device: scalars.device | None = scalars.CPU
     """The device of all tensors; None: any."""
+    gradients: int = 0
+    """The number of its first inputs, which are gradients: of a backward graph."""
     plans: dict[Key, Any] = field(default_factory=dict)
     unrecorded: Any = None
     reader: SpecReader = field(init=False)
@@ -106,6 +109,7 @@ class Specialised:
         plan = self.plans.get(key)
         if plan is None:
             plan = self.plans[key] = self.make(self.name, self.graph, self.reader, key)
+            plan.gradients = self.gradients
         return plan
 
     def __call__(self, *args: Any) -> Sequence[Any]:
@@ -115,6 +119,8 @@ class Specialised:
             plan = self.unrecorded
             if plan is None:
                 plan = self.unrecorded = self.plan(args)
+        if self.gradients:
+            RECENT.ran = plan.itself
         found = plan.entry(*args)
         return found if type(found) is tuple else (found,)
 
@@ -136,8 +142,9 @@ class BackwardRun:
         found = {each: place for place, each in enumerate(backward.inputs)}
         places = [found.get(each) for each in required]
         fresh = fresh_results(backward.graph)
+        run = owner.specialised(name, backward.graph, len(backward.graph.inputs) - len(backward.kept))
         return cls(
-            owner.specialised(name, backward.graph), backward.kept, places,
+            run, backward.kept, places,
             [i for i, place in enumerate(places) if place in fresh], bool(found),
         )  # fmt: skip
 
@@ -393,9 +400,9 @@ class PlanDifferentiation(FollowsMode):
             self.install(self.graph, source, self._first if at_once else tiering.until_worth(run, self._later))
         FOLLOWERS.add(self)  # not before, as there may be no function to be had
 
-    def specialised(self, name: str, graph: Graph) -> Specialised:
-        """A forward or backward graph of a group, as a function."""
-        return Specialised(name, graph, self.make, scalars.CPU if self.accelerator is None else None)
+    def specialised(self, name: str, graph: Graph, gradients: int = 0) -> Specialised:
+        """A forward or backward graph of a group, as a function; so many of its inputs are gradients."""
+        return Specialised(name, graph, self.make, scalars.CPU if self.accelerator is None else None, gradients)
 
     def _first(self, *args: Any) -> Any:
         """The first call, where groups are formed before anything runs."""
@@ -423,6 +430,7 @@ class PlanDifferentiation(FollowsMode):
         start = time.perf_counter()
         nodes = form_differentiable_graphs(self.grouped, choice, self._threshold, self.refused, listener)
         self.history.note("create_autodiff_subgraphs", self.grouped, bool(nodes), time.perf_counter() - start)
+        self.history.run(AFTER_GROUPING, self.grouped)
         self.groups = [known.get(node) or self._new_group(node) for node in nodes]
         grouped = {*nodes}
         self.outside = {node: self._why_outside(node) for node in self.grouped.all_nodes() if node not in grouped}
@@ -458,7 +466,7 @@ class PlanDifferentiation(FollowsMode):
         with self._lock:
             is_new = key not in group.waiting
             group.waiting[key] = [_example(value) for value in args]
-        if mode == "eager":
+        if mode == "eager" or PROFILING.guards_groups:
             self.split_waiting()
         elif is_new:
             tiering.in_background(self.split_waiting)

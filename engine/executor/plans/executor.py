@@ -17,7 +17,7 @@ from engine.aten.values.hooks import HOOKS
 from engine.executor.bytecode.code import Code
 from engine.executor.plans.first_call import runs_before_plan
 from engine.executor.plans.pipelines import BEFORE_EXECUTION
-from engine.executor.plans.plan import ExecutionPlan
+from engine.executor.plans.plan import RECENT, ExecutionPlan
 from engine.executor.plans.plan_cache import CacheStatistics, PlanCache, PlanCounts
 from engine.executor.plans.profiled import ProfiledPlans, Recorded
 from engine.executor.plans.spec import Key, SpecReader
@@ -139,8 +139,18 @@ class GraphExecutor:
     @property
     def recent_graph(self) -> Graph:
         """The graph of what ran last, else the generic one; do not change it."""
-        plan = next((plan for each in reversed(self.executors) if (plan := each._recent[1] or each._passing)), None)
-        return shown_graph.shown_graph(plan) if plan else self.graph
+        plan = self._recently
+        return shown_graph.shown_graph(plan.optimized or plan) if plan else self.graph
+
+    @property
+    def optimized_graph(self) -> Graph:
+        """The same; where the interpreter ran in place of a plan that is being made, that is waited for."""
+        return _awaited(plan) if (plan := self._recently) else self.graph
+
+    @property
+    def _recently(self) -> ExecutionPlan | None:
+        """The plan, or the run without one, that came last."""
+        return next((plan for each in reversed(self.executors) if (plan := each._recent[1] or each._passing)), None)
 
     @property
     def recent_plan(self) -> ExecutionPlan | None:
@@ -206,8 +216,10 @@ class GraphExecutor:
             profiling = self.profiled.profiling_plan(key, self.cache.has(key))
             if profiling is not None:
                 self._lookups += 1  # a call that finds no plan, and makes none
+                profiling.optimized = before if before is None or before.entry else before.optimized
                 return self._pass(profiling)
-            if tiering.mode() == "background" and key in self.profiled.recorded and not self.cache.has(key):
+            waits = tiering.mode() == "background" and not PROFILING.guards_groups
+            if waits and key in self.profiled.recorded and not self.cache.has(key):
                 return self._pass(self._meanwhile(key))
         plan, hit = self.cache.get(key, lambda: self._make(key))
         self._recent, self._passing = (key, plan), None
@@ -223,7 +235,7 @@ class GraphExecutor:
         """The reason why a call made its plan: the first of its kind, the difference from the call before, or what
         became of the plan that there was."""
         if key in self._made:
-            return "profiled anew" if plan.record is not None else "evicted"
+            return "profiled anew" if key in self.profiled.recorded else "evicted"
         self._made.add(key)
         return (before is not None and plan.spec.difference(before.spec)) or "first call"
 
@@ -241,15 +253,16 @@ class GraphExecutor:
         self.cache.statistics.misses += 1
         self._settled += 1
         spec, reason = self.reader.spec(key), "its plan is being made"
-        found = ExecutionPlan(self.function.name, spec, self.graph, reason=reason, _code=self.code)
+        found = ExecutionPlan(self.function.name, spec, self.graph, reason=reason, is_awaited=True, _code=self.code)
         self._making[key] = found
         tiering.in_background(partial(self._make_in_background, key))
         return found
 
     def _make_in_background(self, key: Key) -> None:
         """Make the plan of a key; if that fails, the interpreter goes on."""
-        self.cache.get(key, lambda: self._make(key), misses=0)
-        self._making.pop(key, None)
+        plan, _ = self.cache.get(key, lambda: self._make(key), misses=0)
+        if (meanwhile := self._making.pop(key, None)) is not None:
+            meanwhile.optimized = plan
 
     def wait(self) -> None:
         """Until no plan is being made in the background."""
@@ -262,7 +275,7 @@ class GraphExecutor:
         self._direct.set(plan, None)
 
     def _may_run_before_plan(self) -> bool:
-        return not SWITCHES.listeners and not self.profiled.is_wanted
+        return not (SWITCHES.listeners or self.profiled.is_wanted or PROFILING.is_enabled)
 
     def _may_be_profiled(self, key: Key) -> bool:
         """True where plans are made for tensors on one device."""
@@ -337,21 +350,19 @@ def code_of(function: Function) -> Code:
     return executor_of(function).code
 
 
-class _Recent:
-    """A cell for the plan that ran last, in any thread, or for the function that ran its kernels directly; it holds
-    neither, but a weak reference."""
-
-    __slots__ = ("ran",)
-
-    def __init__(self) -> None:
-        self.ran: Callable[[], ExecutionPlan | Function | None] = lambda: None
-
-
-RECENT: Final = _Recent()
-
-
 def last_executed_optimized_graph() -> Graph | None:
-    """The graph of the plan that ran last; None before any has, and once that is gone."""
+    """The graph of the plan that ran last, which may be that of a backward pass; of a run that was profiled, only where
+    the function has no plan yet.  None before any has run, and once that is gone."""
     ran = RECENT.ran()
     plan = executor_of(ran).direct if isinstance(ran, Function) else ran
-    return shown_graph.shown_graph(plan) if plan else None
+    return _awaited(plan) if plan else None
+
+
+def _awaited(plan: ExecutionPlan) -> Graph:
+    """The plan's graph with its checks; where the interpreter ran in place of a plan, that of the plan, which is waited
+    for if it is being made."""
+    if plan.is_awaited and plan.optimized is None:
+        tiering.wait()
+    if plan.is_awaited and plan.optimized is not None:
+        plan.optimized.form_groups()
+    return shown_graph.shown_graph(plan.optimized or plan)

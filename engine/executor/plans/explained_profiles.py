@@ -63,7 +63,7 @@ class ProfileExplanation:
 
     `runs` of `wanted` are done; `rounds` counts the times that a plan was dropped because its guards failed, and
     profiled anew.  `symbols` are the sizes that vary, run by run.  `refusal` tells why no plan is made of it, if that
-    is so.
+    is so; `guards` are those that such a plan would have, where they are too many.
     """
 
     arguments: str
@@ -74,13 +74,15 @@ class ProfileExplanation:
     uses: tuple[UseExplanation, ...]
     symbols: tuple[tuple[str, tuple[int, ...]], ...]
     failures: tuple[FailureExplanation, ...]
+    guards: tuple[GuardExplanation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class GuardExplanation:
-    """The guard for one use of a value: `fate` is "kept", "moved", "merged", "eliminated" or "not inserted".
+    """The guard for one use of a value.
 
-    `failures` counts the calls that left the plan here.
+    `fate` is "kept", "moved", "merged", "eliminated", "not inserted" or "left out"; `failures` counts the calls that
+    left the plan here.
     """
 
     value: str
@@ -99,7 +101,13 @@ def explain_record(recorded: Recorded) -> ProfileExplanation:
         str(recorded.plan.spec), record.runs, record.wanted, recorded.rounds, recorded.refusal,
         tuple(_use(profile, names) for profile in record.profiles),
         tuple((name, series) for series, name in names.items()), tuple(_failures(recorded.history)),
+        tuple(_guard(_left_out(note), 0) for note in recorded.notes),
     )  # fmt: skip
+
+
+def _left_out(note: GuardNote) -> GuardNote:
+    is_wanted = note.fate in ("kept", "moved")
+    return replace(note, fate="left out", why="") if is_wanted else note
 
 
 def _use(profile: ValueProfile, names: dict[tuple[int, ...], str]) -> UseExplanation:

@@ -25,6 +25,7 @@ from engine.aten.values.tensor import Tensor
 from engine.executor.codegen.decompositions import decompose
 from engine.executor.codegen.fusion_groups import (
     FUSION_GROUP,
+    TENSOREXPR_GROUP,
     Choice,
     Whole,
     dissolve,
@@ -32,6 +33,7 @@ from engine.executor.codegen.fusion_groups import (
     on,
     structure,
     whole,
+    with_known_dtypes,
 )
 from engine.executor.codegen.source import GeneratedSource
 from engine.executor.plans.following import FOLLOWERS, FollowsMode, Run
@@ -39,6 +41,7 @@ from engine.executor.plans.history import PlanHistory
 from engine.executor.plans.pipelines import BEFORE_FUSION
 from engine.executor.plans.plan_events import GroupFormed, KernelCompiled, NodeNotFused
 from engine.executor.plans.switches import SWITCHES, tell
+from engine.executor.profiling.settings import PROFILING
 from engine.fuser.backend import tiering
 from engine.ir.clone import copy_graph
 from engine.ir.graph import Graph, Node
@@ -46,6 +49,7 @@ from engine.ir.ops import op_of
 from engine.lang import scalars
 from engine.lang.deferred import deferred
 from engine.lang.locks import lock
+from engine.lang.progress import step
 from engine.lang.records import dataclass
 
 if TYPE_CHECKING:
@@ -278,8 +282,13 @@ class PlanFusion(FollowsMode):
                 self._install_fused()
         else:
             source, run = self.write(self.graph, {})
-            counted = self._first if mode == "eager" else tiering.until_worth(run, self._form_later)
+            counted = self._first if self._is_eager else tiering.until_worth(run, self._form_later)
             self.install(self.graph, source, counted)
+
+    @property
+    def _is_eager(self) -> bool:
+        """True where groups and kernels are made by the calls that want them, unless the compile mode is "off"."""
+        return tiering.mode() == "eager" or (PROFILING.guards_groups and PROFILING.fuses_at_once)
 
     def follow_mode(self) -> None:
         self.offer(None)
@@ -299,6 +308,8 @@ class PlanFusion(FollowsMode):
     def choice(self) -> Choice:
         """The nodes that kernels may hold."""
         chosen = self.compiler.is_fusible
+        if self.kind == TENSOREXPR_GROUP:
+            chosen = with_known_dtypes(chosen)
         return chosen if self.accelerator is None else on(self.accelerator, chosen)
 
     def form(self) -> None:
@@ -352,13 +363,12 @@ class PlanFusion(FollowsMode):
 
     def want(self, group: FusedGroup, args: Sequence[Any], results: Sequence[Any]) -> None:
         """Have a kernel made for such arguments; it is there afterwards in eager mode."""
-        mode = tiering.mode()
-        if mode == "off" or not tiering.asks_for_kernels() or (key := _layout(args)) in group.done:
+        if tiering.mode() == "off" or not tiering.asks_for_kernels() or (key := _layout(args)) in group.done:
             return
         with self._lock:
             is_new = key not in group.waiting
             group.waiting[key] = [_example(value) for value in args], [_example(value) for value in results]
-        if mode == "eager":
+        if self._is_eager:
             self.compile_waiting()
         elif is_new:
             tiering.in_background(self.compile_waiting)
@@ -397,6 +407,7 @@ class PlanFusion(FollowsMode):
 
     def _add_kernel(self, group: FusedGroup, layout: Layout, example: Example) -> None:
         start = time.perf_counter()
+        self._tell_progress()
         binding = self.compiler.lower_once(group.graph, layout, example)
         if self._whole is not None and self._whole.is_guarded:
             binding = bindings.with_sizes(binding, self._whole.sizes)
@@ -404,6 +415,11 @@ class PlanFusion(FollowsMode):
         seconds = time.perf_counter() - start
         group.kernels.append(Kernel(binding, example[0], self.compiler.cost(binding, example[0]), seconds))
         self.history.tell(KernelCompiled(self.name, group.name, seconds))
+        self._tell_progress()
+
+    def _tell_progress(self) -> None:
+        """Let those who wait know how many groups have kernels."""
+        step("compiling kernels", self.name, sum(bool(each.kernels) for each in self.groups), len(self.groups))
 
     def _give_up(self, why: str) -> None:
         """Run without groups: there is no machine code to be had."""

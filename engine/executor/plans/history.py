@@ -28,7 +28,7 @@ MAX_EVENTS: Final = 200
 class PassRun:
     """One pass over the plan's graph.  `before` and `after` are copies, the same one where nothing changed; None of
     graphs of more than `MAX_KEPT` nodes.  `nodes` counts those after it; `changes` are (kind, how many more there are
-    now), the largest first."""
+    now), the largest first; `options` are those that the pass ran with, "simplify=False"."""
 
     name: str
     changed: bool
@@ -37,6 +37,12 @@ class PassRun:
     after: Graph | None
     nodes: int = 0
     changes: tuple[tuple[str, int], ...] = ()
+    options: str = ""
+
+    @property
+    def title(self) -> str:
+        """The name of the pass, with its options if it has some: "inline(simplify=False)"."""
+        return f"{self.name}({self.options})" if self.options else self.name
 
 
 @dataclass(eq=False, slots=True)
@@ -65,11 +71,12 @@ class PlanHistory:
         for name in names:
             start = time.perf_counter()
             found = run_pass(name, graph, listener, **options)
-            self.note(name, graph, found, time.perf_counter() - start)
+            given = ", ".join(f"{option}={value!r}" for option, value in options.items())
+            self.note(name, graph, found, time.perf_counter() - start, given)
             changed |= found
         return changed
 
-    def note(self, name: str, graph: Graph, changed: bool, seconds: float) -> None:
+    def note(self, name: str, graph: Graph, changed: bool, seconds: float, options: str = "") -> None:
         """Add a step that has made this graph of the one before."""
         before, kinds = self._last, self._kinds
         if changed:
@@ -77,7 +84,7 @@ class PlanHistory:
         if changed and before is not None:
             self._last = copy_graph(graph) if self._kinds.total() <= self.most_kept else None
         changes = _changes(kinds, self._kinds) if changed else ()
-        self.passes.append(PassRun(name, changed, seconds, before, self._last, self._kinds.total(), changes))
+        self.passes.append(PassRun(name, changed, seconds, before, self._last, self._kinds.total(), changes, options))
 
     def tell(self, event: Any) -> None:
         """Keep an event about the plan, and tell the listeners."""

@@ -47,6 +47,8 @@ AFTER_UNROLLING: Final = ("constant_propagation_immutable_types", "peephole")
 POST_DERIVATIVE: Final = ("size_arithmetic", "constant_pooling", "dce", "fresh_activations")
 AFTER_GUARDS: Final = ("propagate_input_shapes", "peephole", "constant_propagation_immutable_types", "dce")
 """For graphs with guards: sizes and dtypes follow from the guarded ones, and questions about them are answered."""
+AFTER_GROUPING: Final = ("constant_pooling", "dce")
+"""For graphs with groups, which have constants of their own."""
 BACKWARD: Final = ("transpose_products", "peephole")
 """For backward graphs, before they are specialised like others."""
 BEFORE_FUSION: Final = ("propagate_input_shapes", "peephole", "constant_propagation_immutable_types", "dce")

@@ -84,6 +84,13 @@ class ExecutionPlan:
     """True for a plan that calls find no more."""
     occasion: str = ""
     """The difference between the call that the plan was made for and the one before: `a: Float(*) → Double(*)`."""
+    gradients: int = 0
+    """Of the graph of a backward pass: the number of its first inputs, which are gradients."""
+    optimized: ExecutionPlan | None = None
+    """Of a run that is profiled: the plan of the function that ran before, if there is one; of what runs while a plan
+    is being made: that plan, once it is there."""
+    is_awaited: bool = False
+    """True for what runs while a plan is being made."""
     _code: Code | None = None
     itself: ref[ExecutionPlan] = field(init=False, repr=False)
     """For those who must not keep it."""
@@ -144,6 +151,19 @@ class ExecutionPlan:
 
     def __repr__(self) -> str:
         return f"<ExecutionPlan of {self.name}{self.spec}>"
+
+
+class _Recent:
+    """A cell for the plan that ran last, in any thread, or for the function that ran its kernels directly; it holds
+    neither, but a weak reference."""
+
+    __slots__ = ("ran",)
+
+    def __init__(self) -> None:
+        self.ran: Callable[[], ExecutionPlan | Function | None] = lambda: None
+
+
+RECENT: Final = _Recent()
 
 
 @dataclass(slots=True)

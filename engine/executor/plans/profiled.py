@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from engine.executor.plans import making, plan_events
     from engine.executor.profiling import bailouts, guards, profiles, record
     from engine.executor.profiling.bailouts import BailoutSite, GuardFailure
+    from engine.executor.profiling.guards import GuardNote
     from engine.executor.profiling.record import ProfilingRecord
 else:
     fusion_groups = deferred("engine.executor.codegen.fusion_groups")
@@ -51,7 +52,8 @@ _LEFT_BY_HAND: Final = frozenset({"prim::Enter", "prim::GradOf"})
 @dataclass(eq=False, slots=True)
 class Recorded:
     """The record of one key: the plan that runs it, how it was made, how often it was begun again, and why no plan has
-    guards, if that is so.  `guarded` is the plan that was made of it last."""
+    guards, if that is so.  `guarded` is the plan that was made of it last, `notes` the guards that a plan would have
+    had, which has none because they are too many."""
 
     record: ProfilingRecord
     history: PlanHistory
@@ -59,6 +61,7 @@ class Recorded:
     guarded: ExecutionPlan | None = None
     rounds: int = 0
     refusal: str = ""
+    notes: tuple[GuardNote, ...] = ()
 
 
 @dataclass(eq=False, slots=True)
@@ -118,10 +121,14 @@ class ProfiledPlans:
             found.refusal = "it enters contexts, which have to be left in order"
             return None
         history = replace(found.history, passes=[*found.history.passes])
+        if PROFILING.guards_groups:
+            return self._with_guarded_groups(key, found, graph, history, start)
         notes = guards.place_guards(graph, sizes, self.reader.device)
         history.note("place_guards", graph, True, time.perf_counter() - start)
-        if sum(note.fate in ("kept", "moved") for note in notes) > MAX_BAILOUTS:
-            found.refusal = f"it has more than {MAX_BAILOUTS} values to guard"
+        count = sum(note.fate in ("kept", "moved") for note in notes)
+        if count > MAX_BAILOUTS:
+            found.refusal = f"it has {count} values to guard, and plans guard {MAX_BAILOUTS} at most"
+            found.notes = tuple(notes)
             return None
         middle = time.perf_counter()
         sites = bailouts.insert_bailouts(graph, self.name, partial(self._fail, key), self.reader.device)
@@ -130,6 +137,18 @@ class ProfiledPlans:
         plan = making.finish_plan(self.name, graph, self.reader, key, history, fusion_groups.TENSOREXPR_GROUP)
         plan.record, plan.guards, plan.bailouts = found.record, tuple(notes), tuple(sites)
         found.guarded = plan
+        history.seconds = time.perf_counter() - start
+        return plan
+
+    def _with_guarded_groups(
+        self, key: Key, found: Recorded, graph: Graph, history: PlanHistory, start: float
+    ) -> ExecutionPlan:
+        """The plan whose only guards are those of its groups, which the stubs of their kernels check."""
+        for node in graph.find_all_nodes(record.PROFILE):
+            node.output.replace_all_uses_with(node.input)
+            node.destroy()
+        plan = making.finish_plan(self.name, graph, self.reader, key, history, fusion_groups.TENSOREXPR_GROUP)
+        plan.record, found.guarded = found.record, plan
         history.seconds = time.perf_counter() - start
         return plan
 

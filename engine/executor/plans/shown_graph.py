@@ -11,11 +11,16 @@ these, and in front of what runs where none holds:
         prim::TypeCheck[types=[…], arguments=[…], guards=[…]](%1, %2)
     %3 : Tensor = prim::If(%6)
       block0():
-        %7 : Tensor = prim::TensorExprGroup_0(%4, %5)
+        %7 : Float(*, device=cpu) = prim::TensorExprGroup_0(%4, %5)
         -> (%7)
       block1():
-        %8 : Tensor = prim::FallbackGraph_1(%1, %2)
-        -> (%8)
+        %8 : Function = prim::Constant[name="fallback_function", fallback=1]()
+        %9 : (Tensor) = prim::CallFunction(%8, %1, %2)
+        %10 : Tensor = prim::TupleUnpack(%9)
+        -> (%10)
+
+Behind the branches nothing is known of the results but that they are tensors.  The graph of gradients stands in the
+same way behind the question whether all of these are there, since one that misses some is another one.
 
 The plan itself calls one function in place of all of this: the check and the branch are in the stub of the kernels
 (see `engine.fuser.stubs`), which goes to the group without a kernel, the fallback, where they do not hold.  So there is
@@ -31,11 +36,16 @@ from typing import TYPE_CHECKING, Final
 from engine.aten.values.xp import FROM_NUMPY
 from engine.executor.codegen.fusion_groups import TENSOREXPR_GROUP, is_fusion_group
 from engine.executor.plans.plan import ExecutionPlan
-from engine.ir.clone import copy_graph, copy_node
-from engine.ir.graph import Graph, Node, Value
+from engine.frontend.tracing.values import schema_of
+from engine.ir.clone import ValueMap, copy_graph, copy_node, copy_nodes
+from engine.ir.constants import insert_constant
+from engine.ir.graph import Block, Graph, Node, Value
+from engine.ir.unit import Function
 from engine.lang.deferred import deferred
 from engine.lang.scalars import CPU, device
-from engine.lang.types import BOOL, TensorType, Type
+from engine.lang.types import BOOL, TENSOR, FunctionType, TensorType, TupleType, Type
+from engine.passes.erase_shape_information import unshaped
+from engine.passes.pipeline import run_pass
 
 if TYPE_CHECKING:
     from engine.fuser.groups import fusion_group
@@ -47,7 +57,8 @@ else:
     bindings = deferred("engine.fuser.stubs.binding")
 
 TYPE_CHECK: Final = "prim::TypeCheck"
-FALLBACK_GRAPH: Final = "prim::FallbackGraph"
+FALLBACK: Final = "fallback_function"
+"""The name of the function that runs where a check does not hold."""
 
 
 def shown_graph(plan: ExecutionPlan) -> Graph:
@@ -57,12 +68,43 @@ def shown_graph(plan: ExecutionPlan) -> Graph:
     if not any(node.kind == TENSOREXPR_GROUP and kernels.get(node) for node in checked):
         return plan.graph
     graph = copy_graph(plan.graph)
+    if plan.record is not None and not plan.guards:
+        _forget_types(graph.block)
     copies = [*filter(is_fusion_group, graph.all_nodes())]
     place = (plan.fusion.accelerator if plan.fusion is not None else None) or CPU
     for node, copy in zip(checked, copies, strict=True):
         if kernels.get(node):
             _check(copy, kernels[node], place)
+    return _where_gradients_are(graph, plan.gradients, plan.graph) if plan.gradients else graph
+
+
+def _where_gradients_are(backward: Graph, count: int, body: Graph) -> Graph:
+    """The backward graph behind the question whether its first inputs, so many gradients, are there."""
+    graph, values = Graph(), ValueMap()
+    for value in backward.inputs:
+        values[value] = graph.add_input(value.name, value.type)
+    are_there = graph.append("prim::AutogradAllNonZero", graph.inputs[:count], [BOOL]).output
+    branch = graph.append("prim::If", [are_there], [value.type for value in backward.outputs])
+    given, missing = branch.add_block(), branch.add_block()
+    copy_nodes(backward.nodes(), given, values)
+    for value in backward.outputs:
+        given.register_output(values[value])
+    with graph.inserting_at(missing):
+        for value in _call_fallback(graph, body, graph.inputs):
+            missing.register_output(value)
+    for value in branch.outputs:
+        graph.register_output(value)
     return graph
+
+
+def _forget_types(block: Block) -> None:
+    """Leave what is known of tensors to the groups, which alone check it."""
+    made = (each for node in block.nodes() if not is_fusion_group(node) for each in node.outputs)
+    for value in (*block.inputs, *made):
+        value.set_type(unshaped(value.type))
+    for node in block.nodes():
+        for inner in node.blocks:
+            _forget_types(inner)
 
 
 def _check(group: Node, kernels: Sequence[bindings.Binding], place: device) -> None:
@@ -79,8 +121,7 @@ def _first_that_holds(group: Node, kernels: Sequence[bindings.Binding], place: d
     """The results of the first kernel whose check holds, else of the fallback, at the graph's insert point."""
     graph = group.graph
     if not kernels:
-        fallback = graph.append(FALLBACK_GRAPH, group.inputs, [value.type for value in group.outputs])
-        return fallback.set_attr("Subgraph", group.attr("Subgraph")).outputs
+        return _call_fallback(graph, group.attr("Subgraph"), group.inputs)
     first, *others = kernels
     arguments = [*zip(group.inputs, first.arguments, strict=True)]
     tensors = [(value, argument) for value, argument in arguments if isinstance(argument, bindings.TensorArgument)]
@@ -91,7 +132,7 @@ def _first_that_holds(group: Node, kernels: Sequence[bindings.Binding], place: d
         ("guards", map(kernel_text.show, first.guards)),
     ):
         _set_texts(check, name, texts)
-    branch = graph.append("prim::If", [check.outputs[-1]], [value.type for value in group.outputs])
+    branch = graph.append("prim::If", [check.outputs[-1]], [TENSOR for _ in group.outputs])
     holds, fails = branch.add_block(), branch.add_block()
     known = {value: passed for (value, _), passed in zip(tensors, check.outputs, strict=False)}
     holds.append(copy_node(group, graph, known))
@@ -101,6 +142,23 @@ def _first_that_holds(group: Node, kernels: Sequence[bindings.Binding], place: d
         for value in _first_that_holds(group, others, place):
             fails.register_output(value)
     return branch.outputs
+
+
+def _call_fallback(graph: Graph, body: Graph, inputs: Sequence[Value]) -> list[Value]:
+    """The results of a function that does what the body does, called at the graph's insert point."""
+    body = copy_graph(body)
+    run_pass("erase_shape_information", body)
+    types = [value.type for value in body.outputs]
+    result = body.append("prim::TupleConstruct", body.outputs, [TupleType(tuple(types))]).output
+    for place in reversed(range(len(types))):
+        body.block.erase_output(place)
+    body.register_output(result)
+    function = Function(FALLBACK)
+    function.define(schema_of(FALLBACK, body), body)
+    callee = insert_constant(graph, function, FunctionType(function))
+    callee.node.set_attr("fallback", 1, "i")
+    called = graph.append("prim::CallFunction", [callee, *inputs], [result.type]).output
+    return graph.append("prim::TupleUnpack", [called], types).outputs
 
 
 def _set_texts(check: Node, name: str, texts: Iterator[str]) -> None:

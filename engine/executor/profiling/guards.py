@@ -30,7 +30,7 @@ from engine.lang.source import SourceRange
 from engine.lang.types import TENSOR, TensorType
 
 GUARD: Final = "prim::Guard"
-Fate = Literal["kept", "moved", "merged", "eliminated", "not inserted"]
+Fate = Literal["kept", "moved", "merged", "eliminated", "not inserted", "left out"]
 
 
 @dataclass(frozen=True, slots=True)

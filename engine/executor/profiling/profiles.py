@@ -19,7 +19,7 @@ from engine.ir.facts.tensors import common
 from engine.lang.records import dataclass
 from engine.lang.scalars import CPU
 from engine.lang.source import SourceRange
-from engine.lang.types import TensorType
+from engine.lang.types import TENSOR, TensorType
 
 MAX_MERGES: Final = 16
 """Merges that are remembered of a value, the first ones; later ones are still made."""
@@ -99,7 +99,8 @@ class ValueProfile:
         return self.type is not None and not self.undefined
 
     def __str__(self) -> str:
-        return type_text(self.type)
+        """The merged type as graphs print it, with strides; `Tensor` where none came by."""
+        return str(self.type or TENSOR)
 
 
 def type_of(tensor: Tensor) -> TensorType:
@@ -153,7 +154,7 @@ def _series(profile: ValueProfile) -> list[tuple[int, ...]]:
 def symbolic_text(profile: ValueProfile, names: dict[tuple[int, ...], str]) -> str:
     """The profile's type, with the names of sizes that vary: `Float(s0, 4)`."""
     if profile.type is None or profile.type.sizes is None:
-        return str(profile)
+        return type_text(profile.type)
     series = _series(profile)
     shown = [names.get(series[i], "*") if size is None else str(size) for i, size in enumerate(profile.type.sizes)]
     return type_text(profile.type, shown)

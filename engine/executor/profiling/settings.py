@@ -13,6 +13,9 @@ from engine.lang.records import dataclass
 
 Specialisation = Literal["STATIC", "DYNAMIC"]
 FusionStrategy = Sequence[tuple[Specialisation, int]]
+Guards = Literal["bailouts", "groups"]
+"""bailouts: of values between operators, each with the rest of the program behind it; groups: of what goes into fusion
+groups, each with the group's nodes behind it."""
 GuardedSizes = Literal["latest", "constant", "none"]
 """latest: the sizes of the runs since the plan before was dropped; constant: those that were the same in all runs;
 none: no size, but ranks and dtypes."""
@@ -22,12 +25,20 @@ none: no size, but ranks and dtypes."""
 class ProfilingSettings:
     """`runs`: a plan is made after so many profiled runs.  `failures`: a guard that has failed so often has the program
     profiled once more, for a plan anew.  `strategy`: so many plans of each kind, one after the other; then the plan has
-    no guards."""
+    no guards.  `guards`: where plans check what they were made from; with `fuses_at_once`, groups that do so are
+    formed, and have their kernels, with the first call of the plan, as in the compile mode "eager"."""
 
     is_enabled: bool = False
     runs: int = 1
     failures: int = 2
     strategy: FusionStrategy = (("STATIC", 2), ("DYNAMIC", 10))
+    guards: Guards = "bailouts"
+    fuses_at_once: bool = False
+
+    @property
+    def guards_groups(self) -> bool:
+        """True if plans are made from profiles, and fusion groups guard themselves."""
+        return self.is_enabled and self.guards == "groups"
 
     @property
     def depth(self) -> int:

@@ -37,6 +37,8 @@ RULES: Final = Rules(
         "tuple_literal": literals.tuple_literal,
         "list_literal": literals.list_literal,
         "dict_literal": literals.dict_literal,
+        "list_row": literals.list_row,
+        "dict_row": literals.dict_row,
         "list_comp": loops.list_comprehension,
         "dict_comp": loops.dict_comprehension,
         "if_expr": operators.ternary,

@@ -7,16 +7,21 @@ construct containers, whose element type is what the elements share.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from engine.frontend.emit.arguments import values_of
 from engine.frontend.emit.emitter import Emitter
 from engine.frontend.matching.convert import EMPTY_LIST
+from engine.frontend.sugared.classes import ConstantValue
 from engine.frontend.sugared.sugared_value import SugaredValue
 from engine.frontend.sugared.values import SimpleValue
+from engine.frontend.syntax.parser import parse_expression
 from engine.frontend.syntax.tree import Tree
-from engine.frontend.syntax.views import Const, DictLiteral, ListLiteral, StringLiteral, TupleLiteral
+from engine.frontend.syntax.views import Const, DictLiteral, ListLiteral, Select, StringLiteral, TupleLiteral, Var
+from engine.ir.constants import type_of
 from engine.ir.graph import Value
-from engine.lang.errors import CompileError
+from engine.lang.errors import CompileError, ParseError
+from engine.lang.literals import LiteralError, TableName, row_values
 from engine.lang.types import (
     ANY,
     BOOL,
@@ -102,6 +107,56 @@ def dict_literal(e: Emitter, tree: Tree, hint: Type | None) -> SugaredValue:
             _check_member(type, hint, f"dict types can hold the types of the given keys and values, {found}", tree)
     pairs = [part for pair in zip(keys, values, strict=True) for part in pair]
     return SimpleValue(as_hinted(e, e.value("prim::DictConstruct", pairs, type, tree.range), hint))
+
+
+def list_row(e: Emitter, tree: Tree, hint: Type | None) -> SugaredValue:
+    """A list of many literals of one type: a copy of one constant."""
+    values, wanted = _row(e, tree), wanted_container(hint, ListType, tree)
+    return _copied(e, tree, "aten::list", values if _is_of_one_type(values) else None, wanted, hint)
+
+
+def dict_row(e: Emitter, tree: Tree, hint: Type | None) -> SugaredValue:
+    """A dict of many literals whose keys are of one type, and its values: a copy of one constant."""
+    row, wanted = _row(e, tree), wanted_container(hint, DictType, tree)
+    keys, values = row[::2], row[1::2]
+    pairs = dict(zip(keys, values, strict=True)) if _is_of_one_type(keys) and _is_of_one_type(values) else None
+    return _copied(e, tree, "aten::dict", pairs, wanted, hint)
+
+
+def _copied(
+    e: Emitter,
+    tree: Tree,
+    operator: str,
+    values: list[Any] | dict[Any, Any] | None,
+    wanted: Type | None,
+    hint: Type | None,
+) -> SugaredValue:
+    """The operator's copy of the constant; as the row's literals one by one, if their type is not the wanted one."""
+    if values is None or isinstance(hint, UnionType) or wanted not in (None, type := type_of(values)):
+        whole = tree.range
+        return e.sugared(parse_expression(whole.source, begin=whole.start, end=whole.end, rows=False), hint)
+    constant = e.constant(values, tree.range, type)
+    return SimpleValue(as_hinted(e, e.value(operator, [constant], type, tree.range), hint))
+
+
+def _row(e: Emitter, tree: Tree) -> list[Any]:
+    """The values of the literals in the row.  Raises ParseError for those that have none."""
+    try:
+        values = row_values(tree.text, archived=tree.range.source.is_generated)
+    except LiteralError as error:
+        raise ParseError(str(error), tree.range) from None
+    return [_of_table(e, each, tree) if isinstance(each, TableName) else each for each in values]
+
+
+def _of_table(e: Emitter, name: TableName, tree: Tree) -> Any:
+    table = Var.make(tree.range, "CONSTANTS")
+    found = e.sugared(Select.make(tree.range, table, name.name))
+    return found.constant if isinstance(found, ConstantValue) else None
+
+
+def _is_of_one_type(values: list[Any]) -> bool:
+    kinds = set(map(type, values))
+    return len(kinds) == 1 and kinds <= {int, float, str, bool}
 
 
 def wanted_container(hint: Type | None, kind: type, tree: Tree) -> Type | None:

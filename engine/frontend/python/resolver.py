@@ -128,9 +128,10 @@ class PythonUnit:
         with DEFINING:
             self.unit = shared_unit()
 
-    def forget(self, fn: Callable[..., Any]) -> None:
-        """Compile the function anew when it is next needed: what it calls has changed."""
-        vars(fn).pop(_COMPILED, None)
+    def forget(self, thing: Callable[..., Any] | type) -> None:
+        """Compile the function or class anew when it is next needed: its code, or what that calls, has changed."""
+        if _COMPILED in vars(thing):
+            delattr(thing, _COMPILED)
 
     def known_function(self, fn: Callable[..., Any]) -> Function | None:
         """The function, if it was asked for before."""
@@ -529,7 +530,7 @@ class PythonResolver:
         if cls is OrderedDict:
             return SpecialForm("dict")
         if issubclass(cls, BaseException):
-            return ExceptionClass(cls.__name__, f"{cls.__module__}.{cls.__qualname__}")
+            return ExceptionClass(cls.__name__, f"{cls.__module__}.{cls.__name__}")
         if is_module_class(cls) and INTERFACE not in vars(cls):
             return PythonClass(cls, self)
         if modifier_of(cls) in IGNORED:

@@ -10,8 +10,10 @@ from __future__ import annotations
 import ast
 import inspect
 import linecache
+import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import CodeType, FunctionType
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
@@ -28,8 +30,9 @@ from engine.lang.interpreter_settings import deep_recursion
 from engine.lang.python_syntax import parse_python
 from engine.lang.source import Source, SourceRange
 
-_TREES: Final[WeakKeyDictionary[Callable[..., Any], Tree]] = WeakKeyDictionary()
-"""The trees of the functions read so far: a function stays what it is when its file changes."""
+_TREES: Final[WeakKeyDictionary[Callable[..., Any], tuple[CodeType, Tree]]] = WeakKeyDictionary()
+"""The trees of the functions read so far, with their code: a function stays what it is when its file changes, until a
+tool gives it other code in place."""
 
 
 def tree_from_function(fn: Callable[..., Any]) -> Tree:
@@ -39,9 +42,10 @@ def tree_from_function(fn: Callable[..., Any]) -> Tree:
     """
     if not inspect.isfunction(fn):
         return _read(fn)
-    if fn not in _TREES:
-        _TREES[fn] = _read(fn)
-    return _TREES[fn]
+    code, known = getattr(inspect.unwrap(fn), "__code__", fn.__code__), _TREES.get(fn)
+    if known is None or known[0] is not code:
+        known = _TREES[fn] = code, _read(fn)
+    return known[1]
 
 
 def _read(fn: Callable[..., Any]) -> Tree:
@@ -182,7 +186,30 @@ def _lines_of(thing: Callable[..., Any] | type) -> tuple[list[str], int, str]:
     if isinstance(thing, type) and any(not 0 <= at - first < len(lines) for _, at in _lines_of_methods(thing)):
         # A file may have several classes of one name, of which `inspect` takes any.
         return _lines_by_methods(thing) or (lines, first, inspect.getsourcefile(thing) or "<unknown>")
+    if inspect.isfunction(own := inspect.unwrap(thing)) and not _defines(lines, own.__code__.co_name):
+        # Tools that give a function new code in place, as IPython's autoreload, compile it alone: its lines begin at 1.
+        return _lines_by_name(own) or (lines, first, inspect.getsourcefile(thing) or "<unknown>")
     return lines, first, inspect.getsourcefile(thing) or "<unknown>"
+
+
+def _defines(lines: Sequence[str], name: str) -> bool:
+    """True if the lines begin with the function of that name, or with a decorator."""
+    return re.match(rf"\s*(?:@|(?:async\s+)?def\s+{re.escape(name)}\b)", lines[0]) is not None
+
+
+def _lines_by_name(fn: FunctionType) -> tuple[list[str], int, str] | None:
+    """The lines of a function, its first line and its file, as its name tells them; the last of that name counts."""
+    filename = fn.__code__.co_filename
+    lines = linecache.getlines(filename)
+    inside: Sequence[ast.AST] = [parse_python("".join(lines))]
+    for part in fn.__qualname__.split("."):
+        kinds = (ast.FunctionDef, ast.ClassDef)
+        inside = [each for outer in inside for each in ast.walk(outer) if isinstance(each, kinds) and each.name == part]
+    for node in inside[-1:]:
+        assert isinstance(node, (ast.FunctionDef, ast.ClassDef))
+        first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
+        return lines[first - 1 : node.end_lineno], first, filename
+    return None
 
 
 def _lines_of_methods(cls: type) -> Iterator[tuple[str, int]]:

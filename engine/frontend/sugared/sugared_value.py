@@ -138,10 +138,14 @@ def schema_of(callee: Callee, range: SourceRange | None) -> FunctionSchema:
     return schema
 
 
+SIMILAR: Final = 2
+"""Letters by which operators differ that the error for an unknown one lists, as PyTorch does."""
+
+
 def unknown_operator(name: str, range: SourceRange | None) -> CompileError:
     """The error for an unknown operator."""
     text = f"Unknown builtin op: {name}.\n"
-    near = nearest(name, table.names(), 5)
+    near = nearest(name, table.names(), 5, most=SIMILAR)
     last = name.rpartition("::")[2]
     hints = did_you_mean(last, [*library.names(), *(each.rpartition("::")[2] for each in table.names())])
     if not near:

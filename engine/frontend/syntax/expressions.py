@@ -24,8 +24,10 @@ from engine.frontend.syntax.views import (
     Const,
     DictComp,
     DictLiteral,
+    DictRow,
     ListComp,
     ListLiteral,
+    ListRow,
     Select,
     SliceExpr,
     Starred,
@@ -316,6 +318,8 @@ class Expressions:
 
     def _list(self) -> Tree:
         start = self.lexer.next().range.start
+        if self.lexer.cur.kind == "row":
+            return ListRow.make(*self._row(start, "]"))
         items = self.items("]", self._element)
         range = self.since(start)
         if not any(map(self._is_comprehension, items)):
@@ -343,6 +347,8 @@ class Expressions:
 
     def _dict(self) -> Tree:
         start = self.lexer.next().range.start
+        if self.lexer.cur.kind == "row":
+            return DictRow.make(*self._row(start, "}"))
         keys: list[Tree] = []
         values: list[Tree] = []
         while self.lexer.cur.kind != "}" or (keys and not self.extended):
@@ -356,6 +362,12 @@ class Expressions:
             parts = ListComp(values[0])
             return DictComp.make(self.since(start), keys[0], parts.element, parts.target, parts.iterable)
         return DictLiteral.make(without_bracket(self.since(start), values, -1), keys, values)
+
+    def _row(self, start: int, end: str) -> tuple[SourceRange, str]:
+        """The range of a list or dict of many literals, and the text of these."""
+        row = self.lexer.next()
+        self.lexer.expect(end)
+        return self.since(start).underlined_to(row.range.end), row.text
 
     def _arguments(self) -> tuple[list[Tree], list[Tree]]:
         """The arguments in the brackets of a call: values, and `name=value`s."""

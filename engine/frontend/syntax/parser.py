@@ -38,8 +38,8 @@ from engine.frontend.syntax.views import (
     WithItem,
 )
 from engine.lang.errors import ParseError, together
-from engine.lang.interpreter_settings import deep_recursion
-from engine.lang.lexer import Lexer, definition_starts
+from engine.lang.interpreter_settings import MAX_PARAMETERS, deep_recursion
+from engine.lang.lexer import Lexer, check_length, definition_starts
 from engine.lang.source import Source, SourceRange
 
 AUGMENTED: Final = {
@@ -49,6 +49,8 @@ AUGMENTED: Final = {
 UNSUPPORTED: Final = {
     "lambda": "write a function of its own",
     "try": "check before, errors cannot be caught",
+    "except": "check before, errors cannot be caught",
+    "finally": "check before, errors cannot be caught",
     "yield": "collect the values in a list and return it",
     "async": "call the function with torch.jit.fork",
     "await": "use torch.jit.wait",
@@ -80,9 +82,12 @@ def parse_statements(source: Source, *, extended: bool = False) -> list[Tree]:
     return _read_all(source, extended, Parser.top_statements)
 
 
-def parse_expression(source: Source, *, extended: bool = False, begin: int = 0, end: int | None = None) -> Tree:
-    """The one expression that the source holds, or its part from `begin` to `end`."""
-    return _read(source, extended, Parser.expression, begin, end)
+def parse_expression(
+    source: Source, *, extended: bool = False, begin: int = 0, end: int | None = None, rows: bool = True
+) -> Tree:
+    """The one expression that the source holds, or its part from `begin` to `end`; without `rows` all its literals are
+    trees of their own."""
+    return _read(source, extended, Parser.expression, begin, end, rows=rows)
 
 
 def parse_type_comment(source: Source, begin: int, end: int) -> Tree:
@@ -90,10 +95,18 @@ def parse_type_comment(source: Source, begin: int, end: int) -> Tree:
     return _read(source, False, Parser.type_comment, begin, end)
 
 
-def _read(source: Source, extended: bool, rule: Callable[[Parser], _T], begin: int = 0, end: int | None = None) -> _T:
+def _read(
+    source: Source,
+    extended: bool,
+    rule: Callable[[Parser], _T],
+    begin: int = 0,
+    end: int | None = None,
+    *,
+    rows: bool = True,
+) -> _T:
     """The result of the rule, which must read the whole source, or its part from `begin` to `end`."""
     with deep_recursion():
-        parser = Parser(source, extended=extended, begin=begin, end=end)
+        parser = Parser(source, extended=extended, begin=begin, end=end, rows=rows)
         try:
             found = rule(parser)
             parser.lexer.expect("eof")
@@ -105,6 +118,7 @@ def _read(source: Source, extended: bool, rule: Callable[[Parser], _T], begin: i
 
 def _read_all(source: Source, extended: bool, rule: Callable[[Parser], _T]) -> _T:
     """The result of the rule for the whole source.  Raises the first error of each definition, together."""
+    check_length(source)
     try:
         return _read(source, extended, rule)
     except ParseError as error:
@@ -134,8 +148,10 @@ def _further_errors(
 class Parser:
     """Reads statements from the lexer, expressions through `Expressions`."""
 
-    def __init__(self, source: Source, *, extended: bool = False, begin: int = 0, end: int | None = None) -> None:
-        self.lexer = Lexer(source, extended=extended, begin=begin, end=end)
+    def __init__(
+        self, source: Source, *, extended: bool = False, begin: int = 0, end: int | None = None, rows: bool = True
+    ) -> None:
+        self.lexer = Lexer(source, extended=extended, begin=begin, end=end, rows=rows and not extended)
         self.extended = extended
         self.expressions = Expressions(self.lexer, extended=extended)
         self._begin = self.lexer.cur
@@ -207,6 +223,8 @@ class Parser:
                 kwarg_only = True
                 if self.lexer.cur.kind not in (",", ")"):
                     raise self.lexer.unexpected(")")
+            elif len(params) == MAX_PARAMETERS:
+                raise ParseError(f"a function has at most {MAX_PARAMETERS:,} parameters", self.lexer.cur.range)
             else:
                 params.append(self._param(kwarg_only))
             goes_on = self.lexer.next_if(",")

@@ -50,7 +50,7 @@ _WORDS: Final = {"True": "True", "False": "False", "None": "None", "dots": "..."
 _SPELLED: Final = {"isnot": "is not", "unary_minus": "-", "not": "not "}
 _ATOMS: Final = frozenset(
     ["variable", ".", "apply", "subscript", "string_literal", "list_literal", "tuple_literal", "dict_literal",
-     "list_comp", "dict_comp", *_WORDS]
+     "list_row", "dict_row", "list_comp", "dict_comp", *_WORDS]
 )  # fmt: skip
 """Kinds that need no brackets as an operand, or before a `.`."""
 _ESCAPES: Final = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\t": "\\t"}
@@ -168,6 +168,8 @@ _EXPRESSIONS: Final[dict[str, Callable[[Tree], str]]] = {
     "list_literal": lambda tree: f"[{_commas(ListLiteral(tree).inputs)}]",
     "tuple_literal": _tuple,
     "dict_literal": _dict,
+    "list_row": lambda tree: f"[{tree.text}]",
+    "dict_row": lambda tree: f"{{{tree.text}}}",
     "list_comp": _list_comp,
     "dict_comp": _dict_comp,
     "if_expr": _ternary,

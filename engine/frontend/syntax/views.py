@@ -240,6 +240,18 @@ class DictLiteral(View, kind="dict_literal"):
     values = Children()
 
 
+class ListRow(View, kind="list_row"):
+    """A list of many plain literals, whose `text` `row_values` reads: see Note [Rows of literals]."""
+
+    text = Leaf()
+
+
+class DictRow(View, kind="dict_row"):
+    """A dict of many plain literals."""
+
+    text = Leaf()
+
+
 class ListComp(View, kind="list_comp"):
     """`[element for target in iterable]`."""
 

@@ -30,7 +30,7 @@ _LEAKS: Final = {
     "__int__": DATAFLOW.format("a Python integer"),
     "__float__": DATAFLOW.format("a Python float"),
     "__complex__": DATAFLOW.format("a Python complex number"),
-    "__index__": "",
+    "__index__": DATAFLOW.format("a Python index"),
     "item": DATAFLOW.format("a Python number"),
     "tolist": DATAFLOW.format("a Python list"),
     "numpy": DATAFLOW.format("a NumPy array"),

@@ -74,8 +74,11 @@ def _is_recorded(op: Op) -> bool:
 _LEAKING: Final = {
     "aten::item": "a Python number", "aten::Int": "a Python integer", "aten::Float": "a Python float",
     "aten::Bool": "a Python boolean", "aten::is_nonzero": "a Python boolean", "prim::tolist": "a Python list",
+    "aten::equal": "a Python boolean", "aten::allclose": "a Python boolean", "aten::is_same_size": "a Python boolean",
+    "aten::stride": "Python integers",
+    "aten::q_scale": "a Python float", "aten::q_zero_point": "a Python integer",
 }  # fmt: skip
-"""Operators by which functions of the library take values out of tensors, as members of `Tensor` do for programs."""
+"""Operators whose numbers depend on elements or sizes of tensors, and that no trace follows; those of sizes are."""
 
 
 def _as_numbers(sizes: Any) -> Any:

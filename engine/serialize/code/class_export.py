@@ -6,7 +6,7 @@ dependencies are met, so that a class stands before what it needs (readers look 
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import field
 from typing import Any
 
@@ -48,6 +48,13 @@ class CodeExporter:
     def need(self, type: Type) -> None:
         """Note that something uses a class, or a function (by its type)."""
         self._needed.setdefault(_identity(type), type)
+
+    def write_all(self, root: ClassType, met: Iterable[ClassType]) -> None:
+        """Write the classes of the objects that the data holds, the root's, and what all that turns out to need."""
+        for type in met:
+            self.write(type)
+        self.need(root)
+        self.write_needed()
 
     def write_needed(self) -> None:
         """Write everything noted, and what that turns out to need."""

@@ -112,6 +112,14 @@ def _list(writer: ExpressionPrinter, text: TaggedText, node: Node) -> None:
     text.write("" if plain else ")")
 
 
+def _copy(writer: ExpressionPrinter, text: TaggedText, node: Node) -> None:
+    """A copy of a constant list or dict is what its text makes anyway."""
+    if len(node.inputs) == 1 and isinstance(constant_value(node.input), (list, dict)):
+        _constant(writer, text, node.input.node)
+    else:
+        _operator(writer, text, node)
+
+
 def _dict(writer: ExpressionPrinter, text: TaggedText, node: Node) -> None:
     type = node.output.type
     plain = node.inputs and all(map(tells_its_type, type.contained()))
@@ -239,6 +247,7 @@ _ROWS: Final[dict[str, Row]] = {
     "aten::__getitem__": _item,
     "prim::TupleConstruct": _tuple, "prim::TupleIndex": _tuple_index, "prim::TupleSlice": _tuple_slice,
     "prim::ListConstruct": _list, "prim::DictConstruct": _dict,
+    "aten::list": _copy, "aten::dict": _copy,
     "prim::CreateObject": _create_object, "prim::GetAttr": _get_attr,
     "prim::CallFunction": _call_function, "prim::CallMethod": _call_method,
     "prim::PythonOp": _python_call,

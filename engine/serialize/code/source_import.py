@@ -31,6 +31,7 @@ from engine.ir.graph import Value
 from engine.ir.unit import DEFINING, CompilationUnit, Function
 from engine.lang.custom_classes import foreign, is_custom_name
 from engine.lang.errors import ArchiveError, CompileError, EngineError
+from engine.lang.progress import step
 from engine.lang.schema import FunctionSchema
 from engine.lang.source import Source, SourceRange
 from engine.lang.types import ClassType, Type
@@ -40,7 +41,6 @@ from engine.serialize.code.debug_records import lazy_finder
 from engine.serialize.code.kept_graphs import KeptGraphs
 from engine.serialize.code.kept_text import KeptText
 from engine.serialize.code.opaque import ArchivedNamespace, MissingOperators, OpaqueCalls, unusable
-from engine.serialize.container.progress import step
 from engine.serialize.container.qualified_names import ROOT, name_of, prefix_of, record_of
 from engine.serialize.upgrade.upgraders import operator_as_of
 from engine.serialize.upgrade.versions import NEWEST_READ

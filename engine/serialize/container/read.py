@@ -44,13 +44,19 @@ ENCRYPTED: Final = 0x2041
 """Any of the three flags that stand for it."""
 HAS_DESCRIPTOR: Final = 0x8
 MAX_COMMENT: Final = 0xFFFF
-MAX_INFLATED: Final = 256 << 20
-MAX_RATIO: Final = 100
+MAX_INFLATED: Final = 64 << 20
+MAX_RATIO: Final = 16
+VERSIONS: Final = (".data/version", "version")
+"""Records of which one says an archive's version."""
+SHORT: Final = 1 << 10
+"""Bytes of a record that says but one thing about the archive, such as its version."""
 """All compressed records together may grow to `MAX_INFLATED` bytes, or to `MAX_RATIO` times the file: tensors, the
 only big records, are stored as they are, or do not get that much smaller."""
 _FULL16: Final = 0xFFFF
 _FULL32: Final = 0xFFFFFFFF
 _ZIP64_EXTRA: Final = 1
+_PIECE: Final = 1 << 18
+"""Bytes that are inflated at once."""
 
 WRITTEN_BY_SAVE: Final = "an archive is what torch.jit.save writes; check that the path is right and the copy complete"
 
@@ -104,15 +110,23 @@ class Container:
         """A copy of the record's bytes.  Raises ArchiveError when it is missing or damaged."""
         record = self._find(name)
         stored = self.data[record.start : record.start + record.stored_size]
-        data = _inflate(stored, record) if record.method == DEFLATED else bytes(stored)
+        data = bytes(_inflate(stored, record) if record.method == DEFLATED else stored)
         _check_crc(record, zlib.crc32(data))
         return data
+
+    def read_short(self, name: str) -> bytes:
+        """`read` for a record of one word.  Raises ArchiveError also for one that is longer than any."""
+        if self.size(name) > SHORT:
+            raise ArchiveError(f"it has {self.size(name):,} bytes, and says but one word", record=name)
+        return self.read(name)
 
     def view(self, name: str) -> memoryview:
         """The record's bytes in writable memory, which is the file's own where it can be (see Note [Checksums])."""
         record = self._find(name)
         if record.method == DEFLATED:
-            return memoryview(bytearray(self.read(name)))
+            inflated = _inflate(self.data[record.start : record.start + record.stored_size], record)
+            _check_crc(record, zlib.crc32(inflated))
+            return memoryview(inflated)
         if self.mapped is not None and record.crc is not None:
             self.unchecked.add(name)
         else:
@@ -410,13 +424,21 @@ def _descriptor_size(file: memoryview, at: int, expected: tuple[int | None, int,
 # -- contents
 
 
-def _inflate(data: memoryview, record: ArchiveRecord) -> bytes:
-    machine = zlib.decompressobj(-zlib.MAX_WBITS)
+def _inflate(data: memoryview, record: ArchiveRecord) -> bytearray:
+    """The record's bytes; they are in memory once, and never more of them than its header gives."""
+    machine, inflated, at = zlib.decompressobj(-zlib.MAX_WBITS), bytearray(record.size), 0
+    waiting, following = b"", 0
     try:
-        inflated = machine.decompress(data, record.size + 1)
+        while at <= record.size and not machine.eof and (waiting or following < len(data)):
+            if not waiting:
+                waiting, following = bytes(data[following : following + _PIECE]), following + _PIECE
+            piece = machine.decompress(waiting, _PIECE)
+            waiting = machine.unconsumed_tail
+            inflated[at : at + len(piece)] = piece
+            at += len(piece)
     except zlib.error as error:
         raise ArchiveError(f"its compressed bytes are damaged ({error})", record=record.name) from None
-    if len(inflated) != record.size or not machine.eof or machine.unused_data:
+    if at != record.size or not machine.eof or machine.unused_data or following < len(data):
         raise ArchiveError("it does not inflate to the size its header gives", record=record.name)
     return inflated
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from engine.lang.errors import ArchiveError
+from engine.lang.progress import is_listened_to, step
 from engine.lang.records import dataclass
 from engine.serialize.container.leftovers import hold, remove_leftovers, temporary_beside
 from engine.serialize.container.read import (
@@ -40,6 +41,8 @@ from engine.serialize.container.read import (
 ALIGNMENT: Final = 64
 SHORT: Final = 200
 """Bytes of a record that is not worth deflating."""
+CHUNK: Final = 4 << 20
+"""Bytes between two events of progress."""
 _LARGE: Final = 1 << 18
 _FLAGS: Final = 0x0808
 _VERSION: Final = 45
@@ -245,3 +248,19 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def told(pieces: Iterable[Contents], path: object, total: int) -> Iterable[Contents]:
+    """The pieces of a file that is written, large ones in parts, each told of as it is asked for."""
+    return _told(pieces, str(path), total) if is_listened_to() else pieces
+
+
+def _told(pieces: Iterable[Contents], path: str, total: int) -> Iterator[Contents]:
+    done = 0
+    for piece in pieces:
+        view = memoryview(piece)
+        for at in range(0, len(view), CHUNK):
+            part = view[at : at + CHUNK]
+            yield part
+            done += len(part)
+            step("writing", path, min(done, total), total)

@@ -6,6 +6,7 @@ In: a file's head.  Out: a `Finding`, or None for a file that a rule does not kn
 from __future__ import annotations
 
 import bz2
+import codecs
 import json
 import lzma
 import re
@@ -43,7 +44,7 @@ _STARTS: Final[tuple[tuple[int, bytes, Finding], ...]] = (
     (4, b"ftyp", Finding("media", title="a film or sound (MP4)")),
     (0, b"\x7fELF", Finding("executable", title="a program or library for Linux (ELF), and no model")),
     (0, b"\xcf\xfa\xed\xfe", Finding("executable", title="a program or library for macOS, and no model")),
-    (0, b"version https://git-lfs.github.com/spec/v1", Finding("lfs-pointer")),
+    (0, b"MZ\x90\0", Finding("executable", title="a program or library for Windows, and no model")),
 )  # fmt: skip
 """Offset of the bytes, the bytes, the finding."""
 
@@ -58,6 +59,7 @@ _COMPRESSED: Final[tuple[tuple[bytes, str, str, Callable[[bytes], bytes] | None]
     (b"\x1f\x8b", "gzip", "gunzip -c {file} > unpacked.pt", lambda data: zlib.decompressobj(31).decompress(data, 1024)),
     (b"BZh", "bzip2", "bunzip2 -c {file} > unpacked.pt", lambda data: bz2.BZ2Decompressor().decompress(data, 1024)),
     (b"\xfd7zXZ\0", "xz", "xz -dc {file} > unpacked.pt", _xz_head),
+    (b"\x5d\0\0", "lzma", "xz --format=lzma -dc {file} > unpacked.pt", _xz_head),
     (b"\x28\xb5\x2f\xfd", "zstd", "zstd -dc {file} > unpacked.pt", None),
     (b"7z\xbc\xaf\x27\x1c", "7z", "7z x {file}", None),
     (b"Rar!\x1a\x07", "rar", "unrar x {file}", None),
@@ -65,8 +67,16 @@ _COMPRESSED: Final[tuple[tuple[bytes, str, str, Callable[[bytes], bytes] | None]
 """First bytes of a compressed file, its format's name, the command that unpacks it, a function to read its start."""
 
 _BOM: Final = b"\xef\xbb\xbf"
+_MARKED: Final = ((codecs.BOM_UTF32_LE, "utf-32-le"), (codecs.BOM_UTF32_BE, "utf-32-be"),
+                  (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))  # fmt: skip
+_POINTER: Final = re.compile(rb"\s*+version https://(git-lfs|hawser)\.github\.com/spec/v")
 # Quantifiers are possessive: with backtracking, a few kilobytes of comments would take years.
-_HTML: Final = re.compile(rb"\s*+(?:<!--(?>.*?-->)\s*+)*+<(!doctype\s+html|html|head|body)\b", re.I | re.S)
+_HTML: Final = re.compile(
+    rb"\s*+(?:<\?xml\b[^>]*+>\s*+)?+(?:<!--(?>.*?-->)\s*+)*+"
+    rb"<(?:!doctype\s+html|html|head|body|title|meta|link|style|script|div|center|h1|p|table|iframe)\b"
+    rb"|\s*+<!--(?>(?!-->).)*+\Z",
+    re.I | re.S,
+)
 _TITLE: Final = re.compile(rb"<title\b[^>]{0,200}+>([^<]{0,400})", re.I)
 _SERVER_ERROR: Final = re.compile(
     rb'\s*(<\?xml[^>]*>\s*)?(<Error>|\{\s*"(error|message|detail)"|Entry not found|Invalid username or password'
@@ -89,15 +99,13 @@ def known_start(head: Head) -> Finding | None:
     found = next((each for at, magic, each in _STARTS if head.data.startswith(magic, at)), None)
     if found is None:
         return None
-    if found.kind == "lfs-pointer":
-        return found._replace(facts=_pointer_facts(head.data))
     if found.kind == "gguf" and len(head.data) >= 8:
         return found._replace(facts=(("version", str(struct.unpack_from("<I", head.data, 4)[0])),))
     return found
 
 
 def _pointer_facts(data: bytes) -> tuple[tuple[str, str], ...]:
-    size = re.search(rb"^size (\d{1,18})$", data, re.M)
+    size = re.search(rb"^size (\d{1,18})\r?$", data, re.M)
     return (("the real file has", f"{int(size[1]):,} bytes"),) if size else ()
 
 
@@ -114,7 +122,8 @@ def compressed(head: Head) -> Finding | None:
     facts = [("format", name)]
     if inside[257:262] == b"ustar":
         return Finding("compressed", (*facts, ("inside", "a tar file")), advice=("unpack it first: tar -xf {file}",))
-    found = known_start(Head(head.path, inside, len(inside)))
+    begun = Head(head.path, inside, len(inside))
+    found = known_start(begun) or told_as_text(begun)
     if inside.startswith(b"PK\3\4"):
         facts.append(("inside", "a zip file, as PyTorch writes"))
     elif found is not None:
@@ -227,13 +236,11 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 def text(head: Head) -> Finding | None:
     """Text: a web page, a server's answer, a program, or something else."""
-    data = head.data.removeprefix(_BOM)
-    if _HTML.match(data):
-        title = _TITLE.search(data)
-        said = " ".join(title[1].decode(errors="replace").split()) if title else ""
-        return Finding("html", (("says", clipped(said)),) if said else ())
+    if (found := told_as_text(head)) is not None:
+        return found
+    data = _plain(head.data)
     try:
-        decoded = data.decode("utf-8-sig")
+        decoded = data.decode()
     except UnicodeDecodeError as error:
         if error.start < len(data) - 4 or head.size <= len(head.data):
             return None
@@ -241,13 +248,33 @@ def text(head: Head) -> Finding | None:
     if any(ord(c) < 32 and c not in "\t\n\r\f\x1b" for c in decoded):
         return None
     said = clipped(" ".join(decoded.split()))
-    if _PICKLE_TEXT.match(data) and data.rstrip().endswith(b"."):
-        return Finding("pickle", (("protocol", "0"),))
     if _SERVER_ERROR.match(data) and head.size < 1 << 14:
         return Finding("error-text", (("says", said),))
     if data[:1] == b"{" and (found := _json(head)) is not None:
         return found
     return Finding("source") if _SOURCE.search(decoded) else Finding("text", (("says", said),))
+
+
+def told_as_text(head: Head) -> Finding | None:
+    """A finding that the first words give, in whatever way they are encoded: web pages, pointers, pickles of text."""
+    data = _plain(head.data)
+    if _POINTER.match(data):
+        return Finding("lfs-pointer", _pointer_facts(data))
+    if _HTML.match(data):
+        title = _TITLE.search(data)
+        said = " ".join(title[1].decode(errors="replace").split()) if title else ""
+        return Finding("html", (("says", clipped(said)),) if said else ())
+    if _PICKLE_TEXT.match(data) and data.rstrip().endswith(b"."):
+        return Finding("pickle", (("protocol", "0"),))
+    return None
+
+
+def _plain(data: bytes) -> bytes:
+    """The text in UTF-8, without the mark that some editors begin it with."""
+    encoding = next((name for mark, name in _MARKED if data.startswith(mark)), None)
+    if encoding is None:
+        return data.removeprefix(_BOM)
+    return data.decode(encoding, errors="replace").lstrip("\ufeff").encode(errors="replace")
 
 
 def _json(head: Head) -> Finding | None:

@@ -13,7 +13,7 @@ from typing import Final
 
 from engine.lang.counts import counted, some_of
 from engine.lang.errors import ArchiveError
-from engine.serialize.container.read import Container, open_container
+from engine.serialize.container.read import VERSIONS, Container, open_container
 from engine.serialize.identify.by_bytes import clipped
 from engine.serialize.identify.by_pickle import judged
 from engine.serialize.identify.kinds import KINDS, Finding, Head
@@ -104,6 +104,8 @@ _KINDS: Final[tuple[tuple[Callable[[list[str]], bool], Finding], ...]] = (
     (_top_level("serialized_exported_program.json"), Finding("pt2")),
     (_inside(".data/extern_modules"), Finding("torch-package")),
     (_top_level("config.json", "model.weights.h5"), Finding("keras-zip")),
+    (lambda names: any(name.rpartition("/")[2] == "saved_model.pb" for name in names),
+     Finding("zip", title="a SavedModel of TensorFlow in a zip file")),
 )  # fmt: skip
 
 
@@ -137,6 +139,8 @@ def _refused(names: list[str], error: ArchiveError) -> Finding:
 def _archive(container: Container) -> Finding:
     records = set(container.names())
     code = any(name.startswith("code/") for name in records)
+    if (code or "constants.pkl" in records) and (lack := _lacks(container, code=code)):
+        return Finding("damaged", (("damage", lack),), "a TorchScript archive that is damaged")
     if "bytecode.pkl" in records:
         kind = "mobile" if code and "data.pkl" in records else "mobile-bytecode-only"
         return Finding(kind, _program_facts(container))
@@ -150,10 +154,19 @@ def _archive(container: Container) -> Finding:
     return Finding("zip", (("it holds", clipped(some_of(names, 8))),), advice=_models_in(names))
 
 
+def _lacks(container: Container, *, code: bool) -> str:
+    """The reason why an archive of a program cannot be loaded, as far as its names tell; "" for a whole one."""
+    if not any(name in container for name in VERSIONS):
+        return "it does not say its version"
+    if not any(name in container for name in ("data.pkl", "model.json", "bytecode.pkl")):
+        return "it has no record 'data.pkl'"
+    return "" if code or "bytecode.pkl" in container else "it has no code"
+
+
 def _program_facts(container: Container) -> tuple[tuple[str, str], ...]:
     """The version, how much code and data there is, and what came along."""
     names = container.names()
-    version = next((_text(container, name) for name in (".data/version", "version") if name in names), "not given")
+    version = next((_text(container, name) for name in VERSIONS if name in names), "not given")
     code = [name for name in names if name.startswith("code/") and name.endswith(".py")]
     data = [name for name in names if name.startswith(("data/", "constants/", "tensors/"))]
     extra = [name.removeprefix("extra/") for name in names if name.startswith("extra/")]
@@ -173,7 +186,7 @@ def _program_facts(container: Container) -> tuple[tuple[str, str], ...]:
 
 def _text(container: Container, name: str) -> str:
     try:
-        return clipped(container.read(name)[:80].decode(errors="replace").strip())
+        return clipped(container.read_short(name)[:80].decode(errors="replace").strip())
     except ArchiveError as error:
         return f"unreadable ({error.message})"
 

@@ -18,7 +18,8 @@ from engine.ir.unit import Function
 from engine.lang.counts import counted
 from engine.lang.custom_classes import is_foreign
 from engine.lang.records import dataclass
-from engine.lang.scalars import DTYPE_BY_NUMBER, device
+from engine.lang.scalars import DTYPE_BY_NUMBER
+from engine.serialize.container.file_bytes import shell_word
 from engine.serialize.inspect.modes import Modes, callee_of, mode_of
 from engine.serialize.inspect.survey import LoopSite, Survey, place_of, survey
 
@@ -199,14 +200,10 @@ def _rewrites(seen: Survey) -> Iterator[CheckFinding]:
 
 
 def _devices(seen: Survey) -> Iterator[CheckFinding]:
-    found = {
-        f"{place_of(node)} {value}".strip(): None
-        for node in _nodes(seen, "prim::Constant")
-        if isinstance(value := constant_value(node.output), device) and value.type != "cpu"
-    }
+    found = seen.named_devices()
     if found:
-        text = "devices other than the CPU in the code; tsrepl fix --device cpu changes them"
-        yield CheckFinding(NOTE, text, _clipped(found))
+        new = f"tsrepl fix --device cpu {shell_word(seen.identity.path)} -o cpu.pt"
+        yield CheckFinding(NOTE, f"devices other than the CPU in the code; {new} changes them", _clipped(found))
 
 
 def _large(seen: Survey) -> Iterator[CheckFinding]:

@@ -19,6 +19,7 @@ from engine.lang.records import dataclass
 from engine.serialize.archive import form_of, load_archive, save_archive
 from engine.serialize.container.write import ContainerWriter, replace_file
 from engine.serialize.identify.identify import explained, identify
+from engine.serialize.inspect.card import card_of
 from engine.serialize.inspect.survey import Survey, walked
 from engine.serialize.legacy.model_json import ATTRIBUTES, MODEL
 from engine.serialize.mobile.file import is_flatbuffer, open_program
@@ -47,7 +48,11 @@ class Change:
 
 
 class Repacked(NamedTuple):
-    """Result of `repack`: versions before and after, sizes, old operators' calls, and the module as it was saved."""
+    """Result of `repack`: versions before and after, sizes, old operators' calls, and the module as it was saved.
+
+    `moved` names the devices of tensors that are on the CPU in the new file, "" if all were there; `named` are the
+    devices that still stand in the code, with their places.
+    """
 
     before: str
     after: str
@@ -55,6 +60,8 @@ class Repacked(NamedTuple):
     size_after: int
     rewrites: list[UpgradedCall]
     module: Object
+    moved: str = ""
+    named: tuple[str, ...] = ()
 
 
 def fix_devices(path: str | os.PathLike[str], device: str, target: str | os.PathLike[str]) -> list[Change]:
@@ -180,7 +187,9 @@ def repack(path: str | os.PathLike[str], target: str | os.PathLike[str], run: Ru
         container.close()
     module = load_archive(path, run=run, map_location="cpu")
     save_archive(module, target, extra, run, form=form_of(target))
-    rewrites = walked(Survey(found, module, {})).rewrites()
+    seen = walked(Survey(found, module, {}))
     after = identify(target)
     versions = [dict(each.facts).get("version", "?") for each in (found, after)]
-    return Repacked(versions[0], versions[1], found.size, after.size, rewrites, module)
+    lay = dict(card_of(path).facts).get("device", "cpu")
+    moved, named = "" if lay == "cpu" else lay, tuple(seen.named_devices())
+    return Repacked(versions[0], versions[1], found.size, after.size, seen.rewrites(), module, moved, named)

@@ -22,9 +22,10 @@ from engine.ir.constants import NOT_CONSTANT, constant_value
 from engine.ir.graph import Graph, Node
 from engine.ir.ops import op_of
 from engine.ir.unit import Function
-from engine.lang.custom_classes import is_custom
+from engine.lang.custom_classes import PREFIX, find, is_custom, unknown_calls
 from engine.lang.errors import ArchiveError, EngineError
 from engine.lang.records import dataclass
+from engine.lang.scalars import device
 from engine.lang.types import ClassType, FunctionType, Type, walk
 from engine.serialize.archive import load_archive
 from engine.serialize.code.opaque import is_opaque
@@ -34,6 +35,8 @@ from engine.serialize.pickling.unpickle import NOT_RUN
 from engine.serialize.upgrade.upgraders import UpgradedCall, rewrites_in
 
 _CALLS: Final = re.compile(r"(?<![\w.\"'])(?:ops\.(\w+)|(torch))\.(\w+)\(")
+_MADE: Final = re.compile(rf"({re.escape(PREFIX)}\w+\.\w+)(?=\.__new__\(|\()")
+"""Classes of extensions that code makes objects of."""
 FOREVER: Final = (1 << 63) - 1
 MOST_REPEATED: Final = 64 << 20
 """A tensor may repeat the numbers of its storage; it may be so many bytes larger than that."""
@@ -96,18 +99,30 @@ class Survey:
         return found
 
     def missing(self) -> Counter[str]:
-        """The operators that are not in the table, with counts."""
+        """The operators that are not in the table and the methods of classes that are not known, with counts."""
         found: Counter[str] = Counter()
         for function in self.functions:
             found.update(node.kind for node in function.graph.all_nodes() if is_opaque(node))
         # What does not compile has no graph: its text tells.
         named = Counter(_named(self.code.values())) if self.broken else Counter()
+        for each in self.classes:
+            found.update(unknown_calls(each))
         return found | named
 
     def rewrites(self) -> list[UpgradedCall]:
         """The calls of old operators, each with what does its work today and the author's line, if it is known."""
         found = [each for function in self.functions for each in rewrites_in(function.graph)]
         return list(dict.fromkeys(each._replace(range=each.range and each.range.original()) for each in found))
+
+    def named_devices(self) -> list[str]:
+        """The devices other than the CPU that stand in the code, each with its place: `code/__torch__.py:6 cuda`."""
+        constants = (
+            (node, constant_value(node.output))
+            for function in self.functions
+            for node in function.graph.find_all_nodes("prim::Constant")
+        )
+        found = [(node, value) for node, value in constants if isinstance(value, device) and value.type != "cpu"]
+        return list(dict.fromkeys(f"{place_of(node)} {value}".strip() for node, value in found))
 
     def loops(self) -> list[LoopSite]:
         return [
@@ -233,6 +248,7 @@ def _named(texts: Any) -> Iterator[str]:
             full = f"{namespace or 'aten'}::{name}"
             if namespace not in ("prim", "torch") and not table.overloads(full) and full not in _FORMS:
                 yield full
+        yield from (name for name in _MADE.findall(text) if find(name) is None)
 
 
 _FORMS: Final = frozenset({"aten::device", "aten::fork", "aten::autograd"})

@@ -152,7 +152,7 @@ def _read_tensors(parts: TarParts, reader: _TarReader) -> None:
         (dimensions,) = struct.unpack("<i", reader.data[start : start + 4])
         if not 0 <= dimensions <= 64:
             raise PickleRefusal(f"a tensor has {dimensions} dimensions")
-        size, stride = reader.numbers(dimensions), reader.numbers(dimensions)
+        size, stride = tuple(reader.numbers(dimensions)), tuple(reader.numbers(dimensions))
         (offset,) = reader.numbers(1)
         parts.objects[key] = checked(storage, storage.kind.dtype, storage.count, offset, size, stride)
 

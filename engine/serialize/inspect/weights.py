@@ -23,8 +23,8 @@ from engine.aten.values.tensor import Tensor, from_numpy
 from engine.aten.values.xp import BFLOAT16, TO_NUMPY, Array, as_strided
 from engine.lang import scalars
 from engine.lang.errors import ArchiveError, did_you_mean
+from engine.lang.progress import step
 from engine.lang.records import dataclass
-from engine.serialize.container.progress import step
 from engine.serialize.container.read import Container, open_container
 from engine.serialize.identify.by_pickle import legacy_parts, mapped
 from engine.serialize.identify.identify import Identity, explained, identify
@@ -187,7 +187,7 @@ def _saved(found: Identity) -> Weights:
     except ArchiveError:
         return _legacy(found)
     described = describe_pickle(container.read("data.pkl"), "data.pkl")
-    swapped = "byteorder" in container and container.read("byteorder") == b"big"
+    swapped = "byteorder" in container and container.read_short("byteorder") == b"big"
     source = _ZipStorages(container, swapped)
     return _weights_of(found, described.value, source.elements, container.close)
 

@@ -18,6 +18,7 @@ from engine.serialize.mobile.flatbuffer import FlatTable, refused
 from engine.serialize.mobile.records import version_of
 from engine.serialize.mobile.schema import OPCODES
 from engine.serialize.mobile.values import Values
+from engine.serialize.pickling.scan import PickleRefusal, expect_tuple
 from engine.serialize.pickling.tensors import TensorReader
 from engine.serialize.pickling.unpickle import unpickle
 
@@ -32,7 +33,7 @@ def pickled_program(
     folder = "constants" if any(name.startswith("constants/") for name in container.names()) else "data"
     tensors = TensorReader(container, folder, swapped, map_location)
     value = unpickle(container.read(BYTECODE), BYTECODE, tensors, classes.find, classes.run, classes.fill)
-    if not isinstance(value, tuple) or not value or type(value[0]) is not int:
+    if not _tuple(value, "it") or type(value[0]) is not int:
         raise _damaged("it does not begin with its version")
     return MobileProgram(value[0], tuple(map(_function, value[1:])))
 
@@ -51,8 +52,15 @@ def _damaged(reason: str) -> ArchiveError:
     return ArchiveError(f"the bytecode is refused: {reason}", record=BYTECODE)
 
 
+def _tuple(value: Any, what: str) -> tuple[Any, ...]:
+    try:
+        return expect_tuple(value, what)
+    except PickleRefusal as reason:
+        raise _damaged(str(reason)) from None
+
+
 def _function(value: Any) -> MobileFunction:
-    if not isinstance(value, tuple) or len(value) not in (2, 3) or type(value[0]) is not str:
+    if len(_tuple(value, "a function")) not in (2, 3) or type(value[0]) is not str:
         raise _damaged("a function is no name with its tables")
     tables = _table(value[1])
     schema = _table(value[2]) if len(value) == 3 else {}
@@ -72,16 +80,13 @@ def _function(value: Any) -> MobileFunction:
 
 def _table(value: Any) -> dict[str, Any]:
     """Pairs of a name and a value."""
-    if not isinstance(value, tuple) or any(not isinstance(each, tuple) or len(each) != 2 for each in value):
+    if any(len(_tuple(each, "a part of a table")) != 2 for each in _tuple(value, "a table")):
         raise _damaged("a table is no tuple of pairs")
     return {_text(name): found for name, found in value}
 
 
 def _rows(table: dict[str, Any], name: str, read: Callable[[Any], T]) -> tuple[T, ...]:
-    rows = table.get(name, ())
-    if not isinstance(rows, tuple):
-        raise _damaged(f"'{name}' is no tuple")
-    return tuple(map(read, rows))
+    return tuple(map(read, _tuple(table.get(name, ()), f"'{name}'")))
 
 
 def _text(value: Any) -> str:
@@ -91,13 +96,13 @@ def _text(value: Any) -> str:
 
 
 def _instruction(value: Any) -> MobileInstruction:
-    if not isinstance(value, tuple) or len(value) != 3 or tuple(map(type, value)) != (str, int, int):
+    if tuple(map(type, _tuple(value, "an instruction"))) != (str, int, int):
         raise _damaged("an instruction is not an opcode with two numbers")
     return MobileInstruction(*value)
 
 
 def _operator(value: Any) -> Operator:
-    if not isinstance(value, tuple) or len(value) not in (2, 3):
+    if len(_tuple(value, "an operator")) not in (2, 3):
         raise _damaged("an operator is no name with its overload")
     arguments = value[2] if len(value) == 3 and type(value[2]) is int and value[2] >= 0 else None
     return Operator(_text(value[0]), _text(value[1]), arguments)

@@ -40,6 +40,7 @@ from engine.serialize.mobile.value_types import general_type
 from engine.serialize.pickling.tensors import packed_halves, storage_bytes
 from engine.serialize.pickling.unpickle import Runner
 from engine.serialize.pickling.write import SAVED, has_state_methods, narrowed
+from engine.serialize.upgrade.versions import OLDEST
 
 PICKLED_VERSION: Final = 8
 FLAT_VERSION: Final = 9
@@ -105,14 +106,14 @@ def _argument(name: str, type: str, default: Any) -> tuple[Any, ...]:
 # -- as a flatbuffer
 
 
-def flatbuffer(
-    module: Object, code: CodeExporter, extra_files: Mapping[str, bytes], run: Runner | None, version: int
-) -> bytes:
+def flatbuffer(module: Object, extra_files: Mapping[str, bytes], run: Runner | None) -> bytes:
     """The program as a flatbuffer with its code.  Raises ArchiveError, NotSupportedError."""
+    code = CodeExporter()
     values = _FlatValues(code, run)
     methods = [values.function(*each) for each in mobile_functions(module, code)]
     state = values.number(module, module.type)
     own = len(values.tables)
+    code.write_all(module.type, values.classes)
     constants = [values.number(*each) for each in zip(code.constants.values, code.constants.types, strict=True)]
     sources = [
         {"name": prefix, "content": str(printer.body).encode()} for prefix, printer in code.printers.items()
@@ -123,7 +124,7 @@ def flatbuffer(
         "storage_data_size": len(values.storages),
         "storage_data": [{"data": storage_bytes(each)} for each in values.storages],
         "object_types": values.types, "jit_sources": sources, "jit_constants": constants,
-        "operator_version": version, "mobile_ivalue_size": own,
+        "operator_version": max(code.version, OLDEST), "mobile_ivalue_size": own,
     }  # fmt: skip
     return FlatWriter(FORMS).file(ROOT_TABLE, IDENTIFIER, root)
 
@@ -137,6 +138,8 @@ class _FlatValues:
     tables: list[dict[str, Any]] = field(default_factory=lambda: [{}])
     types: list[dict[str, Any]] = field(default_factory=list)
     storages: list[Storage] = field(default_factory=list)
+    classes: list[ClassType] = field(default_factory=list)
+    """The classes of the objects, each as often as there are such objects."""
     _setters: dict[ClassType, int] = field(default_factory=dict)
     _known: dict[Any, int] = field(default_factory=dict)
     _places: dict[Any, int] = field(default_factory=dict)
@@ -225,6 +228,7 @@ class _FlatValues:
 
     def _object(self, value: Object) -> dict[str, Any]:
         name = self.code.name_of(value.type)
+        self.classes.append(value.type)
         if has_state_methods(value.type):
             if self.run is None:
                 raise ArchiveError(f"a '{name}' runs code to be saved, and nothing here can run it")

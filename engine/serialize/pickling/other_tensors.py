@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from engine.lang import scalars
 from engine.lang.records import dataclass
-from engine.serialize.pickling.entries import StorageEntry, StorageKind, TensorEntry, checked
-from engine.serialize.pickling.scan import PickleRefusal
+from engine.serialize.pickling.entries import StorageEntry, StorageKind, TensorEntry, checked, size_of
+from engine.serialize.pickling.scan import PickleRefusal, expect_tuple
 
 RAW_DTYPES: Final = {"qint8": "int8", "quint8": "uint8", "qint32": "int32"}
 """Dtype of a quantized tensor -> that of the integers in its memory."""
@@ -32,18 +32,16 @@ def _damaged() -> PickleRefusal:
     return PickleRefusal("a tensor's description is damaged")
 
 
-def _parts(names: str, found: Any, note: str) -> TensorParts:
+def _parts(names: str, found: tuple[Any, ...], note: str) -> TensorParts:
     """The tensors under these names, each with the note."""
-    if not isinstance(found, (list, tuple)) or not all(isinstance(each, TensorEntry) for each in found):
+    if not all(isinstance(each, TensorEntry) for each in found):
         raise _damaged()
     named = zip(names.split(), found, strict=True)
     return TensorParts(tuple((name, replace(each, note=note)) for name, each in named))
 
 
 def _shown(sizes: Any) -> str:
-    if not isinstance(sizes, (list, tuple)) or not all(type(each) is int for each in sizes):
-        raise _damaged()
-    return " × ".join(map(str, sizes)) or "no dimensions"
+    return " × ".join(map(str, size_of(sizes))) or "no dimensions"
 
 
 def quantized(
@@ -51,7 +49,7 @@ def quantized(
 ) -> TensorEntry | TensorParts:
     """`_rebuild_qtensor`: integers, and how they become numbers."""
     kind = storage.kind.dtype if isinstance(storage, StorageEntry) else None
-    if kind is None or not isinstance(quantizer, tuple) or len(quantizer) < 3:
+    if kind is None or len(expect_tuple(quantizer, "how a tensor is quantized")) < 3:
         raise _damaged()
     entry = checked(storage, kind, storage.count, offset, size, stride)
     _, scale, zero, *axis = quantizer
@@ -77,7 +75,7 @@ def sparse(layout: Any, *described: Any) -> TensorParts:
         raise _damaged()
     count = len(_SPARSE[name].split())
     data = (*described[2 : 2 + count], described[0]) if type(layout) is int else described[0]
-    if not isinstance(data, tuple) or len(data) <= count:
+    if len(expect_tuple(data, "what a tensor is made of")) <= count:
         raise _damaged()
     return _parts(_SPARSE[name], data[:count], f"of a {name} tensor of {_shown(data[count])}")
 
@@ -99,8 +97,8 @@ def nested(*data: Any) -> TensorParts:
 
 def without_numbers(dtype: Any, size: Any, stride: Any, *_rest: Any) -> TensorEntry:
     """`_rebuild_meta_tensor_no_storage`: a tensor on the device `meta`."""
-    sizes = tuple(size) if isinstance(size, (list, tuple)) else None
-    if not isinstance(dtype, scalars.dtype) or sizes is None or any(type(n) is not int or n < 0 for n in sizes):
+    sizes = size_of(size)
+    if not isinstance(dtype, scalars.dtype) or any(n < 0 for n in sizes):
         raise _damaged()
     storage = StorageEntry("", StorageKind(dtype), "meta", 0)
     return TensorEntry(storage, dtype, 0, sizes, (0,) * len(sizes), note="on meta: without numbers")

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from engine.lang.errors import ArchiveError, BudgetExceeded, EngineError, UnsupportedTensorError
 from engine.lang.records import dataclass
-from engine.serialize.pickling.scan import IMPLIED, Scan, UnsupportedTensor
+from engine.serialize.pickling.scan import IMPLIED, Scan, UnsupportedTensor, expect_tuple
 from engine.serialize.pickling.scan import PickleRefusal as PickleRefusal
 
 LOOK: Final = "tsrepl show lists its tensors, tsrepl extract takes them out"
@@ -422,18 +422,21 @@ def _reduce(machine: PickleMachine) -> None:
     if builder.call_bare is not None:
         machine.push(builder.call_bare(arguments))
         return
-    if builder.call is None or type(arguments) is not tuple:
+    if builder.call is None:
         raise PickleRefusal(f"it calls '{builder.name}' as that cannot be called")
+    given = expect_tuple(arguments, f"what it gives '{builder.name}'")
     try:
-        machine.push(builder.call(*arguments))
+        machine.push(builder.call(*given))
     except TypeError:
         raise PickleRefusal(f"it calls '{builder.name}' with the wrong arguments") from None
 
 
 def _newobj(machine: PickleMachine) -> None:
     arguments, builder = machine.pop(), machine.pop()
-    if type(builder) is not PickleGlobal or builder.new is None or arguments != ():
+    if type(builder) is not PickleGlobal or builder.new is None:
         raise PickleRefusal("it makes an instance of what is no class")
+    if expect_tuple(arguments, f"what it gives '{builder.name}'"):
+        raise PickleRefusal(f"it makes an instance of '{builder.name}' of values")
     machine.push(builder.new())
 
 

@@ -39,6 +39,23 @@ class PickleRefusal(Exception):
     """Why a pickle is refused; raised by the walk, by the machine that builds, and by builders."""
 
 
+def expect_tuple(value: Any, what: str) -> tuple[Any, ...]:
+    """The value, which has to be a tuple.  Raises PickleRefusal, which calls it `what`, for any other."""
+    if type(value) is not tuple:
+        kind = type(value).__name__ if isinstance(value, _NAMED) else "something else"
+        raise PickleRefusal(f"{what} is no tuple but {_article(kind)}")
+    return value
+
+
+_NAMED: Final = (type(None), bool, int, float, complex, str, list, dict)
+
+
+def _article(kind: str) -> str:
+    if kind in ("something else", "NoneType"):
+        return kind.removesuffix("Type")
+    return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
+
+
 class UnsupportedTensor(PickleRefusal):
     """It describes a tensor of a kind that nothing here can be."""
 

@@ -27,8 +27,9 @@ from engine.lang.records import dataclass
 from engine.serialize.container.file_bytes import shell_word
 from engine.serialize.container.qualified_names import CODE_FOLDER
 from engine.serialize.container.read import Container
-from engine.serialize.pickling.entries import check_view
+from engine.serialize.pickling.entries import check_view, storage_id
 from engine.serialize.pickling.read import PickleRefusal
+from engine.serialize.pickling.scan import expect_tuple
 
 _KEY: Final = re.compile(r"[A-Za-z0-9_.\-]{1,200}")
 _DEVICE: Final = re.compile(r"[a-z]+(:[0-9]{1,4})?")
@@ -64,12 +65,10 @@ class TensorReader:
 
     def load(self, pid: Any) -> LoadedStorage:
         """The storage of a persistent id `("storage", type, key, location, count)`.  Raises PickleRefusal."""
-        if type(pid) is tuple and len(pid) == 6 and pid[5] is None:
-            pid = pid[:5]  # old files say of a storage whether it is a part of another one
-        if type(pid) is not tuple or len(pid) != 5 or pid[0] != "storage" or not isinstance(pid[1], StorageType):
+        _, kind, key, location, count = storage_id(pid)
+        if not isinstance(kind, StorageType):
             raise PickleRefusal("it refers to something that is no storage")
-        _, kind, key, location, count = pid
-        if type(key) is not str or not _KEY.fullmatch(key) or type(location) is not str or type(count) is not int:
+        if not _KEY.fullmatch(key):
             raise PickleRefusal(f"a storage has the key {key!r:.40}")
         known = self._storages.get(key)
         if known is None:
@@ -181,7 +180,7 @@ def quantizer_from(dtype: scalars.dtype, size: tuple[int, ...], how: Any) -> Qua
 
     Raises PickleRefusal, OperatorError.
     """
-    scheme = how[0] if type(how) is tuple and how else None
+    scheme = how[0] if expect_tuple(how, "how a tensor is quantized") else None
     if not isinstance(scheme, scalars.qscheme):
         raise PickleRefusal("a quantized tensor does not say how it is quantized")
     kinds = tuple(map(type, how[1:]))

@@ -17,7 +17,7 @@ from engine.aten.values.xp import TO_NUMPY
 from engine.ir.graph import Value
 from engine.ir.unit import Function
 from engine.lang import scalars
-from engine.lang.errors import ArchiveError
+from engine.lang.errors import ArchiveError, OperatorError
 from engine.lang.types import ANY, STR, DictType, ListType, TensorType, TupleType, Type
 from engine.passes.pipeline import run_pass
 from engine.serialize.pickling.entries import TensorEntry
@@ -81,11 +81,18 @@ def _type_of(value: Any) -> Type | None:
     if isinstance(value, TensorEntry):
         if value.dtype not in scalars.DTYPES:
             return None
-        return TensorType(value.dtype, value.shape, value.stride, False, scalars.device(value.storage.location))
+        return TensorType(value.dtype, value.shape, value.stride, False, _device(value.storage.location))
     if isinstance(value, tuple):
         parts = [_type_of(each) for each in value]
         return TupleType(tuple(each for each in parts if each)) if all(parts) else None
     return None
+
+
+def _device(location: str) -> scalars.device:
+    try:
+        return scalars.device(location)
+    except OperatorError as error:
+        raise _damaged(f"a tensor lies on {location!r:.40}: {error.message}") from None
 
 
 def _untagged(value: Any) -> Any:

@@ -19,6 +19,7 @@ from engine.lang.custom_classes import is_custom
 from engine.lang.types import ClassType, EnumType, Type
 from engine.serialize.container.qualified_names import ROOT, is_qualified
 from engine.serialize.pickling.custom import ReadType, StateTypes, fill_custom, notice_quantized
+from engine.serialize.pickling.entries import size_of
 from engine.serialize.pickling.read import PickleGlobal, PickleMachine, PickleRefusal, no_build, no_persistent
 from engine.serialize.pickling.scan import UnsupportedTensor
 from engine.serialize.pickling.tensors import StorageType, TensorReader
@@ -71,12 +72,6 @@ def _ordered_dict(items: Any = ()) -> dict[Any, Any]:
     return {}
 
 
-def _size(sizes: Any = ()) -> Size:
-    if type(sizes) is not tuple or any(type(each) is not int for each in sizes):
-        raise PickleRefusal("a size is not made of integers")
-    return Size(sizes)
-
-
 LIST_MAKERS: Final[dict[str, Callable[[Any], list[Any]]]] = {
     "IntList": _typed_list(int), "DoubleList": _typed_list(float), "BoolList": _typed_list(bool),
     "TensorList": _tensor_list,
@@ -86,7 +81,7 @@ _TABLE: Final[dict[tuple[str, str], Callable[..., Any]]] = {
     ("collections", "OrderedDict"): _ordered_dict,
     ("builtins", "complex"): _complex,
     ("torch", "device"): _device,
-    ("torch", "Size"): _size,
+    ("torch", "Size"): lambda sizes=(): Size(size_of(sizes)),
     **{("torch.jit._pickle", f"build_{name.lower()}"): make for name, make in LIST_MAKERS.items()},
     ("torch.jit._pickle", "restore_type_tag"): _tagged,
 }

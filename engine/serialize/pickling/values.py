@@ -17,12 +17,12 @@ from engine.lang import scalars
 from engine.lang.errors import ArchiveError
 from engine.lang.records import dataclass
 from engine.serialize.pickling.entries import StorageEntry as StorageEntry
-from engine.serialize.pickling.entries import StorageKind, checked
+from engine.serialize.pickling.entries import StorageKind, checked, size_of, storage_id
 from engine.serialize.pickling.entries import TensorEntry as TensorEntry
 from engine.serialize.pickling.other_tensors import TensorParts as TensorParts
 from engine.serialize.pickling.other_tensors import nested, quantized, sparse, without_numbers
 from engine.serialize.pickling.read import PickleGlobal, PickleMachine
-from engine.serialize.pickling.scan import PickleRefusal
+from engine.serialize.pickling.scan import PickleRefusal, expect_tuple
 
 DTYPES: Final = {**scalars.DTYPE_BY_NAME, **scalars.DTYPE_WORDS}
 """Every dtype that files may have, whether tensors here can have it or not."""
@@ -205,20 +205,25 @@ class _Table:
         return PickleGlobal(full, lambda *arguments: _made(full, arguments), new=lambda: Foreign(full))
 
     def persistent(self, pid: Any) -> Any:
-        if isinstance(pid, tuple) and len(pid) == 4 and pid[0] == "module":
-            return pid[1]  # old files keep a class's source beside its name
         if isinstance(pid, str) and pid.isdecimal() and len(pid) < 30 and int(pid) in self.objects:
             return self.objects[int(pid)]
-        if isinstance(pid, tuple) and self.objects and pid:
-            return pid[0]
-        if not isinstance(pid, tuple) or len(pid) not in (5, 6) or pid[0] != "storage":
-            return Foreign("a persistent id", (pid,))
-        kind, key, location, count = pid[1:5]
-        plain = isinstance(kind, StorageKind) and all(isinstance(each, str) for each in (key, location))
-        if not plain or type(count) is not int or count < 0:
-            raise PickleRefusal("a storage's description is damaged")
+        parts = expect_tuple(pid, "what it refers to")
+        if len(parts) == 4 and parts[0] == "module":
+            return parts[1]  # old files keep a class's source beside its name
+        if self.objects and parts:
+            return parts[0]
+        if parts and type(parts[0]) is str and parts[0] != "storage":
+            return Foreign("a persistent id", (parts,))  # as packages and other libraries have them
+        _, kind, key, location, count = storage_id(_without_part(parts))
+        if not isinstance(kind, StorageKind):
+            raise PickleRefusal("it refers to something that is no storage")
         found = StorageEntry(key, kind, location, count)
         return self.storages.setdefault(key, found) if self.storages.get(key, found) == found else found
+
+
+def _without_part(parts: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The id without the part of a storage that the tensor has, which old files name sixth."""
+    return parts[:5] if len(parts) == 6 else parts
 
 
 def _fill(instance: Any, state: Any) -> None:
@@ -261,9 +266,9 @@ def _parameter(data: Any, *_rest: Any) -> Any:
 
 def _of_type(build: Any, _kind: Any, arguments: Any, _state: Any = None) -> Any:
     """A tensor of a subclass: the tensor."""
-    if not isinstance(build, PickleGlobal) or build.call is None or not isinstance(arguments, tuple):
+    if not isinstance(build, PickleGlobal) or build.call is None:
         raise PickleRefusal("a tensor's description is damaged")
-    return build.call(*arguments)
+    return build.call(*expect_tuple(arguments, "what a tensor is made of"))
 
 
 def _ordered_dict(items: Any = ()) -> dict[Any, Any]:
@@ -289,7 +294,7 @@ _BUILDERS: Final[dict[str, Callable[..., Any]]] = {
     "torch._utils._rebuild_parameter_with_state": _parameter,
     "torch._tensor._rebuild_from_type_v2": _of_type,
     "collections.OrderedDict": _ordered_dict,
-    "torch.Size": lambda sizes=(): tuple(sizes),
+    "torch.Size": size_of,
     "builtins.set": _as_set,
     "__builtin__.set": _as_set,
 }

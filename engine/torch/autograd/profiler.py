@@ -14,16 +14,23 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import field
 from types import TracebackType
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from engine.aten.dispatch import table
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.tensor import Tensor
+from engine.lang.deferred import deferred
 from engine.lang.errors import did_you_mean
 from engine.lang.records import dataclass
+
+if TYPE_CHECKING:
+    from engine.frontend.compilation import compile as compilation
+    from engine.ir.unit import Function
+else:
+    compilation = deferred("engine.frontend.compilation.compile")
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -52,6 +59,8 @@ class FunctionEvent:
     thread: int
     cpu_parent: FunctionEvent | None
     is_user_annotation: bool = False
+    is_function: bool = False
+    """True for a call of a script function that is not part of its caller's graph."""
     end: float = 0.0
     cpu_children: list[FunctionEvent] = field(default_factory=list)
     input_shapes: list[list[int]] = field(default_factory=list)
@@ -188,34 +197,44 @@ class profile:
         self._blocks: dict[int, tuple[Any, AbstractContextManager[FunctionEvent]]] = {}
         """The `id` of a mark that entering a named block gave -> the mark, and the block, which is open."""
         self._begun = 0.0
+        self._calls: Any = None
+        """The hook of calls before."""
 
     def __enter__(self) -> profile:
         if self.enabled:
             self._recorded, self._begun = [], time.perf_counter()
             HOOKS.step_in(self._timed)
+            self._calls, HOOKS.calls = HOOKS.calls, self._called
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if self.enabled:
+            HOOKS.calls = self._calls
             HOOKS.step_out(self._timed)
             for mark in [*reversed(self._blocks)]:
                 self._leave(mark)
             self.function_events = EventList(self._recorded)
 
     @contextmanager
-    def event(self, name: str, is_user_annotation: bool = False) -> Iterator[FunctionEvent]:
-        """An event that lasts as long as the block."""
+    def event(self, name: str, is_user_annotation: bool = False, is_function: bool = False) -> Iterator[FunctionEvent]:
+        """An event that lasts as long as the block, which may end in another thread."""
         around: FunctionEvent | None = getattr(self._open, "event", None)
-        made = FunctionEvent(name, self._now(), threading.get_ident(), around, is_user_annotation)
+        made = FunctionEvent(name, self._now(), threading.get_ident(), around, is_user_annotation, is_function)
         self._recorded.append(made)
         self._open.event = made
         try:
             yield made
         finally:
             made.end = self._now()
-            self._open.event = around
+            if getattr(self._open, "event", None) is made:
+                self._open.event = around
             if around is not None:
                 around.cpu_children.append(made)
+
+    def _called(self, function: Function) -> AbstractContextManager[FunctionEvent | None]:
+        """The event of a call; functions of the library are none of the program's, nor what a named block calls."""
+        is_ours = function.qualname.startswith(_BLOCKS) or compilation.is_library(function)
+        return nullcontext() if is_ours else self.event(function.name, is_function=True)
 
     def _leave(self, mark: int) -> None:
         """End the named block; one that was entered before the profile is not known."""
@@ -235,7 +254,7 @@ class profile:
             self._leave(id(args[0]))
             return run(*args)
         around: FunctionEvent | None = getattr(self._open, "event", None)
-        if around is not None and not around.is_user_annotation:
+        if around is not None and not (around.is_user_annotation or around.is_function):
             return run(*args)
         with self.event(op.name) as made:
             if self.record_shapes:
@@ -269,6 +288,8 @@ class profile:
         return "<unfinished profile>" if self.function_events is None else str(self.function_events)
 
 
+_BLOCKS: Final = "__torch__.torch.autograd.profiler."
+"""The names of methods of named blocks in archives begin so."""
 _ENTERING: Final = ("profiler::_record_function_enter_new", "profiler::_record_function_enter")
 _LEAVING: Final = "profiler::_record_function_exit"
 

@@ -23,8 +23,9 @@ from engine.executor.conversion.from_python import Mismatch, from_python, unwrap
 from engine.executor.conversion.to_python import to_python
 from engine.executor.interpreter.interpreter import run_function
 from engine.executor.interpreter.interrupts import DIRECT_CALLS
-from engine.executor.plans.executor import RECENT, executor_of
+from engine.executor.plans.executor import executor_of
 from engine.executor.plans.explanation import PlanExplanation, explain
+from engine.executor.plans.plan import RECENT
 from engine.executor.plans.switches import SWITCHES
 from engine.ir.clone import copy_graph
 from engine.ir.unit import Function
@@ -96,8 +97,10 @@ class _Compiled:
         """The graph as it was compiled."""
         if not PRINTING.inlined:
             return Graph(self._function.graph)
-        graph = copy_graph(self._function.graph)
-        inline_with_forks(graph)
+        graph = PRINTING.inlined_graphs.get(self._function)
+        if graph is None:
+            graph = PRINTING.inlined_graphs[self._function] = copy_graph(self._function.graph)
+            inline_with_forks(graph)
         return Graph(graph)
 
     @property
@@ -115,7 +118,7 @@ class _Compiled:
     def graph_for(self, *args: Any, **kwargs: Any) -> Graph:
         """Call the function with the arguments, and return the optimized graph that ran."""
         self(*args, **kwargs)
-        return Graph(executor_of(self._function).recent_graph)
+        return Graph(executor_of(self._function).optimized_graph)
 
     def get_debug_state(self) -> GraphExecutorState:
         """The generic graph and the plans that calls have made, whose bailouts can be asked for."""

@@ -24,7 +24,7 @@ _VALUES: Final[dict[str, Any]] = {
     "can_fuse_on_gpu": False,
     "te_must_use_llvm_cpu": False,
     "texpr_fuser_enabled": True,
-    "profiling_executor": True,
+    "profiling_executor": False,
     "profiling_mode": False,
     "num_profiled_runs": PROFILING.runs,
     "tracer_state_warn": True,
@@ -37,10 +37,16 @@ _VALUES: Final[dict[str, Any]] = {
     "llga_enabled": False,
 }
 """Name of the setting -> its value."""
-_PROFILING: Final = frozenset(("profiling_executor", "profiling_mode", "num_profiled_runs"))
-"""Those that have an effect: new plans are made from profiles where the executor and its mode are both on, after so
-many profiled runs."""
-_GIVE_THE_VALUE_BEFORE: Final = _PROFILING | {"texpr_reductions_enabled", "te_generate_block_code", "nvfuser_enabled"}
+_PROFILING: Final = frozenset(
+    "profiling_executor profiling_mode num_profiled_runs texpr_fuser_enabled can_fuse_on_cpu".split()
+)
+"""Those that have an effect.  New plans are made from profiles, after so many profiled runs: by the executor with
+groups that guard themselves, in the mode, without that, with bailouts.  The executor's groups are formed, and have
+kernels, with the first call where the fuser of tensor expressions may work on the CPU."""
+_GIVE_THE_VALUE_BEFORE: Final = frozenset((
+    "profiling_executor", "profiling_mode", "num_profiled_runs", "texpr_reductions_enabled", "te_generate_block_code",
+    "nvfuser_enabled",
+))  # fmt: skip
 
 
 def graph_executor_optimize(new_settings: bool | None = None) -> bool:
@@ -73,6 +79,7 @@ def get_inline_everything_mode() -> bool:
 def set_inline_everything_mode(wanted: bool) -> None:
     """Show the graphs of functions with what they call, or with calls."""
     PRINTING.inlined = wanted
+    PRINTING.inlined_graphs.clear()
 
 
 def _getter(name: str) -> Callable[[], Any]:
@@ -90,7 +97,9 @@ def _setter(name: str) -> Callable[[Any], Any]:
 
 
 def _apply_profiling() -> None:
-    PROFILING.is_enabled = bool(_VALUES["profiling_executor"] and _VALUES["profiling_mode"])
+    PROFILING.is_enabled = bool(_VALUES["profiling_executor"] or _VALUES["profiling_mode"])
+    PROFILING.guards = "groups" if _VALUES["profiling_executor"] else "bailouts"
+    PROFILING.fuses_at_once = bool(_VALUES["texpr_fuser_enabled"] and _VALUES["can_fuse_on_cpu"])
     PROFILING.runs = max(int(_VALUES["num_profiled_runs"]), 0)
 
 

@@ -9,13 +9,16 @@ know it, so that a program may also refer to it by a variable; pickles find it b
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
+from itertools import chain
 from typing import Any, Final
 
 from engine.aten.dispatch import calls, table
 from engine.aten.dispatch.errors import describe
 from engine.executor.calls.call import call_function
 from engine.frontend.compilation.compile import library_value
+from engine.frontend.names.namespaces import PREFIXED
+from engine.frontend.names.torch_names import has_name
 from engine.frontend.standard_library import library
 from engine.frontend.sugared.classes import ChosenByFlag, FunctionValue
 from engine.frontend.sugared.sugared_value import SugaredValue
@@ -37,13 +40,15 @@ from engine.torch.compiled.objects import ScriptFunction
 from engine.torch.namespace import python_functions
 from engine.torch.namespace.wrappers import wrapper
 
-_PREFIXES: Final = {"torch.linalg": "linalg_", "torch.fft": "fft_", "torch.special": "special_"}
-"""Scope -> the prefix of its operators' names."""
+
+def _prefix(scope: str) -> str:
+    """The beginning of the names that the operators of a scope have: `linalg_`."""
+    return PREFIXED.get(scope.rpartition(".")[2], "")
 
 
 def find(name: str, scope: str = "torch") -> Callable[..., Any] | None:
     """The function of that name, or None."""
-    path, operator = f"{scope}.{name}", _PREFIXES.get(scope, "") + name
+    path, operator = f"{scope}.{name}", _prefix(scope) + name
     written = library_value(path)
     function: Any = None if written is None else _callable(written, path)
     style = python_functions.STYLES.get(scope, {}).get(name)
@@ -63,10 +68,19 @@ def attribute(name: str, scope: str) -> Any:
     """The function of that name in a module.  Raises AttributeError with the nearest known name."""
     value = None if name.startswith("__") else find(name, scope)
     if value is None:
-        known = (each.removeprefix("aten::").removeprefix(_PREFIXES.get(scope, "")) for each in table.names())
-        hint = "" if name.startswith("__") else "".join(f"; {h}" for h in did_you_mean(name, known))
+        hint = "" if name.startswith("__") else "".join(f"; {h}" for h in did_you_mean(name, known(scope)))
         raise AttributeError(f"module '{scope}' has no attribute '{name}'{hint}")
     return value
+
+
+@cache
+def known(scope: str) -> tuple[str, ...]:
+    """The public names of the functions that programs find in a namespace with operators, as `torch.nn.functional`."""
+    prefix = f"aten::{_prefix(scope)}"
+    rest = (name.removeprefix(prefix) for name in table.names() if name.startswith(prefix))
+    operators = (name for name in rest if name.isidentifier() and has_name(scope, name, prefix + name))
+    written = (name for name in library.names() if library.find(f"{scope}.{name}"))
+    return tuple(dict.fromkeys(name for name in chain(operators, written) if not name.startswith("_")))
 
 
 def _callable(value: SugaredValue, path: str) -> Callable[..., Any] | None:

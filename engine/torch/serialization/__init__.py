@@ -102,7 +102,7 @@ def _opened(f: PathOrFile, mapped: bool) -> Container:
 
 def _state(container: Container, map_location: Any) -> Any:
     target = wanted_device(map_location)
-    swapped = "byteorder" in container and container.read("byteorder") == b"big"
+    swapped = "byteorder" in container and container.read_short("byteorder") == b"big"
     reader = TensorReader(container, "data", swapped, target)
     value = unpickle(container.read(_PICKLE), _PICKLE, reader, build=_forget)
     notice_quantized(value)

@@ -265,7 +265,7 @@ def test_the_tensor_that_these_are_made_from_is_a_good_one():
         ({"stride": _int((1 << 62) + 1) + b"\x85"}, "larger than any memory"),
         ({"size": b"(" + b"K\x01" * 40 + b"t", "stride": b"(" + b"K\x01" * 40 + b"t"}, "has sizes"),
         ({"size": b"K\x02K\x02\x86"}, "has sizes"),
-        ({"size": b"]"}, "has sizes"),
+        ({"size": b"]"}, "no tuple but a list"),
         ({"size": b"\x88\x85"}, "has sizes"),
         ({"size": b"G" + struct.pack(">d", 4.0) + b"\x85"}, "has sizes"),
     ],

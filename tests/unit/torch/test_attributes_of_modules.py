@@ -18,6 +18,8 @@ import engine.torch as torch
 from engine.lang.errors import CompileError
 from engine.torch import Tensor, nn
 
+pytestmark = pytest.mark.usefixtures("mode")
+
 # ruff: noqa: UP006, UP045
 
 

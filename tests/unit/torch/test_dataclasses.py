@@ -15,6 +15,8 @@ import pytest
 import engine.torch as torch
 from engine.torch import Tensor, nn
 
+pytestmark = pytest.mark.usefixtures("mode")
+
 # ruff: noqa: UP006, UP045
 
 

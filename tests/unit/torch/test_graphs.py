@@ -154,8 +154,8 @@ def test_flags_keep_what_was_set() -> None:
         getattr(flags, f"set_{name}")(not before)
         assert getattr(flags, f"get_{name}")() is not before
         getattr(flags, f"set_{name}")(before)
-    assert flags.set_profiling_executor(False) is True
     assert flags.set_profiling_executor(True) is False
+    assert flags.set_profiling_executor(False) is True
     assert flags.graph_executor_optimize() is True
     with pytest.raises(AttributeError, match="no attribute 'set_nothing'"):
         flags.set_nothing  # noqa: B018

@@ -13,6 +13,8 @@ import engine
 import engine.torch as torch
 from engine.torch import Tensor, library
 
+pytestmark = pytest.mark.usefixtures("mode")
+
 X: Final = torch.arange(3.0)
 
 
@@ -241,11 +243,28 @@ def test_operators_go_with_their_library() -> None:
         torch.ops.mine.gone(X)
 
 
-def test_functions_define_them_as_well() -> None:
-    library.define("others::f", "(Tensor x) -> Tensor")
-    library.impl("others::f", "default", lambda x: x + 1)
-    library.register_kernel("others::f", "cuda", lambda x: x)
-    assert torch.ops.others.f(X).tolist() == [1, 2, 3]
+def test_a_program_runs_what_is_defined_in_the_place_of_a_withdrawn_operator() -> None:
+    with library._scoped_library("later", "FRAGMENT") as first:
+        first.impl(first.define("f(Tensor x) -> Tensor"), lambda x: x + 1, "CPU")
+        program = torch.jit.script(calls_later)
+        assert program(X).tolist() == [1, 2, 3]
+    with pytest.raises(RuntimeError, match="later::f is gone"):
+        program(X)
+    with library._scoped_library("later", "FRAGMENT") as second:
+        second.impl(second.define("f(Tensor x) -> Tensor"), lambda x: x + 2, "CPU")
+        assert program(X).tolist() == [2, 3, 4]
+    with library._scoped_library("later", "FRAGMENT") as third:
+        third.impl(third.define("f(Tensor x, int n=1) -> Tensor"), lambda x, n=1: x + n, "CPU")
+        with pytest.raises(RuntimeError, match=r"compiled as later::f\(Tensor x\) -> Tensor, and is .*int n=1"):
+            program(X)
+
+
+def test_functions_define_them_as_well(mode: str) -> None:
+    name = f"others::f_{mode}"
+    library.define(name, "(Tensor x) -> Tensor")
+    library.impl(name, "default", lambda x: x + 1)
+    library.register_kernel(name, "cuda", lambda x: x)
+    assert getattr(torch.ops.others, f"f_{mode}")(X).tolist() == [1, 2, 3]
 
 
 def annotated(

@@ -79,3 +79,11 @@ def test_functions_are_pickled_by_name() -> None:
     assert (norm.__name__, norm.__qualname__) == ("linalg_norm", "norm")
     assert pickle.loads(pickle.dumps(relu)) is relu
     assert pickle.loads(pickle.dumps(norm)) is norm
+
+
+@pytest.mark.parametrize("path", ["nn.functional", "linalg", "fft", "special"])
+def test_namespaces_list_functions_that_are_there_and_nothing_of_their_own_sources(path: str) -> None:
+    namespace = attrgetter(path)(engine)
+    names = dir(namespace)
+    assert len(names) > 15 and all(callable(getattr(namespace, name)) for name in names)
+    assert not {"Any", "annotations", "functions", "Callable"} & {*names, *dir(engine)}

@@ -12,17 +12,22 @@ import engine.torch as torch
 from engine.torch import Tensor, nn
 from engine.torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
+pytestmark = pytest.mark.usefixtures("mode")
+
 OPTIONS: Final[dict[str, dict[str, Any]]] = {
     "plain": {}, "batch first": {"batch_first": True}, "both ways": {"bidirectional": True},
     "two layers": {"num_layers": 2}, "without bias": {"bias": False},
+    "projected": {"proj_size": 2, "num_layers": 2, "bidirectional": True},
 }  # fmt: skip
 LAYERS: Final[dict[str, Any]] = {"LSTM": nn.LSTM, "GRU": nn.GRU, "RNN": nn.RNN}
+KINDS: Final = [(kind, name) for kind in LAYERS for name in OPTIONS if kind == "LSTM" or name != "projected"]
+"""Each layer with the options that it has."""
 
 
 def calls(kind: str, options: dict[str, Any]) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
     """The arguments of every form of a call."""
     states = options.get("num_layers", 1) * (2 if options.get("bidirectional") else 1)
-    h, c = torch.rand(states, 2, 4), torch.rand(states, 2, 4)
+    h, c = torch.rand(states, 2, options.get("proj_size", 4)), torch.rand(states, 2, 4)
     state: Any = (h, c) if kind == "LSTM" else h
     single: Any = (h[:, 0], c[:, 0]) if kind == "LSTM" else h[:, 0]
     x = torch.rand(2, 5, 3) if options.get("batch_first") else torch.rand(5, 2, 3)
@@ -47,8 +52,7 @@ def again(program: Any) -> Any:
     return torch.jit.load(file)
 
 
-@pytest.mark.parametrize("options", OPTIONS)
-@pytest.mark.parametrize("kind", LAYERS)
+@pytest.mark.parametrize(("kind", "options"), KINDS)
 def test_a_scripted_layer_takes_every_form_of_a_call(kind: str, options: str) -> None:
     layer = LAYERS[kind](3, 4, **OPTIONS[options]).eval()
     scripted = torch.jit.script(layer)

@@ -349,3 +349,29 @@ def test_a_graph_gets_the_sizes_of_its_inputs_again() -> None:
     known = [size for value in graph.inputs() for size in value.type().symbolic_sizes()]
     assert first == known[2]
     assert not {*others} & {*known}
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_what_is_convolved_is_a_batch_where_nothing_is_known_of_it(dims: int) -> None:
+    layer = [nn.Conv1d, nn.Conv2d, nn.Conv3d][dims - 1](2, 5, 3, stride=2)
+    module = torch.jit.freeze(torch.jit.script(layer.eval()))
+    mapping = torch._C._jit_pass_propagate_shapes_on_graph_and_build_compute(module.graph)
+    batch, channels, *rest = module.graph.findNode(f"aten::conv{dims}d").output().type().symbolic_sizes()
+    assert (channels, batch < 0, len({batch, *rest})) == (5, True, dims + 1)
+    graph = mapping.partial_eval_shape_graph()
+    found = list(mapping.graph_output_to_symbolic_shape_dim().values())
+    assert found == [batch, *rest]
+    graph.makeMultiOutputIntoTuple()
+    sizes = [4, 2, *range(7, 7 + dims)]
+    computed = torch._C._create_function_from_graph("sizes", graph)(sizes)
+    assert list(computed) == [4, *layer(torch.zeros(sizes)).shape[2:]]
+
+
+def test_shape_functions_can_be_called_by_name() -> None:
+    shapes = torch.jit._shapes
+    assert shapes.conv2d([1, 2, 9, 9], [5, 2, 3, 3], None, [2, 2], [1, 0], [1, 1], 1) == [1, 5, 5, 4]
+    assert shapes.matmul([7, 1, 2, 3], [5, 3, 4]) == [7, 5, 2, 4]
+    with pytest.raises(RuntimeError, match="mm multiplies matrices"):
+        shapes.mm([2], [2, 3])
+    with pytest.raises(AttributeError, match="no attribute 'relux'"):
+        shapes.relux  # noqa: B018

@@ -80,7 +80,8 @@ def freeze(
 def run_frozen_optimizations(
     mod: ScriptModule, optimize_numerics: bool = True, preserved_methods: Sequence[str] | None = None
 ) -> None:
-    """Remove dropout, and fold constants into the weights of convolutions and linear layers until nothing changes.
+    """Remove dropout and `detach`, and fold constants into the weights of convolutions and linear layers, until nothing
+    changes.
 
     Folding changes results by rounding; without `optimize_numerics` it is left out.
     """
@@ -107,6 +108,7 @@ def optimize_for_inference(mod: Any, other_methods: Sequence[str] | None = None)
 
 def _optimize(graph: Graph, optimize_numerics: bool) -> None:
     run_pass("remove_dropout", graph)
+    run_pass("eliminate_no_ops", graph)
     while optimize_numerics and run_pipeline(_NUMERICS, graph):
         pass
     run_pass("dce", graph)

@@ -15,7 +15,7 @@ from engine.executor.bytecode.code import Code
 from engine.executor.conversion.from_python import from_python
 from engine.executor.conversion.to_python import to_python
 from engine.executor.interpreter.interpreter import InterpreterState
-from engine.executor.plans.plan_events import PlanLookup
+from engine.executor.plans.plan_events import PlanLookup, ValuesProfiled
 from engine.executor.plans.switches import listening
 from engine.frontend.tracing.values import schema_of
 from engine.ir.clone import copy_graph
@@ -114,5 +114,5 @@ class ScriptProfile:
         print(self.dump_string(), end="")
 
     def _note(self, event: Any) -> None:
-        if isinstance(event, PlanLookup):
+        if isinstance(event, (PlanLookup, ValuesProfiled)):
             self.counts[event.function] += 1

@@ -7,10 +7,11 @@ the sizes, as a `ShapeComputeGraphMapping`.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 from engine.aten.values.tensor import Tensor
 from engine.ir.constants import constant_value
-from engine.ir.graph import Graph, Node, Value
+from engine.ir.graph import Graph, Node, Use, Value
 from engine.lang.records import dataclass
 from engine.lang.types import TensorType
 from engine.passes.pipeline import run_pass
@@ -35,7 +36,7 @@ def _propagate_through(node: Node) -> None:
     tensors = [output for output in node.outputs if isinstance(output.type, TensorType)]
     results = shapes.add(node) if tensors else None
     if results is not None:
-        found = shapes.evaluated(results, sizes_of)
+        found = shapes.evaluated(results, _sizes_or_assumed)
         symbols = dict(shapes.symbols)
         for output, sizes in zip(node.outputs, found, strict=True):
             if sizes is not None:
@@ -67,6 +68,25 @@ def sizes_of(value: Value) -> Sizes | None:
     if isinstance(constant, Tensor):
         return tuple(constant.shape)
     return with_symbols(value.type).symbols if isinstance(value.type, TensorType) else None
+
+
+def _sizes_or_assumed(value: Value) -> Sizes | None:
+    """The sizes; where not even their number is known, that of images in a batch if the value is convolved."""
+    return sizes_of(value) or next(filter(None, map(_batch, value.uses)), None)
+
+
+def _batch(use: Use) -> Sizes | None:
+    """Symbols for the sizes of what is convolved, which PyTorch's shape functions take for a batch."""
+    if use.offset > 0 or use.user.kind not in _CONVOLUTIONS:
+        return None
+    weight = sizes_of(use.user.inputs[1])
+    return weight and tuple(new_symbol() for _ in weight)
+
+
+_CONVOLUTIONS: Final = frozenset(
+    f"aten::{name}" for name in "conv1d conv2d conv3d convolution _convolution conv_transpose1d conv_transpose2d "
+    "conv_transpose3d".split()
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +121,13 @@ def build_compute(graph: Graph) -> ShapeComputeGraphMapping | None:
                 return None
             lists += results
             tensors += node.outputs
-    found = shapes.evaluated(lists, sizes_of)
+    found = shapes.evaluated(lists, _sizes_or_assumed)
     symbols = dict(shapes.symbols)
     for tensor, sizes in zip(tensors, found, strict=True):
         if sizes is not None:
             _write(tensor, tuple(_number(each, symbols) for each in sizes))
+    told = {symbol for value in (*shapes.sources, *tensors) for symbol in sizes_of(value) or ()}
+    symbols = {value: symbol for value, symbol in symbols.items() if symbol in told}
     for offset in reversed(range(len(shapes.graph.outputs))):
         if shapes.graph.outputs[offset] not in symbols:
             shapes.graph.block.erase_output(offset)

@@ -37,3 +37,7 @@ def __getattr__(name: str) -> Any:
     value = functions.attribute(name, "torch.nn.functional")
     globals()[name] = value
     return value
+
+
+def __dir__() -> list[str]:
+    return sorted({"triplet_margin_with_distance_loss", *functions.known("torch.nn.functional")})

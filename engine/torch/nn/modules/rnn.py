@@ -34,6 +34,7 @@ class RNNBase(_Recurrent):
 
     __constants__ = (
         "mode", "input_size", "hidden_size", "num_layers", "bias", "batch_first", "dropout", "bidirectional",
+        "proj_size",
     )  # fmt: skip
     mode: str
     input_size: int
@@ -43,6 +44,8 @@ class RNNBase(_Recurrent):
     batch_first: bool
     dropout: float
     bidirectional: bool
+    proj_size: int
+    """The size of projected hidden states, of an LSTM; 0: they are not projected."""
     _flat_weights: list[Tensor]
     _gates: ClassVar[int]
     _mode: ClassVar[str]
@@ -56,6 +59,7 @@ class RNNBase(_Recurrent):
         batch_first: bool = False,
         dropout: float = 0.0,
         bidirectional: bool = False,
+        proj_size: int = 0,
         device: Any = None,
         dtype: Any = None,
     ) -> None:
@@ -64,8 +68,15 @@ class RNNBase(_Recurrent):
             raise ValueError(f"dropout should be a number in range [0, 1], but is {dropout}")
         if hidden_size <= 0 or num_layers <= 0:
             raise ValueError("hidden_size and num_layers must be greater than zero")
+        if proj_size < 0:
+            raise ValueError("proj_size should be a positive integer or zero to disable projections")
+        if proj_size >= hidden_size:
+            raise ValueError("proj_size has to be smaller than hidden_size")
+        if proj_size and self._mode != "LSTM":
+            raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
         self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
         self.bias, self.batch_first, self.dropout, self.bidirectional = bias, batch_first, float(dropout), bidirectional
+        self.proj_size = proj_size
         object.__setattr__(self, "_flat_weights_names", [])
         for layer in range(num_layers):
             for suffix in ("", "_reverse")[: self._directions]:
@@ -80,10 +91,13 @@ class RNNBase(_Recurrent):
 
     def _add_weights(self, layer: int, suffix: str, dtype: Any, device: Any) -> None:
         rows = self._gates * self.hidden_size
-        width = self.input_size if layer == 0 else self.hidden_size * self._directions
-        shapes = {"weight_ih": [rows, width], "weight_hh": [rows, self.hidden_size]}
+        outputs = self.proj_size or self.hidden_size
+        width = self.input_size if layer == 0 else outputs * self._directions
+        shapes = {"weight_ih": [rows, width], "weight_hh": [rows, outputs]}
         if self.bias:
             shapes.update(bias_ih=[rows], bias_hh=[rows])
+        if self.proj_size:
+            shapes.update(weight_hr=[self.proj_size, self.hidden_size])
         for name, shape in shapes.items():
             full_name = f"{name}_l{layer}{suffix}"
             self.register_parameter(full_name, Parameter(init.empty(shape, dtype, device)))
@@ -101,7 +115,7 @@ class RNNBase(_Recurrent):
     @property
     def all_weights(self) -> list[list[Tensor]]:
         """The weights of each layer and direction."""
-        size = 4 if self.bias else 2
+        size = (4 if self.bias else 2) + (self.proj_size > 0)
         return [self._flat_weights[at : at + size] for at in range(0, len(self._flat_weights), size)]
 
     # -- what programs compile
@@ -124,7 +138,8 @@ class RNNBase(_Recurrent):
             batch = int(batch_sizes[0])
         else:
             batch = input.size(0) if self.batch_first else input.size(1)
-        return self.num_layers * (2 if self.bidirectional else 1), batch, self.hidden_size
+        size = self.proj_size if self.proj_size > 0 else self.hidden_size
+        return self.num_layers * (2 if self.bidirectional else 1), batch, size
 
     def check_hidden_size(
         self, hx: Tensor, expected_hidden_size: tuple[int, int, int], msg: str = "Expected hidden size {}, got {}"
@@ -133,9 +148,9 @@ class RNNBase(_Recurrent):
         if hx.size() != expected_hidden_size:
             raise RuntimeError(msg.format(expected_hidden_size, list(hx.size())))
 
-    def _zeros(self, input: Tensor, max_batch_size: int) -> Tensor:
+    def _zeros(self, input: Tensor, max_batch_size: int, size: int) -> Tensor:
         layers = self.num_layers * (2 if self.bidirectional else 1)
-        return torch.zeros(layers, max_batch_size, self.hidden_size, dtype=input.dtype, device=input.device)
+        return torch.zeros(layers, max_batch_size, size, dtype=input.dtype, device=input.device)
 
     def _check_dims(self, hx: Tensor, batched: bool) -> None:
         if batched and hx.dim() != 3:
@@ -150,7 +165,7 @@ class RNNBase(_Recurrent):
     def _state(self, input: Tensor, hx: Tensor | None, max_batch_size: int, batched: bool) -> Tensor:
         """The initial state for a padded batch."""
         if hx is None:
-            return self._zeros(input, max_batch_size)
+            return self._zeros(input, max_batch_size, self.hidden_size)
         self._check_dims(hx, batched)
         return hx if batched else hx.unsqueeze(1)
 
@@ -165,7 +180,8 @@ class RNNBase(_Recurrent):
 
     def extra_repr(self) -> str:
         options = (
-            ("num_layers", 1), ("bias", True), ("batch_first", False), ("dropout", 0.0), ("bidirectional", False),
+            ("proj_size", 0), ("num_layers", 1), ("bias", True), ("batch_first", False), ("dropout", 0.0),
+            ("bidirectional", False),
         )  # fmt: skip
         changed = [f"{name}={getattr(self, name)}" for name, usual in options if getattr(self, name) != usual]
         return ", ".join([f"{self.input_size}, {self.hidden_size}", *changed])
@@ -199,7 +215,7 @@ class RNN(RNNBase):
         if isinstance(input, PackedSequence):
             data, batch_sizes, sorted_indices, unsorted_indices = input
             if hx is None:
-                state = self._zeros(data, batch_sizes[0])  # type: ignore[arg-type]
+                state = self._zeros(data, batch_sizes[0], self.hidden_size)  # type: ignore[arg-type]
             else:
                 state = self.permute_hidden(hx, sorted_indices)
             self.check_forward_args(data, state, batch_sizes)
@@ -258,7 +274,7 @@ class GRU(RNNBase):
         if isinstance(input, PackedSequence):
             data, batch_sizes, sorted_indices, unsorted_indices = input
             if hx is None:
-                state = self._zeros(data, batch_sizes[0])  # type: ignore[arg-type]
+                state = self._zeros(data, batch_sizes[0], self.hidden_size)  # type: ignore[arg-type]
             else:
                 state = self.permute_hidden(hx, sorted_indices)
             self.check_forward_args(data, state, batch_sizes)
@@ -288,7 +304,10 @@ class GRU(RNNBase):
 
 
 class LSTM(RNNBase):
-    """Long short-term memory: gates control the changes and the output of a cell; the state is `(hidden, cell)`."""
+    """Long short-term memory: gates control the changes and the output of a cell; the state is `(hidden, cell)`.
+
+    With a `proj_size`, hidden states are multiplied with `weight_hr`, `(proj_size, hidden_size)`, and have that size.
+    """
 
     _gates = 4
     _mode = "LSTM"
@@ -299,7 +318,13 @@ class LSTM(RNNBase):
         self.check_input(input, batch_sizes)
         expected = self.get_expected_hidden_size(input, batch_sizes)
         self.check_hidden_size(hidden[0], expected, "Expected hidden[0] size {}, got {}")
-        self.check_hidden_size(hidden[1], expected, "Expected hidden[1] size {}, got {}")
+        of_cell = self.get_expected_cell_size(input, batch_sizes)
+        self.check_hidden_size(hidden[1], of_cell, "Expected hidden[1] size {}, got {}")
+
+    def get_expected_cell_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, int, int]:
+        """The shape that the state of the cells must have."""
+        layers, batch, _ = self.get_expected_hidden_size(input, batch_sizes)
+        return layers, batch, self.hidden_size
 
     def permute_hidden(  # type: ignore[override]
         self, hx: tuple[Tensor, Tensor], permutation: Tensor | None
@@ -308,11 +333,15 @@ class LSTM(RNNBase):
             return hx
         return hx[0].index_select(1, permutation), hx[1].index_select(1, permutation)
 
+    def _zero_states(self, input: Tensor, max_batch_size: int) -> tuple[Tensor, Tensor]:
+        size = self.proj_size if self.proj_size > 0 else self.hidden_size
+        return self._zeros(input, max_batch_size, size), self._zeros(input, max_batch_size, self.hidden_size)
+
     def _state(  # type: ignore[override]
         self, input: Tensor, hx: tuple[Tensor, Tensor] | None, max_batch_size: int, batched: bool
     ) -> tuple[Tensor, Tensor]:
         if hx is None:
-            return self._zeros(input, max_batch_size), self._zeros(input, max_batch_size)
+            return self._zero_states(input, max_batch_size)
         self._check_dims(hx[0], batched)
         self._check_dims(hx[1], batched)
         return hx if batched else (hx[0].unsqueeze(1), hx[1].unsqueeze(1))
@@ -331,8 +360,7 @@ class LSTM(RNNBase):
         if isinstance(input, PackedSequence):
             data, batch_sizes, sorted_indices, unsorted_indices = input
             if hx is None:
-                zeros = self._zeros(data, batch_sizes[0])  # type: ignore[arg-type]
-                states = (zeros, self._zeros(data, batch_sizes[0]))  # type: ignore[arg-type]
+                states = self._zero_states(data, batch_sizes[0])  # type: ignore[arg-type]
             else:
                 states = self.permute_hidden(hx, sorted_indices)
             self.check_forward_args(data, states, batch_sizes)

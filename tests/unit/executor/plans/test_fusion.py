@@ -32,7 +32,9 @@ from engine.fuser.stubs.binding import Binding
 from engine.ir.graph import Graph, Node
 from engine.ir.ops import is_pure_pointwise
 from engine.ir.unit import Function
+from engine.lang import progress
 from engine.lang.errors import ExecutionError
+from engine.lang.progress import Progress
 
 CHAIN = "def f(x, y):\n    a = torch.tanh(x * y)\n    return torch.relu(a - 0.25) / 2.0\n"
 _FUSED = {"aten::t", "aten::permute", "aten::select", "aten::slice", "aten::transpose"}
@@ -239,6 +241,18 @@ def test_a_node_that_no_kernel_holds_is_left_out(made: StandIn) -> None:
     assert left_out.kind == "aten::exp" and left_out.range is not None and left_out.range.text == "(x * y + 1).exp()"
     assert sum(isinstance(each, GroupFormed) for each in heard) == 3
     assert sum(isinstance(each, KernelCompiled) for each in heard) == 2
+
+
+def test_who_waits_for_kernels_is_told_how_many_there_are(made: StandIn) -> None:
+    function = function_of(
+        "def f(x, y):\n    a = (x * y + 1).tanh()\n    b = torch.sort(a)[0]\n    return (b * 2 + x).exp()"
+    )
+    told: list[Progress] = []
+    with progress.listening(told.append):
+        for _ in range(3):
+            run_function(function, (of(3), of(3)))
+    assert {(each.action, each.of) for each in told} == {("compiling kernels", "f")}
+    assert [(each.done, each.total) for each in told] == [(0, 2), (1, 2), (1, 2), (2, 2)]
 
 
 def test_nothing_is_fused_where_there_is_no_machine_code(made: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -129,10 +129,29 @@ def test_counts_of_elements_stay_dynamic() -> None:
     assert traced(torch.zeros(2, 2)).tolist() == [[4.0, 4.0], [4.0, 4.0]]
 
 
-def test_indices_of_python_do_not_warn() -> None:
+NUMBERS: dict[str, Callable[[Any], Any]] = {
+    "range": lambda x: sum(x[i] for i in range(x.size(0))),
+    "index": lambda x: x * [1, 2, 3, 4, 5][x.shape[0]],
+    "slice": lambda x: x + sum([1, 2, 3, 4, 5][: x.shape[0]]),
+    "equal": lambda x: x * torch.equal(x, X),
+    "allclose": lambda x: x * torch.allclose(x, X),
+    "is_same_size": lambda x: x * x.is_same_size(X),
+    "stride": lambda x: x * x.stride(0),
+    "strides": lambda x: x * x.stride()[0],
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers_of_python_that_depend_on_tensors_warn(name: str) -> None:
+    with pytest.warns(torch.jit.TracerWarning, match="Converting a tensor to"):
+        torch.jit.trace(NUMBERS[name], X, check_trace=False)
+
+
+@pytest.mark.parametrize("name", ["dim", "is_floating_point", "is_contiguous", "element_size", "storage_offset"])
+def test_numbers_that_belong_to_a_kind_of_tensor_do_not_warn(name: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        torch.jit.trace(lambda x: sum(x[i] for i in range(x.size(0))), X)
+        torch.jit.trace(lambda x: x + getattr(x, name)(), X, check_trace=False)
 
 
 class Buffer(nn.Module):

@@ -18,6 +18,7 @@ from engine.ir.graph import Graph
 from engine.ir.parser import parse_ir
 from engine.lang import scalars
 from engine.lang.types import ListType, TensorType
+from engine.passes.pipeline import run_pass
 from tests.gpu.variants import there
 from tests.table.device_double import double
 from tests.table.gradient_samples import gradient_arguments_for
@@ -176,3 +177,25 @@ graph(%x : Float(*, device=cuda:0), %y : Tensor):
 """)
     facts = find_facts(graph)
     assert [str(facts[value].device) for value in graph.outputs] == ["cpu", "None", "cuda:0", "cuda:1", "None", "None"]
+
+
+@pytest.mark.parametrize("kind", ["conv1d", "conv2d", "conv3d"])
+def test_convolutions_have_the_dtype_of_any_operand(kind: str) -> None:
+    n = int(kind[4])
+    sizes = ", ".join(["4"] * (n + 2))
+
+    def dtype(x: str, weight: str) -> object:
+        x, weight = (each if each == "Tensor" else f"{each}({sizes})" for each in (x, weight))
+        ones = f"[{', '.join(['1'] * n)}]"
+        graph = parse_ir(
+            f"graph(%x : {x}, %w : {weight}, %b : Tensor):\n  %s : int[] = prim::Constant[value={ones}]()\n"
+            f"  %g : int = prim::Constant[value=1]()\n"
+            f"  %1 : Tensor = aten::{kind}(%x, %w, %b, %s, %s, %s, %g)\n  return (%1)\n"
+        )
+        run_pass("propagate_dtype", graph)
+        return graph.outputs[0].type.dtype  # type: ignore[attr-defined]
+
+    assert dtype("Char", "Char") == dtype("Tensor", "Char") == dtype("Char", "Tensor")
+    assert str(dtype("Char", "Char")) == "torch.int8"
+    assert dtype("Float", "Long") is None
+    assert dtype("Tensor", "Tensor") is None

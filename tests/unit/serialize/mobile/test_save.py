@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import enum
+import io
 import re
 import zipfile
 from pathlib import Path
@@ -58,6 +59,42 @@ def test_programs_come_back(name: str, tmp_path: Path) -> None:
         found = engine.load(path, _extra_files=extra)
         assert extra["notes.txt"] == b"hello"
         assert [shown(found(*copy.deepcopy(args))) for _ in range(2)] == wanted, path.name
+
+
+@torch.jit.interface
+class Shape:
+    def area(self, x: torch.Tensor) -> torch.Tensor:
+        pass
+
+
+@torch.jit.script
+class Square:
+    def __init__(self, side: int) -> None:
+        self.side = side
+
+    def area(self, x: torch.Tensor) -> torch.Tensor:
+        return x * self.side * self.side
+
+
+class Shaped(nn.Module):
+    """What its objects are of is written nowhere but in the data."""
+
+    shape: Shape
+    others: dict[str, list[Shape]]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shape, self.others = Square(2), {"a": [Square(3), Square(4)]}
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.shape.area(x)
+
+
+@pytest.mark.parametrize("flat", [True, False])
+def test_classes_of_objects_behind_interfaces_are_written(flat: bool, tmp_path: Path) -> None:
+    path = tmp_path / "m.ptl"
+    torch.jit.script(Shaped())._save_for_lite_interpreter(path, _use_flatbuffer=flat)
+    assert torch.jit.load(path)(torch.ones(1)).tolist() == [4.0]
 
 
 def test_between_them_they_need_each_instruction_that_is_written(tmp_path: Path) -> None:
@@ -248,6 +285,27 @@ def test_facts_about_files(tmp_path: Path) -> None:
     module.save(tmp_path / "m.pt")
     with pytest.raises(ArchiveError, match="no bytecode"):
         mobile._get_model_bytecode_version(tmp_path / "m.pt")
+
+
+def test_facts_about_flatbuffers(tmp_path: Path) -> None:
+    """Those of the kind of `torch.jit._serialization`, and the extra files."""
+    module = torch.jit.script(nn.Sequential(nn.Linear(2, 2), nn.GELU()))
+    data = module._save_to_buffer_for_lite_interpreter({"a/b.txt": "text"}, _use_flatbuffer=True)
+    found = torch.jit._serialization.get_flatbuffer_module_info(io.BytesIO(data))
+    names = found.pop("function_names")
+    assert {name.rpartition(".")[2] for name in names} == {"forward", "__len__"}
+    assert found == {
+        "bytecode_version": 9, "operator_version": 10, "type_names": set(),
+        "opname_to_num_args": {"aten::linear": 3, "aten::gelu": 1},
+    }  # fmt: skip
+    plain = torch.jit.script(nn.Linear(2, 2))._save_to_buffer_for_lite_interpreter(_use_flatbuffer=True)
+    assert torch.jit._serialization.get_flatbuffer_module_info(io.BytesIO(plain))["operator_version"] == 1
+    extra: dict[str, bytes] = {}
+    torch._C._get_model_extra_files_from_buffer(data, extra)
+    assert extra == {"a/b.txt": b"text"}
+    module.save(tmp_path / "m.pt")
+    with pytest.raises(ArchiveError, match="no flatbuffer"):
+        torch.jit._serialization.get_flatbuffer_module_info(tmp_path / "m.pt")
 
 
 def test_other_versions_of_bytecode(tmp_path: Path) -> None:

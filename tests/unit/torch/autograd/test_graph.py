@@ -83,3 +83,14 @@ def test_copies_do_not_mind_writes() -> None:
         y = x.exp()
     (y * 1).backward()
     assert x.grad.item() == pytest.approx(20.0855, rel=1e-4)
+
+
+def test_nodes_can_be_called_with_gradients_of_their_results() -> None:
+    x, y = torch.ones(2, requires_grad=True), torch.full((2,), 3.0, requires_grad=True)
+    node = (x * y).grad_fn
+    first, second = node(torch.tensor([1.0, 2.0]))
+    assert (first.tolist(), second.tolist()) == ([3.0, 6.0], [1.0, 2.0])
+    assert [each.tolist() for each in node(torch.ones(2), None)] == [[3.0, 3.0], [1.0, 1.0]]
+    assert node(None) == (None, None)
+    assert node() == (None, None)
+    assert x.neg().grad_fn(torch.ones(2)).tolist() == [-1.0, -1.0]

@@ -43,7 +43,7 @@ def test_operators_of_programs_are_events() -> None:
         f(X)
         f(X)
     counts = {each.key: each.count for each in found.key_averages()}
-    assert counts == {"aten::mul": 2, "aten::relu": 2, "aten::sum": 2}
+    assert counts == {"f": 2, "aten::mul": 2, "aten::relu": 2, "aten::sum": 2}
 
 
 def test_an_operator_of_others_is_one_event() -> None:
@@ -154,10 +154,10 @@ def test_blocks_of_programs_and_traces_are_events(compiled: Any, tmp_path: Path)
     for run in (program, torch.jit.load(tmp_path / "p.pt")):
         with profiler.profile() as found:
             assert run(X).tolist() == [4.0] * 3
-        outer, inner, add, mul = found.function_events
+        call, outer, inner, add, mul = found.function_events
         assert [each.name for each in (outer, inner, add, mul)] == ["outer", "inner", "aten::add", "aten::mul"]
-        assert outer.is_user_annotation
-        assert (outer.cpu_children, inner.cpu_children, mul.cpu_parent) == ([inner], [add], None)
+        assert (call.is_function, outer.is_user_annotation) == (True, True)
+        assert (outer.cpu_children, inner.cpu_children, mul.cpu_parent) == ([inner], [add], call)
         assert [run(X).tolist() for _ in range(3)] == [[4.0] * 3] * 3
 
 
@@ -181,7 +181,7 @@ def test_a_trace_has_the_blocks_that_modules_enter() -> None:
     with profiler.profile() as found:
         traced(X)
     assert [(each.name, len(each.cpu_children)) for each in found.function_events] == [
-        ("whole", 1), ("part", 1), ("aten::mul", 0),
+        ("forward", 1), ("whole", 1), ("forward", 1), ("part", 1), ("aten::mul", 0),
     ]  # fmt: skip
 
 
@@ -196,3 +196,64 @@ def test_a_block_that_an_error_leaves_ends_with_the_profile() -> None:
         failing(X)
     left, *_ = found.function_events
     assert (left.name, left.end > left.start) == ("left", True)
+
+
+PROGRAM = """
+def inner(x):
+    return x * 2
+
+def fails(x):
+    assert bool(x.sum() > 100), "too small"
+    return x
+
+def f(x):
+    y = inner(x)
+    forked = torch.jit._fork(inner, x)
+    return y + torch.jit._wait(forked)
+
+def g(x):
+    return fails(inner(x))
+"""
+
+
+@pytest.mark.parametrize("is_profiling", [False, True])
+def test_calls_of_functions_are_events_around_their_operators(is_profiling: bool) -> None:
+    unit, x = torch.jit.CompilationUnit(PROGRAM), torch.ones(2)
+    before = torch._C._jit_set_profiling_executor(is_profiling)
+    try:
+        with torch.autograd.profiler.profile() as found:
+            unit.f(x)
+    finally:
+        torch._C._jit_set_profiling_executor(before)
+    inner = [event for event in found.function_events if event.name == "inner"]
+    assert len({event.thread for event in inner}) == 2
+    assert [[child.name for child in event.cpu_children] for event in inner] == [["aten::mul"]] * 2
+    assert all(event.cpu_time_total >= event.cpu_children[0].cpu_time_total for event in inner)
+    outer = next(event for event in found.function_events if event.name == "f")
+    assert [child.name for child in outer.cpu_children] == ["inner", "aten::add"]
+
+
+def test_calls_that_raise_end() -> None:
+    unit, x = torch.jit.CompilationUnit(PROGRAM), torch.ones(2)
+    with torch.autograd.profiler.profile() as found:
+        with pytest.raises(RuntimeError, match="too small"):
+            unit.g(x)
+        unit.inner(x)
+    events = [event for event in found.function_events if event.is_function]
+    assert [(event.name, event.cpu_parent and event.cpu_parent.name) for event in events] == [
+        ("g", None), ("inner", "g"), ("fails", "g"), ("inner", None),
+    ]  # fmt: skip
+    assert all(event.end >= event.start for event in events)
+
+
+def test_script_profiles_count_profiled_runs() -> None:
+    profile, before = torch.jit._ScriptProfile(), torch._C._jit_set_profiling_executor(True)
+    try:
+        profile.enable()
+        unit = torch.jit.CompilationUnit(PROGRAM)
+        for _ in range(3):
+            unit.inner(torch.ones(2))
+        profile.disable()
+    finally:
+        torch._C._jit_set_profiling_executor(before)
+    assert profile.dump_string().split() == ["runs", "function", "3", "inner"]

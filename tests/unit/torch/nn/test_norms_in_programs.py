@@ -11,6 +11,8 @@ import pytest
 import engine.torch as torch
 from engine.torch import nn
 
+pytestmark = pytest.mark.usefixtures("mode")
+
 
 class Symmetric(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:

@@ -94,6 +94,14 @@ MISTAKES: list[tuple[Any, type[Exception], str]] = [
         RuntimeError,
         r"Expected hidden\[1\] size \(1, 2, 4\), got \[1, 2, 5\]",
     ),
+    (
+        lambda: nn.LSTM(2, 4, proj_size=3)(X, (torch.ones(1, 2, 4), torch.ones(1, 2, 4))),
+        RuntimeError,
+        r"Expected hidden\[0\] size \(1, 2, 3\), got \[1, 2, 4\]",
+    ),
+    (lambda: nn.LSTM(2, 4, proj_size=4), ValueError, "proj_size has to be smaller than hidden_size"),
+    (lambda: nn.LSTM(2, 4, proj_size=-1), ValueError, "proj_size should be a positive integer or zero"),
+    (lambda: nn.GRU(2, 4, proj_size=3), ValueError, "proj_size argument is only supported for LSTM"),
 ]
 
 

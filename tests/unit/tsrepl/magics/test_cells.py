@@ -127,3 +127,34 @@ def test_lines_of_python_s_cells_are_called_by_their_numbers(shell: InteractiveS
     assert full_place(line) == "cell 2:3"
     run("%unload_ext tsrepl")
     assert full_place(line) not in ("", "cell 2:3")
+
+
+@pytest.mark.parametrize(
+    ("cell", "times"),
+    [
+        ("%tsjit_code power", 1),
+        ("%tsjit_code power  # of this cell's function", 1),
+        ("%tsjit_code power\n0", 1),
+        ("shown = %tsjit_code power", 1),
+        ("for _ in range(2):\n    %tsjit_code power", 2),
+        ("%time %tsjit_code power", 1),
+        ("%%time\n%tsjit_code power", 1),
+        ("%%time\nshown = %tsjit_code power\n0", 1),
+        ("%prun -q %tsjit_code power", 1),
+        ("def tell():\n    return get_ipython().run_line_magic('tsjit_code', 'power')\ntell()", 1),
+        ("def tell():\n    get_ipython().run_line_magic('tsjit_code', 'power')\ntell()", 1),
+        ("tell = lambda: get_ipython().run_line_magic('tsjit_code', 'power')\nshown = tell()", 1),
+        ("import asyncio\nawait asyncio.sleep(0)\n%tsjit_code power", 1),
+        ("import asyncio\nawait asyncio.sleep(0)\nshown = %tsjit_code power", 1),
+        ("%tsjit_code power;", 0),
+        ("%tsjit_code power ;  # quiet", 0),
+        ("%%capture shown\n%tsjit_code power", 0),
+    ],
+)
+def test_a_reply_is_shown_once_whoever_asks_for_it(
+    run: Run, script: Run, capsys: pytest.CaptureFixture[str], cell: str, times: int
+) -> None:
+    script(POWER)
+    capsys.readouterr()
+    run(cell)
+    assert capsys.readouterr().out.count("def power(") == times

@@ -8,6 +8,7 @@ from typing import Any
 import nbformat
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
 from jupyter_core.utils import run_sync
 from nbclient import NotebookClient
 
@@ -68,6 +69,22 @@ def test_a_cell_of_torchscript(inspection: Inspection, text: str) -> None:
     assert IN_CELLS[text] in found["text/plain"]
     assert not any(each in found["text/plain"] for each in INSIDES)
     assert "<" in found["text/html"]
+
+
+def test_a_class_whose_name_a_process_has_had_before_is_told_of_by_its_name(
+    inspection: Inspection, script: Run, shell: InteractiveShell
+) -> None:
+    """The engine keeps classes of one name apart by numbers, which no reply tells."""
+    for _ in range(2):
+        script(NET)
+        code = "%%torchscript\nnet("
+        told = inspection.at(code, len(code))["text/plain"], *shell.object_inspect_mime("net").values()
+        assert "net: Net" in told[0] and not any("mangle" in each for each in told)
+    with capture_output() as shown:
+        for command in ("doc net", "who", "debug net(torch.ones(2))", "debug locals", "debug q", "graph net.forward"):
+            script(f"%tsjit_{command}")
+    told = " ".join(str(each.data) for each in shown.outputs)
+    assert "Net" in told and "mangle" not in told
 
 
 @pytest.mark.parametrize("code", ["torch.relu(", "%%torchscript", "%%torchscript\nnothing(", "%%torchscript\n(", ""])

@@ -11,7 +11,7 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
 import engine
-from engine.serialize.container.progress import step
+from engine.lang.progress import step
 from engine.torch import nn
 from tsrepl.magics import display
 from tsrepl.magics.display import ERROR_WIDTH, WIDGET, CellError, PageBar, bundle

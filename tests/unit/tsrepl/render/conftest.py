@@ -243,7 +243,7 @@ REPLIES: dict[str, Reply] = {
     "schema": SchemaReply("add", ("aten::add.int(int a, int b) -> int",), 3),
     "who": WhoReply((Binding("x", "variable", "Tensor", "float32 (2, 3)"), Binding("f", "function", "", "f() -> int"))),
     "empty who": WhoReply(()),
-    "time": TimeReply("f(x)", 0.0105, 0.0000102, 0.0000123, 1000, 5),
+    "time": TimeReply("f(x)", 0.0105, 0.0000102, 0.0000123, 1000, 5, "calls"),
     "done": TextReply("saved f to f.pt", "done"),
     "warning": TextReply("y is not kept", "warning"),
     "compile error": ErrorReply(

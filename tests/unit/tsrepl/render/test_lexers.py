@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tsrepl.render.highlight import highlight
 
-LANGUAGES = ["ir", "instructions", "tree", "entry", "python"]
+LANGUAGES = ["ir", "instructions", "tree", "entry", "python", "llvm", "asm"]
 
 
 def roles(text: str, language: str) -> list[tuple[str, str]]:
@@ -46,11 +46,29 @@ def test_instructions() -> None:
     ]  # fmt: skip
 
 
+def test_what_kernels_are_compiled_to() -> None:
+    llvm = 'define i64 @"group"(i64 %".1") {\nentry:\n  %".9" = alloca i64\n  store i64 0, i64* %".9" ; done\n'
+    assert roles(llvm, "llvm") == [
+        ("define", "keyword"), ("i64", "type"), ('@"group"', "kind"), ("i64", "type"), ("entry", "kind"),
+        ("alloca", "kind"), ("i64", "type"), ("store", "kind"), ("i64", "type"), ("0", "constant"), ("i64", "type"),
+        ("; done", "comment"),
+    ]  # fmt: skip
+    assert roles("group:\n\t.p2align\t4\n\tmovq\t$7, (%rax) # x\n", "asm") == [
+        ("group", "kind"), (".p2align", "keyword"), ("4", "constant"), ("movq", "kind"), ("$7", "constant"),
+        ("%rax", "type"), ("# x", "comment"),
+    ]  # fmt: skip
+    assert roles("\t@!%p1 bra \t$L1;\n\tmov.f32 %f1, 0f3F800000;", "asm") == [
+        ("bra", "kind"), ("mov.f32", "kind"), ("%f1", "type"), ("0f3F800000", "constant"),
+    ]  # fmt: skip
+
+
 def test_a_command_is_told_from_a_remainder() -> None:
     assert roles("%graph f", "entry")[0] == ("%graph", "command")
     assert "command" not in {role for _, role in roles("x = 7 % 3", "entry")}
 
 
-@given(st.text(alphabet=st.sampled_from(list("%x1: =([])\"'#\n aten::add\\-><~?*.,"))), st.sampled_from(LANGUAGES))
+@given(
+    st.text(alphabet=st.sampled_from(list("%x1: =([])\"'#\n aten::add\\-><~?*.,;@!$/{}\t"))), st.sampled_from(LANGUAGES)
+)
 def test_no_character_is_lost(text: str, language: str) -> None:
     assert "".join(span.text for span in highlight(text, language)) == text

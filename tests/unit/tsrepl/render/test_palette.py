@@ -1,13 +1,14 @@
 """Themes: which is chosen, and how well what is written in them can be read."""
 
 import io
+import re
 
 import pytest
 from prompt_toolkit.styles import Style as PromptStyle
 from rich.color import ColorSystem
 from rich.style import Style
 
-from tsrepl.render.palette import MENUS, PALETTE, chosen_theme, prompt_styles, rich_theme
+from tsrepl.render.palette import COLOURED, MENUS, PALETTE, chosen_theme, mixed, prompt_styles, rich_theme
 from tsrepl.render.terminal import new_console, print_reply
 from tsrepl.session.replies import Reply
 
@@ -53,6 +54,18 @@ def test_every_role_can_be_read(theme: str, system: ColorSystem) -> None:
         for background in BACKGROUNDS[theme]
     }
     assert {key: value for key, value in found.items() if value < ENOUGH} == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "backgrounds"), [("#212121", ("#ffffff", "#f5f5f5")), ("#ffffff", ("#111111", "#1e1e1e"))]
+)
+def test_every_role_can_be_read_on_pages_whose_theme_is_not_known(text: str, backgrounds: tuple[str, ...]) -> None:
+    for role in COLOURED:
+        found = re.fullmatch(r"color-mix\(in srgb,(#\w{6}) (\d+)%,currentcolor\)", mixed(role))
+        assert found is not None
+        own, part = rgb(found[1]), int(found[2]) / 100
+        shown = tuple(round(part * a + (1 - part) * b) for a, b in zip(own, rgb(text), strict=True))
+        assert all(contrast(shown, rgb(each)) >= ENOUGH for each in backgrounds), role
 
 
 @pytest.mark.parametrize("theme", ["dark", "light", "terminal"])

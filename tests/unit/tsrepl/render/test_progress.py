@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from engine.serialize.container.progress import step
+from engine.lang.progress import step
 from tsrepl.render import progress
 from tsrepl.render.progress import progress_bars
 

@@ -1,8 +1,10 @@
 """Files looked at, compared and made anew: replies, the same facts as data, and statuses."""
 
+import io
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -13,7 +15,10 @@ from pathlib import Path
 import pytest
 
 import engine.torch as torch
+from engine.torch import nn
 from tests.unit.serialize.model_files import ARCHIVES, FILES, HEAD, archive, method
+from tsrepl.cli import main
+from tsrepl.render.report_page import report_program
 from tsrepl.render.terminal import to_text
 from tsrepl.session import Session
 from tsrepl.session.archives import check, identify_files, operators, show_weights
@@ -274,7 +279,46 @@ def test_repacking_does_not_make_a_file_larger(tmp_path: Path) -> None:
 
 def test_repack(tmp_path: Path) -> None:
     old = str(archive(tmp_path / "old.pt", method("return torch.div(x, x)"), version="2"))
-    assert "version 2 → 4" in text(list(repacked(old, str(tmp_path / "new.pt"))))
+    told = text(list(repacked(old, str(tmp_path / "new.pt"))))
+    assert "version 2 → 4" in told
+    assert "warning" not in told
+
+
+def gpu_archive(path: Path) -> str:
+    """An archive with a tensor on a GPU, whose code makes another."""
+    made = torch.jit.script(nn.Linear(2, 2)).save_to_buffer()
+    code = b'return torch.add(torch.ones([2], device=torch.device("cuda")), 1, alpha=1)\n'
+    with zipfile.ZipFile(io.BytesIO(made)) as source, zipfile.ZipFile(path, "w") as target:
+        for name in source.namelist():
+            content = source.read(name)
+            if name.endswith("data.pkl"):
+                content = content.replace(b"X\3\0\0\0cpu", b"X\6\0\0\0cuda:0")
+            if name.endswith(".py"):
+                content = content[: content.rindex(b"    ")] + b"    " + code
+            if not name.endswith("debug_pkl"):
+                target.writestr(name, content)
+    return str(path)
+
+
+def test_advice_about_devices_works_when_it_is_pasted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That of the check and of repacking; each names its file."""
+    monkeypatch.chdir(tmp_path)
+    gpu = gpu_archive(tmp_path / "my model.pt")
+    repacking = text(list(repacked(gpu, "new.pt")))
+    assert "tensors lay on cuda:0; in new.pt they lie on the CPU" in repacking
+    assert "the code still names code/__torch__" in repacking
+    for said in (repacking, text(list(check(gpu)))):
+        command = re.search(r"tsrepl (fix --device cpu .* -o cpu.pt)", " ".join(said.split()))
+        assert command is not None, said
+        Path("cpu.pt").unlink(missing_ok=True)
+        assert main(shlex.split(command[1])) == 0
+        assert torch.jit.load("cpu.pt")(torch.ones(1, 2)).tolist() == [2.0, 2.0]
+
+
+def test_a_report_says_that_tensors_were_brought_to_the_cpu(tmp_path: Path) -> None:
+    gpu = gpu_archive(tmp_path / "m.pt")
+    told = text(list(report_program(gpu, None, ["input=ones(1, 2)"], str(tmp_path / "r.html"))))
+    assert "they are loaded on the CPU" in told
 
 
 def test_the_shell_loads_weights_and_looks_at_files() -> None:

@@ -93,6 +93,24 @@ def test_nothing_goes_wrong(session: Session, before: str) -> None:
     session.complete(before)
 
 
+@pytest.mark.parametrize(
+    "before",
+    ["'tor", '"a', "# tor", "x = 1  # tor", "'''tor", "'''a\ntor", 'def f(x):\n    """doc\n    tor', "f('tor",
+     r"'\'tor", "f'tor", "f'{x} tor", "%graph 'tor", "%time f('tor"],
+)  # fmt: skip
+def test_strings_and_comments_are_left_alone(session: Session, before: str) -> None:
+    assert offered(session, before) == []
+
+
+@pytest.mark.parametrize(
+    "before",
+    ["''; tor", "'a' + tor", "'#' + tor", "'''a''' + tor", "'''a\nb''' + tor", "f'{tor", "f('a', tor", r"'\'' + tor",
+     '"\'" + tor', "x = 1  # a\ntor"],
+)  # fmt: skip
+def test_what_stands_behind_them_is_completed(session: Session, before: str) -> None:
+    assert "torch" in offered(session, before)
+
+
 def test_names_are_found_by_some_of_their_letters(session: Session) -> None:
     assert "constant_propagation" in offered(session, "%passes widen cprop")
     assert "max_pool2d" in offered(session, "torch.mpool2")

@@ -19,11 +19,15 @@ SETUP = (
     "def widen(n: int) -> int:\n    return n",
     "class Pair:\n    def __init__(self, n: int):\n        self.n = n\n",
     "pair = Pair(1)",
+    "class Color(Enum):\n    RED = 1\n    GREEN = 2\n",
+    "class Point(NamedTuple):\n    first: Tensor\n    second: int\n",
+    "point = Point(x, 1)",
+    "colour = Color.RED",
 )
 PREFIXES = (
     "m.", "m.layers.", "m.layers[0].", "m.layers.0.", "m.layers.0.weight.requires", "x.sh", "x.shape.", "x.re",
     "words.", "numbers.", "table.", "pair.", "math.", "torch.rel", "torch.fl", "wid", "num", "len", "max", "sor",
-    "arang",
+    "arang", "Color.", "Color.RED.", "colour.", "point.", "point.fi", "'a' + wor",
 )  # fmt: skip
 STRANGE = ("undefined value", "has no attribute", "Unknown builtin", "not defined on", "nothing is called")
 

@@ -1,10 +1,12 @@
 """The debugger's dialogue: what it answers to each command."""
 
+from keyword import iskeyword
 from pathlib import Path
 
 import pytest
 
 from engine.executor.debugging.recording import Recording
+from tsrepl.session.debugging import COMMANDS
 from tsrepl.session.entries import LEAVE
 from tsrepl.session.replies import (
     DebugReply,
@@ -444,6 +446,33 @@ def test_commands_see_the_variables_of_the_call(
     session.execute("c")
     session.execute("q")
     assert isinstance(session.execute("%doc z")[0], ErrorReply)
+
+
+NAMES_OF_COMMANDS = {
+    name: row for row in COMMANDS for name in (*row.names, *row.others) if name.isidentifier() and not iskeyword(name)
+}
+SPACED = {" + 1": 6, " == 5": True, " < 6": True, " ** 2": 25, " and False": False}
+TIGHT = {" +1": 6, " -1": 4, " <6": True, " ==5": True}
+"""What may also be an argument of a command that takes text: `p -n`."""
+BEGUN = (" +", " -", " *", " ==", " and", " =", " **", " in")
+
+
+@pytest.mark.parametrize("name", NAMES_OF_COMMANDS)
+def test_a_variable_with_the_name_of_a_command_stands_in_expressions(name: str) -> None:
+    """Whole ones have a value, begun ones are an error of syntax that says what is missing; the run stays."""
+    session = Session()
+    session.execute(f"def f({name}: int):\n    z = {name} * 2\n    return z\n")
+    before = place(session.execute("%debug f(5)")).position
+    for text, wanted in (SPACED if NAMES_OF_COMMANDS[name].argument else SPACED | TIGHT).items():
+        assert [value(each) for each in session.execute(f"{name}{text}")] == [wanted], text
+    for text in BEGUN:
+        (error,) = session.execute(f"{name}{text}")
+        assert isinstance(error, ErrorReply) and error.kind == "Syntax error" and "too early" in error.hints[0], text
+    assert place(session.execute("frame")).position == before
+
+
+def value(reply: Reply) -> object:
+    return reply.value if isinstance(reply, ValueReply) else reply
 
 
 def test_a_new_name_at_its_prompt_is_an_error_that_says_how_to_keep_values(session: Session) -> None:

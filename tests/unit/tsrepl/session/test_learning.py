@@ -6,7 +6,17 @@ from typing import TypeVar
 
 import pytest
 
-from tsrepl.session.plan_replies import CostReply, GuardedPlan, GuardsReply, ProfiledValue, ProfileReply, ProfileRow
+from engine.executor.plans.profiled import MAX_BAILOUTS
+from tsrepl.render.terminal import to_text
+from tsrepl.session.plan_replies import (
+    CostReply,
+    ExplainReply,
+    GuardedPlan,
+    GuardsReply,
+    ProfiledValue,
+    ProfileReply,
+    ProfileRow,
+)
 from tsrepl.session.replies import ErrorReply, Reply, TextReply
 from tsrepl.session.session import Session
 
@@ -165,3 +175,26 @@ def test_a_profile_of_a_module_is_a_tree_of_totals() -> None:
     assert rows[""].total >= rows[""].seconds + sum(
         row.total for name, row in rows.items() if name.count(".") == 0 and name
     )
+
+
+def test_guards_that_are_too_many_are_listed_with_the_reason_that_there_are_none() -> None:
+    session = Session()
+    names = [f"y{at}" for at in range(MAX_BAILOUTS)]
+    body = "".join(f"    x = torch.tanh(x) * {name}\n" for name in names)
+    session.execute(f"def f(x, {', '.join(names)}):\n{body}    return x\nx = torch.ones(3)")
+    shown = reply(session, f"%guards f({', '.join(['x'] * (MAX_BAILOUTS + 1))})", GuardsReply)
+    (plan,) = shown.plans
+    assert f"{MAX_BAILOUTS + 1} values to guard" in plan.why and f"{MAX_BAILOUTS} at most" in plan.why
+    fates = [guard.fate for line in plan.lines for guard in line.guards]
+    assert fates.count("left out") == MAX_BAILOUTS + 1 and not {"kept", "moved"} & {*fates}
+    assert "would be checked" in to_text(shown, 100)
+
+
+def test_a_plan_that_a_profile_replaces_is_said_to_be_dropped_and_made_anew(session: Session) -> None:
+    session.execute("def g(a):\n    return a * 2")
+    assert "dropped" not in reply(session, "%profile --types g(x)", TextReply).text
+    session.execute("f(x, x)")
+    assert "dropped" in reply(session, "%profile --types f(x, x)", TextReply).text
+    session.execute("f(x, x)")
+    told = to_text(reply(session, "%explain f", ExplainReply), 100)
+    assert "profiled" in told and "evicted" not in told

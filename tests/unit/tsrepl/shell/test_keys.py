@@ -1,25 +1,45 @@
 """What Enter, Tab and Backspace do, asked of a prompt without a terminal."""
 
+from collections.abc import Sequence
+from threading import Thread
+from time import sleep
+from typing import Final
+
 import pytest
 from prompt_toolkit import PromptSession
 from prompt_toolkit.document import Document
 from prompt_toolkit.history import InMemoryHistory
-from prompt_toolkit.input import create_pipe_input
+from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
+from tsrepl.session.entries import without_prompts
+from tsrepl.shell import keys
 from tsrepl.shell.keys import ends_entry, key_bindings
 
 ENTER, TAB, BACKSPACE, ESCAPE, LEFT = "\r", "\t", "\x7f", "\x1b", "\x1b[D"
+PAUSE: Final = 0.02
+"""Seconds between pieces of text that do not come together."""
 
 
-def typed(keys: str) -> str:
-    """What the prompt gives back for these keys."""
+def typed(*pieces: str) -> str:
+    """What the prompt gives back for these keys; each piece comes a while after the one before."""
     with create_pipe_input() as pipe:
-        pipe.send_text(keys)
         session: PromptSession[str] = PromptSession(
             multiline=True, key_bindings=key_bindings(), input=pipe, output=DummyOutput()
         )
-        return session.prompt()
+        pipe.send_text(pieces[0])
+        rest = Thread(target=send_slowly, args=(pipe, pieces[1:]))
+        rest.start()
+        try:
+            return session.prompt()
+        finally:
+            rest.join()
+
+
+def send_slowly(pipe: PipeInput, pieces: Sequence[str]) -> None:
+    for piece in pieces:
+        sleep(PAUSE)
+        pipe.send_text(piece)
 
 
 PASTED = (
@@ -32,18 +52,40 @@ PASTED = (
     "if a:\n    b = 1\nelif c:\n    b = 2\nelse:\n    b = 3\n",
     "for i in x:\n    for j in x:\n        print(j)\n    print(i)\nprint(x)",
     "@torch.jit.script\ndef f(x):\n    return x\n",
+    ">>> def f(x):\n...     if x:\n...         return 1\n...     return 2\n...",
+    "ts> for i in x:\n...     print(i)\n... ",
 )
 
 
 @pytest.mark.parametrize("text", PASTED)
 @pytest.mark.parametrize("newline", ["\r", "\n"])
 def test_what_is_pasted_without_a_mark_keeps_its_indentation(text: str, newline: str) -> None:
-    assert typed(text.replace("\n", newline) + ENTER).rstrip(" ") == text
+    assert typed(text.replace("\n", newline) + ENTER).rstrip() == text.rstrip()
 
 
 @pytest.mark.parametrize("text", PASTED)
 def test_what_is_pasted_with_a_mark_keeps_its_indentation(text: str) -> None:
-    assert typed(f"\x1b[200~{text}\x1b[201~" + ENTER) == text
+    assert typed(f"\x1b[200~{text}\x1b[201~" + ENTER).rstrip() == without_prompts(text).rstrip()
+
+
+@pytest.mark.parametrize("text", PASTED)
+def test_lines_with_blanks_of_their_own_keep_these_however_slowly_they_come(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keys, "_PASTING", PAUSE * 5)
+    lines = [line + ENTER for line in text.split("\n")]
+    assert typed(*lines, *[ENTER] * (not text.endswith("\n"))).rstrip() == text.rstrip()
+
+
+def test_a_blank_stands_for_the_indentation_that_is_offered() -> None:
+    assert typed("def f(x):" + ENTER, " ", "return x" + ENTER + ENTER) == "def f(x):\n return x\n"
+    assert typed("def f(x):" + ENTER, "if x:" + ENTER, "  ", "    return x" + ENTER, ENTER) == (
+        "def f(x):\n    if x:\n      return x\n"
+    )
+    assert typed(
+        "def f(x):" + ENTER, TAB, "if x:" + ENTER, TAB, TAB, "y = x" + ENTER, TAB, "return x" + ENTER, ENTER
+    ) == ("def f(x):\n    if x:\n        y = x\n    return x\n")
+    assert typed("def f(x):" + ENTER, BACKSPACE, " return x" + ENTER, ENTER) == "def f(x):\n return x\n"
 
 
 @pytest.mark.parametrize("accept", [ENTER, "\n", TAB, "\x1b[C", "\x05", "\x01", "\x1b[D", "\x1b[F", "\x1b[H"])

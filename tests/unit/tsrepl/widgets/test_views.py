@@ -197,7 +197,7 @@ def test_a_module_s_bar_lies_within_that_of_the_module_around_it() -> None:
     rows = tuple(CostRow(*each) for each in (("", 1.0, 10.0, 0, 0), ("a", 0.0, 6.0, 0, 0), ("a.0", 2.0, 2.0, 0, 0),
                                              ("a.1", 4.0, 4.0, 0, 4096), ("b", 3.0, 3.0, 0, 0)))  # fmt: skip
     nodes = (CostRow("conv2d", 4.0, 4.0, 1, 0, "a.1", "3"),)
-    of = WIDGETS[CostReply](CostReply("m(x)", 10.0, 3, 0, (), rows, (), nodes, 2, 0.5))
+    of = WIDGETS[CostReply](CostReply("m(x)", 9.0, 10.0, 3, 0, (), rows, (), nodes, 2, 0.5))
     bars = {each["path"]: (each["depth"], each["left"], each["part"]) for each in of.data["modules"]}
     wanted = {"": (0, 0, 1), "a": (1, 0, 0.6), "a.0": (2, 0, 0.2), "a.1": (2, 0.2, 0.4), "b": (1, 0.6, 0.3)}
     assert bars == {path: pytest.approx(each) for path, each in wanted.items()}
@@ -230,6 +230,17 @@ def test_kernels_side_by_side_are_linked(session: Session) -> None:
     assert lines["loop IR"] == lines["LLVM"] > lines["assembly"] > {1}
     shown = "".join(piece for text in texts.values() for pieces, *_ in text["rows"] for piece, _ in pieces)
     assert "!dbg" not in shown and "!DI" not in shown and ".loc" not in shown and "tanh" in shown
+
+
+def test_kernels_for_a_gpu_stand_beside_the_lines_of_the_program(session: Session) -> None:
+    of = view(session, "%kernels g(x, x) --target sm_80")
+    assert "sm_80" in of.data["kernels"][0]["facts"] and "threads" in of.data["kernels"][0]["facts"]
+    titles = [title for title, _ in of.data["texts"]]
+    assert of.data["first"] == ["TorchScript", "loop IR for sm_80", "PTX for sm_80"]
+    texts = [ask(of, "kernel", number=0, text=titles.index(title)) for title in of.data["first"]]
+    program, *others = ({place for places in text["places"].values() for place in places} for text in texts)
+    assert len(program) == 3 and all(each == program for each in others)
+    assert ".target sm_80" in "".join(piece for pieces, *_ in texts[2]["rows"] for piece, _ in pieces)
 
 
 def test_a_text_that_cannot_be_made_says_why(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:

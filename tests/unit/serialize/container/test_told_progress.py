@@ -3,24 +3,25 @@
 import numpy as np
 
 import engine
-from engine.serialize.container import file_bytes, progress
-from engine.serialize.container.progress import FileProgress, listening, told
+from engine.lang.progress import Progress, listening
+from engine.serialize.container import file_bytes, write
+from engine.serialize.container.write import told
 from engine.serialize.inspect.weights import load_weights
 from tests.unit.serialize.model_files import ARCHIVES, FILES
 
 
 def test_saving_tells_how_much_is_written(tmp_path):
-    events: list[FileProgress] = []
+    events: list[Progress] = []
     module = engine.jit.load(FILES / "dev.pt", map_location="cpu")
     with listening(events.append):
         module.save(str(tmp_path / "m.pt"))
-    assert {(event.action, event.path) for event in events} == {("writing", str(tmp_path / "m.pt"))}
+    assert {(event.action, event.of) for event in events} == {("writing", str(tmp_path / "m.pt"))}
     assert [event.done for event in events] == sorted(event.done for event in events)
     assert events[-1].done == events[-1].total > 0
 
 
 def test_loading_tells_how_much_is_compiled():
-    events: list[FileProgress] = []
+    events: list[Progress] = []
     with listening(events.append):
         engine.jit.load(ARCHIVES / "everything.pt", lazy=False)
     assert {event.action for event in events} == {"compiling"}
@@ -28,8 +29,8 @@ def test_loading_tells_how_much_is_compiled():
 
 
 def test_large_pieces_are_written_in_parts(monkeypatch):
-    monkeypatch.setattr(progress, "CHUNK", 4)
-    events: list[FileProgress] = []
+    monkeypatch.setattr(write, "CHUNK", 4)
+    events: list[Progress] = []
     with listening(events.append):
         parts = [bytes(part) for part in told([b"abcdef", np.arange(3, dtype=np.uint8).data, b""], "p", 9)]
     assert parts == [b"abcd", b"ef", b"\0\1\2"]
@@ -43,17 +44,17 @@ def test_without_a_listener_the_pieces_stay_as_they_are():
 
 def test_comparing_a_mapped_file_with_its_checksums_is_told(tmp_path, monkeypatch):
     monkeypatch.setattr(file_bytes, "MAP_FROM", 1)
-    events: list[FileProgress] = []
+    events: list[Progress] = []
     with listening(events.append):
         module = engine.jit.load(ARCHIVES / "constants.pt")
         assert not events
         module(engine.ones(3))
-    assert {(event.action, event.path) for event in events} == {("checking", str(ARCHIVES / "constants.pt"))}
+    assert {(event.action, event.of) for event in events} == {("checking", str(ARCHIVES / "constants.pt"))}
     assert events[-1].done == events[-1].total > 0
 
 
 def test_reading_weights_is_told():
-    events: list[FileProgress] = []
+    events: list[Progress] = []
     with listening(events.append):
         load_weights(FILES / "sd_zip.pt")
     assert {event.action for event in events} == {"reading"}

@@ -1,0 +1,115 @@
+"""What keys, pastes, signals and sizes do, as a person meets it: typed in a real terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import pytest
+
+from tests.terminal.conftest import Open
+from tests.terminal.tmux import Terminal
+
+TYPED: Final = ("def f(x, n: int):", "    for i in range(n):", "        if bool(x.sum() > 3):", "            x = x - 1",
+                "        x = x + i", "    return x", "")  # fmt: skip
+SIZES: Final = ((80, 24), (120, 40))
+
+
+@pytest.fixture
+def shell(terminal: Open) -> Callable[..., Terminal]:
+    def open_shell(columns: int = 80, rows: int = 24, **settings: bool) -> Terminal:
+        shell = terminal(columns, rows=rows, **settings)
+        shell.wait_for_prompt()
+        return shell
+
+    return open_shell
+
+
+def told(screen: str) -> list[str]:
+    """The answer to the last `where`."""
+    return [line for line in screen.rpartition("(debug) where")[2].splitlines() if line.strip()]
+
+
+@pytest.mark.parametrize(("columns", "rows"), SIZES)
+def test_ctrl_c_and_ctrl_d_in_the_debugger(shell: Callable[..., Terminal], columns: int, rows: int) -> None:
+    opened = shell(columns, rows)
+    opened.enter("%run net.py", "%debug forward(torch.ones(3), 3)", "n")
+    stop = opened.enter("where")
+    opened.type("p x")
+    opened.press("C-c")
+    opened.wait_for_prompt()
+    opened.press("C-c")
+    opened.wait_for_prompt()
+    assert told(opened.enter("where")) == told(stop)
+    opened.press("C-d")
+    opened.wait_for("left the debugger")
+    assert "2" in opened.enter("1 + 1").splitlines()
+
+
+def test_a_search_of_the_history_is_taken_with_enter(shell: Callable[..., Terminal]) -> None:
+    opened = shell()
+    opened.enter("attention = 41", "other = 1")
+    opened.press("C-r")
+    opened.type("atten")
+    opened.wait_for("I-search backward: atten")
+    opened.press("Enter")
+    opened.wait_for("ts> attention = 41")
+    opened.press("Enter")
+    opened.wait_for_prompt()
+    assert "42" in opened.enter("attention + other").splitlines()
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_lines_that_are_typed_with_their_blanks_keep_them(shell: Callable[..., Terminal], columns: int) -> None:
+    opened = shell(columns)
+    assert "defined function f" in opened.enter(*TYPED)
+    assert "tensor([3., 3.])" in opened.enter("f(torch.ones(2), 3)")
+
+
+def test_what_is_asked_before_all_is_forgotten(shell: Callable[..., Terminal]) -> None:
+    opened = shell()
+    opened.enter("kept = 5")
+    for answer, names in (("n", "kept"), ("y", "nothing is defined yet")):
+        opened.type("%reset")
+        opened.press("Enter")
+        opened.wait_for(lambda screen: screen.splitlines()[-1].startswith("forget 1 name?"))
+        opened.type(answer)
+        opened.press("Enter")
+        opened.wait_for_prompt()
+        assert names in opened.enter("%who")
+
+
+def test_a_cell_goes_on_until_a_blank_line(shell: Callable[..., Terminal]) -> None:
+    opened = shell()
+    opened.enter("%%time", "y = torch.ones(2)", "y + 1")
+    opened.press("Enter")
+    opened.wait_for("took ")
+    assert "tensor([2., 2.])" in opened.screen()
+
+
+def test_goto_shows_where_it_was_interrupted(shell: Callable[..., Terminal]) -> None:
+    opened = shell()
+    opened.enter("%run net.py", "%debug forward(torch.full([3], 100.0), 100000000)")
+    opened.type("goto 99999999")
+    opened.press("Enter")
+    opened.wait_for(lambda screen: "forward()" not in screen.splitlines()[-1])
+    opened.press("C-c")
+    opened.wait_for("interrupted")
+    opened.wait_for_prompt()
+    assert " in forward  position " in opened.screen().rpartition("interrupted")[2]
+
+
+def test_the_pager_tells_its_keys_and_fills_its_last_page(shell: Callable[..., Terminal]) -> None:
+    opened = shell(paged=True)
+    opened.type("%ops a")
+    opened.press("Enter")
+    opened.wait_for("? help")
+    opened.type("?")
+    opened.wait_for("a screen down, up")
+    opened.type("?")
+    opened.wait_for("aten::")
+    opened.press("End")
+    screen = opened.wait_for(lambda screen: "? help" in screen.splitlines()[-1])
+    assert len([line for line in screen.splitlines() if line.strip()]) == 24
+    opened.type("q")
+    opened.wait_for_prompt()
