@@ -103,12 +103,11 @@ class CompilationUnit:
         names = names_seen(_frames_up + 1)
         own = {name: value for name, value in names.items() if value is sys.modules["engine.torch"]}
         seen = (PythonResolver(PYTHON, own), TextResolver(self._unit), PythonResolver(PYTHON, names))
-        with DEFINING:
-            known = set(self._unit.settled().functions)
-            compile_source(source, ChainedResolver(*seen), self._unit, filename, classes=False)
-            added = [function for name, function in self._unit.functions.items() if name not in known]
-        for function in added:
-            emitted_function(ScriptFunction(function))
+        known = set(self._unit.functions)
+        compile_source(source, ChainedResolver(*seen), self._unit, filename, classes=False)
+        for name, function in [*self._unit.functions.items()]:
+            if name not in known:
+                emitted_function(ScriptFunction(function))
 
     def create_function(self, name: str, graph: Graph) -> ScriptFunction:
         """Add a function with a copy of the graph as its body."""
