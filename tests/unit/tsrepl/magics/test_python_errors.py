@@ -157,6 +157,34 @@ def test_an_interrupt_blames_only_what_was_running(
     assert stopped
 
 
+VIEWED = (
+    "%tsjit_kernels program(x, x)", "%tsjit_passes program(x, x)", "%tsjit_trace program(x, x)",
+    "%tsjit_profile program(x, x)", "%tsjit_profile --types program(x, x)", "%tsjit_guards program(x, x)",
+    "%tsjit_debug program(x, x)", "%tsjit_graph program", "%%torchscript\nprogram(x, x)",
+    "%%torchscript\ndef program(a, b):\n    return torch.tanh(a * b) + 2",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("cell", VIEWED)
+def test_after_an_interrupt_a_view_and_what_it_shows_work(
+    shell: InteractiveShell, script: Run, run: Run, capsys: pytest.CaptureFixture[str], cell: str
+) -> None:
+    """Whatever is interrupted, the compiling, the run or the debugging."""
+    run("import engine.torch as torch\nx = torch.zeros(4)")
+    stopped = 0
+    for steps in (0, 5, 40, 200, 1000, 4000):
+        script("def program(a, b):\n    return torch.tanh(a * b) + 2")
+        with interrupted_after(steps):
+            said = shown(shell, cell, capsys)
+        stopped += "Interrupted" in said
+        assert "Traceback" not in said, said
+        assert "Interrupted" not in (again := shown(shell, cell, capsys)) and "rror: " not in again, again
+        assert run("program(x, x).tolist()") == [2.0] * 4
+        if "debug" in cell:
+            run("%tsjit_debug q")
+    assert stopped
+
+
 INTERRUPTING = """
 def trace(frame, event, arg):
     global left
