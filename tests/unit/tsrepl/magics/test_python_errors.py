@@ -157,6 +157,10 @@ def test_an_interrupt_blames_only_what_was_running(
     assert stopped
 
 
+NEAR_MAGICS = {
+    "%tsjit_grph f": "%tsjit_graph", "%tsjt_graph f": "%tsjit_graph", "%tsjit_reprt f out.html": "%tsjit_report",
+    "%%torchscrip\nx": "%%torchscript", "%%torch_script\nx": "%%torchscript",
+}  # fmt: skip
 VIEWED = (
     "%tsjit_kernels program(x, x)", "%tsjit_passes program(x, x)", "%tsjit_trace program(x, x)",
     "%tsjit_profile program(x, x)", "%tsjit_profile --types program(x, x)", "%tsjit_guards program(x, x)",
@@ -235,5 +239,6 @@ def test_attributes_that_are_not_there_are_told_by_the_cell_s_line(
 def test_magics_that_are_not_there_have_a_name_near(
     shell: InteractiveShell, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert "did you mean '%tsjit_graph'" in shown(shell, "%tsjit_grph f", capsys)
+    for wrong, right in NEAR_MAGICS.items():
+        assert f"not found; did you mean '{right}'" in shown(shell, wrong, capsys), wrong
     assert "did you mean" not in shown(shell, "%nothing_like_that", capsys)
