@@ -194,6 +194,16 @@ class CompilationUnit:
             self.undo(self.attempts[-1].start)
             del self.attempts[-1:]
 
+    def settled(self) -> CompilationUnit:
+        """Itself, once it has all or nothing of what definitions under way in other threads add.
+
+        It is for those who read names and define nothing.
+        """
+        if self.attempts:
+            with DEFINING:
+                self.clear_interrupted()
+        return self
+
     def undo(self, start: int) -> None:
         """Undo all steps but so many of the first."""
         while len(self.undoing) > start:

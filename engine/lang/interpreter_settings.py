@@ -26,6 +26,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
+from weakref import ref
 
 from engine.lang.deferred import deferred
 
@@ -49,19 +50,26 @@ _FRAMES: Final = 15_000
 """Python frames that a tree of `MAX_HEIGHT` may take, many for each level."""
 
 
+class _Block:
+    """A block that asks for a setting, for as long as its frame is there."""
+
+    __slots__ = ("__weakref__",)
+
+
 class _Raised:
     """A setting of the process that is another one while threads are in blocks that ask for it.
 
     The first block changes it and the last one puts it back, unless somebody else has changed it meanwhile.  `wanted`
     gives the setting for the one that was there.  In a child there is no block but those of the thread that forked.
+    A block that an error kept from putting it back ends with its frame, and whoever comes next puts it back.
     """
 
     def __init__(self, read: Callable[[], Any], write: Callable[..., object], wanted: Callable[[Any], Any]) -> None:
         self._read, self._write, self._wanted = read, write, wanted
         self._locks: dict[str, Any] = {}
         """The lock, made with the first block: a prompt that waits for its first entry has none."""
-        self._blocks: dict[int, int] = {}
-        """The number of blocks that each thread is in."""
+        self._blocks: dict[ref[_Block], int] = {}
+        """The blocks, and their threads."""
         self._change: tuple[Any, Any] | None = None
         """The setting before, and the one that was made of it once it is made."""
         if hasattr(os, "register_at_fork"):
@@ -71,10 +79,12 @@ class _Raised:
     def held(self) -> Iterator[None]:
         """A block with that setting.  See Note [Interrupts] in `locks.py` for what stands here so plainly."""
         own = self._locks.get("own") or self._locks.setdefault("own", locks.lock())
-        me, is_counted = threading.get_ident(), False
+        block = _Block()
+        key = ref(block)
         try:
             with own:
-                self._blocks[me], is_counted = self._blocks.get(me, 0) + 1, True
+                self._end_if_last()
+                self._blocks[key] = threading.get_ident()
                 if self._change is None:
                     before = self._read()
                     wanted = self._wanted(before)
@@ -83,26 +93,28 @@ class _Raised:
                     self._change = before, self._read()
             yield
         finally:
+            self._blocks.pop(key, None)
             with own:
-                if is_counted and self._blocks[me] > 1:
-                    self._blocks[me], is_counted = self._blocks[me] - 1, False
-                elif is_counted:
-                    del self._blocks[me]
-                if not self._blocks and self._change is not None:
-                    before, made = self._change
-                    if made is None or self._read() == made:
-                        self._write(*before) if type(before) is tuple else self._write(before)
-                    self._change = None
+                self._end_if_last()
+
+    def _end_if_last(self) -> None:
+        """Put the setting back if no block is left."""
+        for key in [*self._blocks]:
+            if key() is None:
+                self._blocks.pop(key, None)
+        if not self._blocks and self._change is not None:
+            before, made = self._change
+            if made is None or self._read() == made:
+                self._set(before)
+            self._change = None
 
     def _set(self, setting: Any) -> None:
         self._write(*setting) if type(setting) is tuple else self._write(setting)
 
     def _in_child(self) -> None:
         me = threading.get_ident()
-        self._blocks = {me: self._blocks[me]} if me in self._blocks else {}
-        if not self._blocks and self._change is not None:
-            self._set(self._change[0])
-            self._change = None
+        self._blocks = {key: thread for key, thread in self._blocks.items() if thread == me}
+        self._end_if_last()
 
 
 _RECURSION: Final = _Raised(sys.getrecursionlimit, sys.setrecursionlimit, lambda before: max(before, _FRAMES))

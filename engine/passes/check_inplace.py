@@ -1,6 +1,6 @@
 """Refuses Python functions that write to their arguments.
 
-    %y : Tensor = prim::PythonOp[name="Scale", inplace=1](%x)       CompileError: inplace Scale not supported
+    %y : Tensor = prim::PythonOp[name="Scale", inplace=1](%x)   →   CompileError: inplace Scale not supported
 
 Nobody declares what such a function writes to, so that no pass and no derivative can allow for it.  Operators say it in
 their schemas and are fine, and so are functions that only compute.  The graph stays as it is.

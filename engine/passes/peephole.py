@@ -196,7 +196,8 @@ def _dtype(node: Node) -> Value | None:
 
 def _device(node: Node) -> Value | None:
     known = _known_type(node).device
-    return None if known is None else insert_constant(node.graph, known)
+    is_told = known is not None and (known.type == "cpu" or known.index is not None)  # `cuda` is the current one
+    return insert_constant(node.graph, known) if is_told else None
 
 
 def _is_cuda(node: Node) -> Value | None:

@@ -12,5 +12,5 @@ from engine.ir.graph import Graph
 
 
 def propagate_device(graph: Graph) -> bool:
-    """Write devices into tensor types."""
-    return apply_facts(graph, ("device",))
+    """Write devices into tensor types: none where an operand may be anywhere, `cuda` where only the run tells which."""
+    return apply_facts(graph, ("device",), kinds_of_devices=True)

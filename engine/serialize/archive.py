@@ -40,7 +40,7 @@ from engine.serialize.pickling.read import PickleGlobal
 from engine.serialize.pickling.tensors import TensorReader, storage_bytes, wanted_device
 from engine.serialize.pickling.unpickle import NOT_RUN, Runner, unpickle
 from engine.serialize.pickling.write import Pickler
-from engine.serialize.upgrade.versions import DATA_FOLDER_SINCE, NEWEST_READ, OLDEST_WRITTEN
+from engine.serialize.upgrade.versions import DATA_FOLDER_SINCE, NEWEST_READ, OLDEST, OLDEST_WRITTEN
 
 ExtraFiles = dict[str, Any]
 Form = Literal["archive", "mobile", "flatbuffer"]
@@ -232,9 +232,9 @@ def _version_of(container: Container) -> int:
     text = container.read(name).strip()
     if not text.isdigit() or len(text) > 9:
         raise ArchiveError(f"the archive says its version is {text!r:.40}", record=name)
-    if not 1 <= int(text) <= NEWEST_READ:
+    if not OLDEST <= int(text) <= NEWEST_READ:
         raise ArchiveError(
-            f"the archive has version {int(text)}, and versions 1 to {NEWEST_READ} are known",
+            f"the archive has version {int(text)}, and versions {OLDEST} to {NEWEST_READ} are known",
             record=name,
             hints=("a later PyTorch wrote it; one that writes a known version can save it again",),
         )

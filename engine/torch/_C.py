@@ -81,6 +81,7 @@ HOMES: Final[dict[str, str]] = {
     **dict.fromkeys("CompilationUnit Future ScriptFunction ScriptMethod ScriptObject".split(), _JIT),
     "ScriptModule": "engine.torch.jit.scripting.module_handle:ModuleHandle",
     "ScriptList": "engine.torch.compiled.script_containers", "ScriptDict": "engine.torch.compiled.script_containers",
+    "_get_model_extra_files_from_buffer": f"{_JIT}.mobile:extra_files_from_buffer",
     "_Await": f"{_JIT}:Await", "JITException": f"{_JIT}:Error",
     "AggregationType": "engine.torch.jit.logging",
     **dict.fromkeys("Generator Size device dtype layout memory_format qscheme".split(), "engine.torch"),
@@ -170,7 +171,6 @@ REFUSED: Final[dict[str, str]] = {
     "LiteScriptModule": _MOBILE,
     "_calculate_package_version_based_on_upgraders": "archives are written in one version",
     "_get_version_calculator_flag": "archives are written in one version",
-    "_get_model_extra_files_from_buffer": "torch.jit.load(path, _extra_files={...}) reads them",
     "_ExcludeDispatchKeyGuard": "torch.autocast(..., enabled=False) leaves autocast out",
     "_jit_debug_module_iterators": "there are no iterators of modules in C++",
 }  # fmt: skip

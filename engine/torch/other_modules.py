@@ -175,8 +175,8 @@ MODULES: Final[dict[str, Row]] = {
         {
             **_at(_JIT, "load save save_jit_module_to_flatbuffer"),
             **_as(_JIT, jit_module_from_flatbuffer="load"),
+            **_at(f"{_JIT}.mobile", "get_flatbuffer_module_info"),
         },
-        {"get_flatbuffer_module_info": "engine.check(path) tells what is in such a file"},
     ),
     "jit.quantized": Row(
         "torch.jit.quantized: quantized layers of old programs.",

@@ -31,6 +31,8 @@ class Workload:
     expected_beside: Any
     folder: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="tsrepl-injection-")))
     files: tuple[str, ...] = ()
+    writes: bool = False
+    """True where other processes at the same files would be in its way."""
     settings: tuple[Any, ...] = ()
 
 
@@ -171,7 +173,7 @@ def _file(made: Workload, name: str) -> str:
 def save() -> Workload:
     """A module to a file that is there already: the old one or the new one is there at any time."""
     module = torch.jit.script(Net())
-    made = Workload(lambda: None, [8.0] * 2, lambda: None, [8.0] * 2, files=("model.pt", "other.pt"))
+    made = Workload(lambda: None, [8.0] * 2, lambda: None, [8.0] * 2, files=("model.pt", "other.pt"), writes=True)
 
     def saved(name: str) -> Callable[[], Any]:
         def run() -> Any:
@@ -238,7 +240,7 @@ def cold() -> Workload:
 def store() -> Workload:
     """A kernel that is compiled and stored, in a folder of its own."""
     os.environ["TSREPL_KERNEL_CACHE"] = tempfile.mkdtemp(prefix="tsrepl-injection-")
-    made = Workload(lambda: None, True, lambda: None, True)
+    made = Workload(lambda: None, True, lambda: None, True, writes=True)
     folder = made.folder / "kernels"
     key = kernel_cache.key_of(["a kernel"])
     made.files = ("kernels",)

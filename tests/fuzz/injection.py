@@ -1,10 +1,13 @@
-"""Faults at the n-th event of a workload: `python -m tests.fuzz.injection WORKLOAD KIND [every | lines | COUNT]`.
+"""Faults at the n-th event of a workload: `python -m tests.fuzz.injection WORKLOAD KIND [WHICH]`.
 
-In: a workload of `injected_workloads`, a kind of fault, and the events to try: every one, the first and the last at
-each line of the engine, or so many of those.  Out: a line for each after which the process was not as it should be.
+In: a workload of `injected_workloads`, a kind of fault, and the events to try: `every` one, the first and the last that
+come to a line of the engine by the same callers (`paths`), the first and the last at each line (`lines`), or so many
+of those.
+Out: a line for each after which the process was not as it should be.
 
-Each place is tried in a forked child.  Once the fault has happened the child does the workload again: it has to succeed
-with the same result, no lock may be left taken, no file left over, no setting of the interpreter changed.
+The workload runs once, and at each of these events a child is forked, in which the fault happens; where it writes
+files, it runs in a child of its own for each event.  The child then does the workload again: it has to succeed with the
+same result, no lock may be left taken, no file left over, no setting of the interpreter changed.
 
 An event is what Python takes an interrupt at (3.11 and later): a function written in Python begins, or a call of
 another one returns, in a file of the engine.  Allocation is taken to fail at the same places.  Of the system
@@ -22,10 +25,12 @@ import os
 import signal
 import sys
 import threading
+import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
@@ -38,6 +43,8 @@ from tests.fuzz.injected_workloads import WORKLOADS, Workload
 ENGINE: Final = str(Path(engine.__file__).parent) + os.sep
 PATIENCE: Final = 120
 """Seconds that a child may take."""
+CALLERS: Final = 3
+"""Callers that tell two events at one line apart."""
 BLOCKED: Final = 0.2
 """Seconds after which another thread is taken to wait for the one that was switched away from."""
 SYSTEM_CALLS: Final = {
@@ -50,22 +57,42 @@ ERRORS: Final = (errno.ENOSPC, errno.EIO, errno.EMFILE, errno.EACCES, errno.EINT
 
 @dataclass
 class Place:
-    """Events are counted, and `happen` is called at the one with that number."""
+    """Events are counted, and at each of those with these numbers `happen` is called in a child."""
 
-    number: int
-    happen: Callable[[], None]
+    numbers: frozenset[int]
+    happen: Callable[[], None] = lambda: None
     count: int = 0
     at: str = ""
+    """The event, in a child; "" in the process that forks."""
     names: list[str] | None = None
-    """The names of all events, if these are wanted."""
+    """The names of all events, with those that they came by, if these are wanted."""
+    wrong: int = 0
+    forks: Callable[[Place], bool] = field(default=lambda place: in_child(place))
 
-    def event(self, name: str) -> None:
+    def event(self, name: str, frame: FrameType | None = None) -> None:
         self.count += 1
         if self.names is not None:
-            self.names.append(name)
-        if self.count == self.number:
+            self.names.append(f"{name}{_callers(frame)}")
+        if self.count in self.numbers and not self.at and self.forks(self):
             self.at = name
             self.happen()
+
+    def tell(self, status: int, text: str) -> None:
+        """Say what was wrong after a fault at the present event, if something was."""
+        if status:
+            self.wrong += 1
+            print(f"at event {self.count}: {_status(status)}\n{text}", flush=True)
+
+
+def _callers(frame: FrameType | None) -> str:
+    """The lines of the engine that the frame was called by, the last ones."""
+    callers = locks.callers(frame.f_back if frame else None)
+    lines = (f" < {_line(each)}" for each in callers if each.f_code.co_filename.startswith(ENGINE))
+    return "".join(islice(lines, CALLERS))
+
+
+def _line(frame: FrameType) -> str:
+    return f"{frame.f_code.co_filename[len(ENGINE) :]}:{frame.f_lineno}"
 
 
 @contextmanager
@@ -75,7 +102,7 @@ def interrupted_python(place: Place) -> Iterator[None]:
     def look(frame: FrameType, event: str, function: Any) -> None:
         if event in ("call", "c_return") and frame.f_code.co_filename.startswith(ENGINE):
             name = getattr(function, "__name__", "")
-            place.event(f"{frame.f_code.co_filename[len(ENGINE) :]}:{frame.f_lineno} {event} {name}")
+            place.event(f"{_line(frame)} {event} {name}", frame)
 
     sys.setprofile(look)
     try:
@@ -115,28 +142,33 @@ def _raising(error: Callable[[], BaseException]) -> Callable[[], None]:
     return happen
 
 
-def _interrupt(workload: Workload, number: int) -> str:
-    return _with_error(workload, Place(number, _raising(KeyboardInterrupt)), KeyboardInterrupt, interrupted_python)
+def _interrupt(workload: Workload, place: Place) -> None:
+    _with_error(workload, place, _raising(KeyboardInterrupt), KeyboardInterrupt, interrupted_python)
 
 
-def _no_memory(workload: Workload, number: int) -> str:
-    return _with_error(workload, Place(number, _raising(MemoryError)), Exception, interrupted_python)
+def _no_memory(workload: Workload, place: Place) -> None:
+    _with_error(workload, place, _raising(MemoryError), Exception, interrupted_python)
 
 
-def _refused(workload: Workload, number: int) -> str:
-    code = ERRORS[number % len(ERRORS)]
-    place = Place(number, _raising(lambda: OSError(code, os.strerror(code))))
-    return _with_error(workload, place, Exception, interrupted_system)
+def _refused(workload: Workload, place: Place) -> None:
+    def error() -> OSError:
+        code = ERRORS[place.count % len(ERRORS)]
+        return OSError(code, os.strerror(code))
+
+    _with_error(workload, place, _raising(error), Exception, interrupted_system)
 
 
-def _with_error(workload: Workload, place: Place, expected: type[BaseException], counting: Any) -> str:
+def _with_error(
+    workload: Workload, place: Place, happen: Callable[[], None], expected: type[BaseException], counting: Any
+) -> None:
+    place.happen = happen
     try:
         with counting(place):
             workload.run()
     except expected:
-        pass
-    _check(workload)
-    return place.at
+        assert place.at
+    if place.at:
+        _check(workload)
 
 
 @dataclass
@@ -159,15 +191,16 @@ class Beside:
             self.errors.append(traceback.format_exc())
 
 
-def _switch(workload: Workload, number: int) -> str:
+def _switch(workload: Workload, place: Place) -> None:
     """At the event another thread does the same, to its end unless it has to wait."""
     other, threads = Beside(workload), []
 
     def happen() -> None:
+        sys.setprofile(None)
         threads.append(other.start())
         threads[0].join(BLOCKED)
 
-    place = Place(number, happen)
+    place.happen = happen
     with interrupted_python(place):
         result = workload.run()
     for thread in threads:
@@ -176,45 +209,51 @@ def _switch(workload: Workload, number: int) -> str:
     assert not other.errors, f"in the other thread: {other.errors[0]}"
     assert result == workload.expected, f"{result} and not {workload.expected}"
     assert all(each == workload.expected_beside for each in other.results), f"in the other thread: {other.results}"
-    _check(workload)
-    return place.at
+    if place.at:
+        _check(workload)
 
 
-def _fork(workload: Workload, number: int) -> str:
+def _fork(workload: Workload, place: Place) -> None:
     """At the event, in a thread that is not this one, this one forks, and the child goes on."""
-    reached, go_on = threading.Event(), threading.Event()
+    reached, go_on = threading.Semaphore(0), threading.Semaphore(0)
 
-    def happen() -> None:
-        reached.set()
-        go_on.wait(PATIENCE)
-
-    place = Place(number, happen)
+    def wait(place: Place) -> bool:
+        reached.release()
+        go_on.acquire()
+        return False
 
     def work() -> None:
         try:
             with interrupted_python(place):
                 workload.run()
         finally:
-            reached.set()
+            is_over.append(True)
+            reached.release()
 
+    place.forks, is_over = wait, list[bool]()
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
-    reached.wait()
-    out, into = os.pipe()
-    child = os.fork()
-    if child == 0:
+    while reached.acquire() and not is_over:
+        out, into = os.pipe()
+        child = Child()
+        if child.is_here:
+            os.close(into)
+            if workload.writes:
+                os.read(out, 1)  # until the parent's files are as they should be
+            place.at = "in a thread of the parent"
+            _check(workload)
+            return
+        if workload.writes:
+            go_on.release()
+            thread.join()
         os.close(into)
-        os.read(out, 1)  # until the parent's files are as they should be
-        _end(lambda: _check(workload))
-    go_on.set()
-    thread.join(PATIENCE / 4)
-    os.close(into)
-    _, status = os.waitpid(child, 0)
-    assert status == 0, f"the child of the fork ended with {_status(status)}"
-    return place.at
+        os.close(out)
+        child.ended(place)
+        go_on.release()
+    thread.join()
 
 
-KINDS: Final[dict[str, Callable[[Workload, int], str]]] = {
+KINDS: Final[dict[str, Callable[[Workload, Place], None]]] = {
     "interrupt": _interrupt, "memory": _no_memory, "system": _refused, "switch": _switch, "fork": _fork,
 }  # fmt: skip
 
@@ -228,6 +267,7 @@ def _settings() -> tuple[Any, ...]:
 
 def _check(workload: Workload) -> None:
     """The process is as it should be: the workload succeeds, and leaves nothing."""
+    sys.setprofile(None)
     result = workload.run()
     assert result == workload.expected, f"{result} and not {workload.expected}"
     tiering.wait()
@@ -243,40 +283,63 @@ def _check(workload: Workload) -> None:
     assert not left, f"files were left: {left}"
 
 
-def _end(work: Callable[[], Any]) -> None:
-    """Do the work, say what went wrong, and end this process."""
-    signal.alarm(PATIENCE)
-    try:
-        at = work()
-    except BaseException:
-        print(traceback.format_exc(), file=sys.stderr, flush=True)
-        os._exit(1)
-    if at is not None:
-        os.write(1, f"{at}\n".encode())
-    os._exit(0)
-
-
 def _status(status: int) -> str:
     return f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"status {os.WEXITSTATUS(status)}"
 
 
-def tried(workload: Workload, kind: str, number: int) -> tuple[str, str]:
-    """The event with that number, "" beyond the last, and what was wrong after the fault at it, "" if nothing was."""
-    out, into = os.pipe()
-    told = os.memfd_create("told") if hasattr(os, "memfd_create") else os.open(os.devnull, os.O_RDWR)
-    child = os.fork()
-    if child == 0:
-        os.dup2(into, 1)
-        os.dup2(told, 2)
-        _end(lambda: KINDS[kind](workload, number))
-    os.close(into)
-    _, status = os.waitpid(child, 0)
-    with open(out, "rb") as pipe:
-        at = pipe.read().decode().strip()
-    with open(told, "rb") as errors:
-        errors.seek(0)
-        text = errors.read().decode(errors="replace")
-    return at, "" if status == 0 else f"{_status(status)}\n{text}"
+class Child:
+    """A forked child of this process; `is_here` in the child."""
+
+    def __init__(self) -> None:
+        self._told = os.memfd_create("told") if hasattr(os, "memfd_create") else os.open(os.devnull, os.O_RDWR)
+        self._id = os.fork()
+        self.is_here = self._id == 0
+        if self.is_here:
+            os.dup2(self._told, 2)
+            signal.alarm(PATIENCE)
+
+    def ended(self, place: Place) -> None:
+        """Wait for its end, and tell the place how it was."""
+        _, status = os.waitpid(self._id, 0)
+        with open(self._told, "rb") as errors:
+            errors.seek(0)
+            place.tell(status, errors.read().decode(errors="replace"))
+
+
+def in_child(place: Place) -> bool:
+    """True in a child of this process; here, once that has ended, False."""
+    child = Child()
+    if not child.is_here:
+        child.ended(place)
+    return child.is_here
+
+
+def injected(workload: Workload, kind: str, numbers: Iterable[int]) -> int:
+    """Do the workload, with a fault at these events in a child each; the number of those after which something was
+    wrong."""
+    gc.collect()
+    gc.freeze()  # what a child collects is what is new
+    if not workload.writes:
+        return _injected(workload, kind, Place(frozenset(numbers)))
+    place = Place(frozenset())
+    for number in numbers:
+        place.count = number
+        if in_child(place):
+            os._exit(_injected(workload, kind, Place(frozenset({number}), forks=lambda place: True)))
+    return place.wrong
+
+
+def _injected(workload: Workload, kind: str, place: Place) -> int:
+    try:
+        KINDS[kind](workload, place)
+    except BaseException:
+        if not place.at:
+            raise
+        print(f"({place.at})", traceback.format_exc(), file=sys.stderr, flush=True)
+        os._exit(1)
+    if place.at:
+        os._exit(0)
+    return place.wrong
 
 
 def events_of(workload: Workload, kind: str) -> list[str]:
@@ -285,7 +348,7 @@ def events_of(workload: Workload, kind: str) -> list[str]:
     child = os.fork()
     if child == 0:
         os.close(out)
-        place = Place(0, lambda: None, names=[])
+        place = Place(frozenset(), names=[])
         with (interrupted_system if kind == "system" else interrupted_python)(place):
             workload.run()
         with open(into, "w") as pipe:
@@ -303,9 +366,11 @@ def chosen(names: list[str], which: str) -> list[int]:
     numbers = range(1, len(names) + 1)
     if which == "every":
         return [*numbers]
+    if which != "paths":
+        names = [name.partition(" < ")[0] for name in names]
     first = dict(zip(reversed(names), reversed(numbers), strict=True))
     found = sorted({*first.values(), *dict(zip(names, numbers, strict=True)).values()})
-    count = len(found) if which == "lines" else min(int(which), len(found))
+    count = min(int(which), len(found)) if which.isdigit() else len(found)
     return [found[i * len(found) // count] for i in range(count)]
 
 
@@ -315,13 +380,10 @@ def run(name: str, kind: str, which: str = "every") -> int:
     workload.settings = _settings()
     names = events_of(workload, kind)
     numbers = chosen(names, which)
-    wrong = 0
-    for number in numbers:
-        at, why = tried(workload, kind, number)
-        if why:
-            wrong += 1
-            print(f"{name}, {kind} at event {number} of {len(names)} ({at or names[number - 1]}): {why}", flush=True)
-    print(f"{name}, {kind}: {len(numbers)} of {len(names)} events, {wrong} wrong", flush=True)
+    start = time.monotonic()
+    wrong = injected(workload, kind, numbers)
+    took = time.monotonic() - start
+    print(f"{name}, {kind}: {len(numbers)} of {len(names)} events, {wrong} wrong, {took:.0f} s", flush=True)
     return wrong
 
 

@@ -2,12 +2,14 @@
 
 import os
 import pty
+import shlex
 import signal
 import subprocess
 import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 import pytest
@@ -109,6 +111,33 @@ def test_a_reader_that_leaves_early_is_no_error_of_ours() -> None:
     done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, cwd=ROOT, timeout=60, check=False)
     assert done.stdout.startswith("aten::")
     assert (done.returncode, done.stderr) == (0, "")
+
+
+PRINTING: Final = (
+    "for i in range(1000000):\n    print(i)",
+    "def f(n: int):\n    for i in range(n):\n        print(i)\nf(1000000)",
+    "def f(n: int):\n    print(torch.ones(99999))\n    print(n)\n    return n\n%time f(1)",
+    "def f(n: int):\n    print(torch.ones(99999))\n    return n\n%debug f(1)\nc",
+)
+
+
+@pytest.mark.parametrize("text", PRINTING)
+def test_a_reader_that_leaves_a_printing_program_early_is_no_error_either(text: str) -> None:
+    shell = f"set -o pipefail; {sys.executable} -m tsrepl -c {shlex.quote(text)} | head -c 1"
+    done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, cwd=ROOT, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
+@pytest.mark.parametrize("words", [("-c", "%help"), ("show", "ARCHIVE"), ("check", "ARCHIVE", "--json")])
+def test_output_that_cannot_be_written_is_told(archive: Path, words: tuple[str, ...]) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "tsrepl", *(word.replace("ARCHIVE", str(archive)) for word in words)],
+            stdout=full, stderr=subprocess.PIPE, text=True, cwd=ROOT, timeout=60, check=False,
+        )  # fmt: skip
+    assert done.stderr == "tsrepl: error: the output cannot be written: No space left on device\n"
+    assert done.returncode == 1
 
 
 def test_an_interrupt_ends_it_with_status_130() -> None:

@@ -125,17 +125,18 @@ def check(
             _run(*program(op, args))
         return
     function, tensors = program(op, args)
-    for _ in range(CALLS):  # the first call makes what later ones use
+    for call in range(CALLS):  # the first call makes what later ones use
         found, gradients = _run(function, tensors)
         _assert_same(found, expected)
         assert [r.requires_grad for r in found] == [r.requires_grad for r in expected]
         is_split = any(t.grad_fn is not None and t.grad_fn.name() == "DifferentiableGraphBackward" for t in found)
         is_complex = any(t.array.dtype in xp.COMPLEX for t in (*tensors, *found))
-        if not (is_complex or is_left_to_the_tape(op)):
+        is_made = tiering.mode() == "eager" or call > 0
+        if is_made and not (is_complex or is_left_to_the_tape(op)):
             assert is_split, differentiation_of(function)
         tiering.wait()
-        for mine, wanted in zip(gradients, tapes, strict=True):
-            _assert_same(mine, wanted)
+        for order, (mine, wanted) in enumerate(zip(gradients, tapes, strict=True)):
+            _assert_same(mine, wanted, overflows=order > 0)
 
 
 def _run(function: Function, tensors: Sequence[Tensor]) -> tuple[list[Tensor], list[list[Any]]]:
@@ -162,15 +163,20 @@ def differentiation_of(function: Function) -> Any:
     return plan.reason, plan.differentiation and [*plan.differentiation.refused.values()], tiering.failures()[-1:]
 
 
-def _assert_same(found: Sequence[Any], expected: Sequence[Any]) -> None:
+def _assert_same(found: Sequence[Any], expected: Sequence[Any], overflows: bool = False) -> None:
+    """Equal up to rounding.  With `overflows` products of half precision may be taken in another order, in which other
+    ones leave its range: elements that are finite in both count."""
     for mine, tapes in zip(found, expected, strict=True):
         if isinstance(tapes, Tensor) or isinstance(mine, Tensor):
             known = tapes if mine is None else mine
             zero = Tensor(libraries.moved(np.zeros((), known.array.dtype), known.device))
             a, b = (zero if each is None else each for each in (mine, tapes))
             assert (a.device, a.array.dtype) == (b.device, b.array.dtype)
-            arrays = np.broadcast_arrays(*(libraries.on_host(each.array) for each in (a, b)))
-            np.testing.assert_allclose(*map(_in_numpys, arrays), **_tolerance(a.array.dtype))
+            left, right = map(_in_numpys, np.broadcast_arrays(*(libraries.on_host(each.array) for each in (a, b))))
+            if overflows and a.array.dtype in xp.HALVES:
+                both = np.isfinite(left) & np.isfinite(right)
+                left, right = left[both], right[both]
+            np.testing.assert_allclose(left, right, **tolerance(a.array.dtype, right))
 
 
 def _in_numpys(array: Any) -> Any:
@@ -178,7 +184,9 @@ def _in_numpys(array: Any) -> Any:
     return array.astype(np.float64) if array.dtype in xp.HALVES else array
 
 
-def _tolerance(dtype: xp.NumpyDtype) -> dict[str, float]:
-    """Some units in the last place; terms of sums may cancel."""
+def tolerance(dtype: xp.NumpyDtype, expected: Any) -> dict[str, float]:
+    """Some units in the last place of the dtype, of the largest elements too: terms of sums may cancel."""
     eps = float(xp.limits(dtype).eps) if dtype in xp.INEXACT else 0.0
-    return {"rtol": max(1e-7, 16 * eps), "atol": max(1e-12, 4 * eps) if eps > 1e-10 else 1e-12}
+    sizes = np.abs(expected[np.isfinite(expected)]) if eps else np.zeros(0)
+    largest = max(1.0, float(sizes.max())) if sizes.size and dtype in xp.HALVES else 1.0
+    return {"rtol": max(1e-7, 16 * eps), "atol": 4 * eps * largest if eps > 1e-10 else 1e-12}

@@ -9,6 +9,7 @@ import numpy as np
 from engine.aten.dispatch.op import Op
 from engine.aten.values import xp
 from engine.aten.values.tensor import Tensor, tensor
+from engine.lang import scalars
 from tests.table.samples import INDEX, PLACES, arguments_for, copied, floats, mask
 
 X = floats(2, 3)
@@ -54,7 +55,7 @@ LISTED: dict[str, tuple[Any, ...]] = {
     "diagonal_scatter": (X, floats(2, seed=1), 1, 0, 1),
     "as_strided_scatter": (X, floats(2, 2, seed=1), [2, 2], [3, 1], 1),
     "norm.ScalarOpt_dim_dtype": (X, 3, [1], False, 7), "norm.ScalarOpt_dtype": (X, 1.5, 7),
-    "to.device": (X, None, 7, False, False, None), "to.dtype": (X, 7, False, False, None),
+    "to.device": (X, scalars.CPU, 7, False, False, None), "to.dtype": (X, 7, False, False, None),
     "embedding": (floats(4, 2), tensor([[0, 1], [3, 0]]), -1, False, False),
     "special_zeta": (X + 1, Y), "special_zeta.self_scalar": (2, Y), "special_zeta.other_scalar": (X + 1, 2),
     "embedding_bag": (floats(4, 2), _BAG, _OFFSETS, False, 0, False, floats(5, seed=1), False),

@@ -25,8 +25,8 @@ WORDS = {
     "pad_mode": ("reflect", "constant"), "padding": ("same", "valid"),
 }  # fmt: skip
 """Argument -> the words that it takes."""
-LEFT_OUT = ("layout", "device", "pin_memory", "generator", "non_blocking")
-"""Arguments of which there is one value here."""
+LEFT_OUT = ("layout", "device", "pin_memory", "generator", "non_blocking", "implicit")
+"""Arguments of which there is one value here, and the mark of expansions that no program keeps, PyTorch's neither."""
 CHOICES = ("dim", "dims", "dtype", "stride", "padding", "dilation", "groups")
 """Arguments that are varied though calls have to give them."""
 
@@ -97,7 +97,7 @@ _VALUES: dict[Type, tuple[Any, ...]] = {
 def _others(argument: Argument, value: Any, base: tuple[Any, ...]) -> list[Any]:
     type = argument.type.element if isinstance(argument.type, OptionalType) else argument.type
     if "dtype" in argument.name:
-        return [7, 6, 5, 4, 11]
+        return [7, 6, 5, 15, 4, 11]
     if argument.name == "memory_format":
         return [0, 1, 2]
     if isinstance(type, TensorType):

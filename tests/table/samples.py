@@ -8,8 +8,9 @@ import numpy as np
 
 from engine.aten.dispatch.op import Op
 from engine.aten.values.tensor import Tensor, tensor
+from engine.lang import scalars
 from engine.lang.schema import NO_DEFAULT, Argument
-from engine.lang.types import BOOL, FLOAT, INT, NUMBER, STR, ListType, OptionalType, TensorType
+from engine.lang.types import BOOL, COMPLEX, DEVICE, FLOAT, INT, NUMBER, STR, ListType, OptionalType, TensorType
 
 
 def floats(*shape: int, seed: int = 0) -> Tensor:
@@ -55,7 +56,7 @@ LISTED: dict[str, tuple[Any, ...]] = {
     "aten::as_tensor": (floats(2, 3), None, None),
     "aten::unfold": (floats(2, 3), 1, 2, 1),
     "aten::transpose.int": (floats(2, 3), 0, 1),
-    "aten::to.device": (floats(2, 3), None, 6, False, False, None),
+    "aten::to.device": (floats(2, 3), scalars.CPU, 6, False, False, None),
     "aten::to.dtype": (floats(2, 3), 6, False, False, None),
     "aten::to.prim_Device": (floats(2, 3), None, None, False, False),
     "aten::addmm": (floats(2, 2), floats(2, 3), floats(3, 2), 1, 1),
@@ -139,5 +140,5 @@ def _made(argument: Argument, place: int, whole: bool) -> Any:
         return 0.5 if type in (NUMBER, FLOAT) and argument.name in ("min", "max") else None
     if isinstance(type, ListType):
         return [floats(2, 3), floats(2, 3, seed=1)] if isinstance(type.element, TensorType) else [0]
-    simple: dict[Any, Any] = {INT: 1, FLOAT: 0.5, NUMBER: 2, BOOL: False, STR: ""}
+    simple = {INT: 1, FLOAT: 0.5, COMPLEX: 0.5 + 2j, NUMBER: 2, BOOL: False, STR: "", DEVICE: scalars.CPU}
     return simple[type]

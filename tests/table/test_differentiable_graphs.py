@@ -14,7 +14,7 @@ from engine.aten.values.tensor import Tensor
 from engine.aten.values.xp import BFLOAT16, FLOAT32, FLOAT64, FLOATING, NumpyDtype
 from engine.executor.autodiff.formulas import differentiable_arguments, formula_graph
 from engine.executor.interpreter.interpreter import run_function
-from engine.executor.plans import fusion
+from engine.executor.plans import differentiation, fusion
 from engine.frontend.compilation.compile import compile_source
 from engine.fuser.backend import tiering
 from tests.table import test_gradients
@@ -22,7 +22,7 @@ from tests.table.gradient_programs import check, splitting_everything
 from tests.table.kernel_samples import OPERATORS, special_arguments
 from tests.table.test_gradients import by_name
 
-ENTRIES = [op for op in test_gradients.ENTRIES if op.qualified_name != "aten::to.device"]  # its sample has no device
+ENTRIES = test_gradients.ENTRIES
 
 POINTWISE = [op for op in ENTRIES if op in OPERATORS]
 
@@ -58,6 +58,9 @@ def test_gradients_at_special_values_are_those_of_the_tape(op: Op, dtype: NumpyD
 @pytest.mark.parametrize("op", ENTRIES, ids=by_name)
 def test_gradients_of_kernels_are_those_of_the_tape(op: Op, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()  # so that there are kernels
+    monkeypatch.setattr(
+        differentiation.SETTINGS, "keeps_all", True
+    )  # so that groups do not wait until they are worth it
     tiering.set_mode(mode)
     check(op, dtype=BFLOAT16)
     if op in POINTWISE:

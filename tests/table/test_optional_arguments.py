@@ -14,6 +14,7 @@ import pytest
 
 from engine.aten.dispatch import table
 from engine.aten.dispatch.op import Op
+from engine.aten.values import xp
 from engine.aten.values.tensor import Tensor
 from engine.executor.autodiff.formulas import differentiable_arguments
 from engine.executor.interpreter.interpreter import run_function
@@ -23,7 +24,7 @@ from engine.fuser.operators.eager import binding_of
 from engine.fuser.stubs import stub
 from engine.ir.clone import copy_graph
 from engine.ir.unit import Function
-from engine.lang.errors import EngineError
+from engine.lang.errors import EngineError, OperatorError
 from engine.lang.types import ListType, TensorType
 from engine.passes.pipeline import PASSES, run_pass
 from tests.table.gradient_programs import derivatives, listed, program, splitting_everything
@@ -51,8 +52,11 @@ def has_options(op: Op) -> bool:
 
 
 PURE = [op for op in table.entries() if has_options(op)]
-KERNELS = [op for op in table.entries() if op.functional is None and has_kernel(op) and len(op.schema.arguments) > 1]
-NO_KERNEL = {"aten::size"}  # a number, which only graphs ask for
+KERNELS = [
+    op for op in table.entries()
+    if op.functional is None and has_kernel(op) and len(op.schema.arguments) > 1
+    and isinstance(op.schema.returns[0].type, TensorType)  # numbers are asked for in graphs alone
+]  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -67,7 +71,7 @@ def flat(value: Any) -> Iterator[Any]:
         yield value
 
 
-TOLERANCE = {np.dtype(np.float16): 2e-2, np.dtype(np.float32): 1e-4}
+TOLERANCE = {xp.BFLOAT16: 3e-2, xp.FLOAT16: 2e-2, xp.FLOAT32: 1e-4}
 
 
 def assert_same(found: Any, wanted: Any) -> None:
@@ -88,7 +92,7 @@ def missed(*args: Any) -> Any:
     raise AssertionError("no kernel takes these arguments")
 
 
-@pytest.mark.parametrize("op", some([op for op in KERNELS if op.qualified_name not in NO_KERNEL]))
+@pytest.mark.parametrize("op", some(KERNELS))
 def test_kernels_look_at_every_argument(op: Op) -> None:
     """A kernel is for calls that it understands; those of one operator, and those of groups."""
     for call in calls(op, PAIRS):
@@ -140,10 +144,23 @@ def test_differentiable_graphs_look_at_every_argument(op: Op) -> None:
         tiering.set_mode("off")
         assert_same(found, wanted)
         if known and any(isinstance(each, Tensor) and each.requires_grad for each in wanted):
-            mine, theirs = (derivatives(listed(results), tensors)[0] for results in (found, wanted))
+            mine, theirs = (_first_derivatives(results, tensors) for results in (found, wanted))
             assert [each is None for each in mine] == [each is None for each in theirs]
-            for a, b in zip(mine, theirs, strict=True):
-                assert a is None or np.allclose(a.array, b.array, rtol=1e-6, atol=1e-9, equal_nan=True)
+            near = max((TOLERANCE.get(each.array.dtype, 1e-6) for each in _tensors([*wanted, *args])), default=1e-6)
+            for a, b in zip(_tensors(mine), _tensors(theirs), strict=True):
+                np.testing.assert_allclose(a.array, b.array, rtol=near, atol=near * 1e-3)
+
+
+def _tensors(values: Sequence[Any]) -> list[Tensor]:
+    return [each for each in values if isinstance(each, Tensor)]
+
+
+def _first_derivatives(results: Sequence[Any], tensors: Sequence[Tensor]) -> list[Any]:
+    """The gradients by the tensors; none where these results have no derivative."""
+    try:
+        return derivatives(listed(results), tensors)[0]
+    except OperatorError:
+        return []
 
 
 def _result(op: Op, args: list[Any]) -> Any:

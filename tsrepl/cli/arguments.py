@@ -106,7 +106,7 @@ def parsed(words: Sequence[str]) -> argparse.Namespace:
     commands = parser.commands()
     first = words[0] if words else "-"
     if not first.startswith("-") and first not in commands:
-        parser.refuse(f"there is no command '{first}'", _meant(first, commands))
+        parser.refuse(*_unknown(first, commands))
     options, rest = parser.parse_known_args(words)
     if rest:
         command = commands.get(options.action, parser)
@@ -128,11 +128,16 @@ def _with_open(words: Sequence[str]) -> Sequence[str]:
     return [*words[:at], "open", *words[at:]] if is_file else words
 
 
-def _meant(word: str, commands: dict[str, CommandParser]) -> tuple[str, ...]:
-    """Hints for a first word that is no command and no file: a folder, or a slip."""
+def _unknown(word: str, commands: dict[str, CommandParser]) -> tuple[str, tuple[str, ...]]:
+    """A message and hints for a first word that is no command and no file: a folder, a path, a view or a slip."""
+    message = f"there is no command '{word}'"
     if os.path.isdir(word):
-        return (f"'{word}' is a folder; give the path of a file in it",)
-    return did_you_mean(word, commands) or (f"the commands are {', '.join(commands)}",)
+        return message, (f"'{word}' is a folder; give the path of a file in it",)
+    if word in _VIEWS:
+        return message, (f"write tsrepl show --{word} FILE",)
+    if os.sep in word or os.path.splitext(word)[1]:
+        message += ", and no file of that name"
+    return message, did_you_mean(word, commands) or (f"the commands are {', '.join(commands)}",)
 
 
 def _parser() -> CommandParser:

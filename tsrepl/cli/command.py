@@ -14,7 +14,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
@@ -55,13 +55,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _run_words(words)
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:
-        # The reader of our output has seen enough; Python would complain when it flushes at the end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # the reader of our output has seen enough
+        _write_no_more()
         return OK
+    except OSError as error:  # what is read is guarded: the output cannot be written
+        _write_no_more()
+        with suppress(OSError):
+            sys.stderr.write(f"tsrepl: error: the output cannot be written: {error.strerror or error}\n")
+        return FAILED
     finally:
         if argv is None:  # the process ends, and Python would look through all that it holds for garbage
             gc.freeze()
+
+
+def _write_no_more() -> None:
+    """Let what is left of the output go nowhere: Python would complain when it flushes at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run_words(words: Sequence[str]) -> int:

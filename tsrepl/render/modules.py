@@ -44,7 +44,8 @@ def _blocks(reply: ModuleReply, detail: Detail, deepest: int) -> Iterator[Block]
     hidden = [f"to depth {detail.depth} of {deepest}"] if detail.depth < deepest else []
     hidden += ["without parameters"] if not detail.slots else []
     if hidden:
-        yield line(Span(f"shown {', '.join(hidden)}: {reply.command} {reply.title} {deepest} shows all", "muted"))
+        more = reply.more or f"{reply.command} {reply.title} {deepest}"
+        yield line(Span(f"shown {', '.join(hidden)}: {more} shows all", "muted"))
 
 
 def _height(node: ModuleNode) -> int:

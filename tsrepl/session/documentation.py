@@ -7,6 +7,7 @@ Python's.  Out: replies.  Rows tell of operators, the top of their files of pass
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
@@ -116,9 +117,30 @@ def of_object(title: str, found: Any) -> Iterator[Reply]:
     elif schemas := _schemas_of(found):
         yield SchemaReply(title, schemas)
     elif (getattr(found, "__module__", None) or "").startswith(_LIBRARY_MODULES) and callable(found):
-        yield SchemaReply(title, (f"{title}{inspect.signature(found)}",))
+        yield SchemaReply(title, (f"{title}{_signature_of(found)}",))
         if text := inspect.getdoc(found):
-            yield TextReply(text)
+            yield TextReply("\n".join(map(_paragraph, re.split(r"\n{2,}", text))))
+
+
+class _Annotation(str):
+    """An annotation, which signatures show without quotes."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _signature_of(found: Any) -> inspect.Signature:
+    """The signature, with annotations as they are written; what a class gives goes without saying."""
+    signature = inspect.signature(found)
+    parameters = [each.replace(annotation=_written(each.annotation)) for each in signature.parameters.values()]
+    returned = inspect.Signature.empty if isinstance(found, type) else _written(signature.return_annotation)
+    return inspect.Signature(parameters, return_annotation=returned)
+
+
+def _written(annotation: Any) -> Any:
+    return _Annotation(annotation) if isinstance(annotation, str) else annotation
 
 
 _LIBRARY_MODULES: Final = "engine.torch.nn"
@@ -209,16 +231,42 @@ def _pass(name: str) -> list[Reply]:
     module = ALIASES.get(name, name)
     if module not in pass_names():
         return []
+    first, *rest = re.split(r"\n{2,}", inspect.cleandoc(import_module(f"engine.passes.{module}").__doc__ or ""))
     return [
-        TextReply(f"the pass {module}: {inspect.cleandoc(import_module(f'engine.passes.{module}').__doc__ or '')}"),
+        TextReply("\n".join((f"the pass {module}: {_on_one_line(first)}", *map(_paragraph, rest)))),
         TextReply(f"%passes f {module} runs it on the graph of f, and shows what it changes"),
     ]
+
+
+def _paragraph(text: str) -> str:
+    """A paragraph for any width: lines of prose as one, and the two sides of an example below each other."""
+    if not text.startswith((" ", "graph(")):
+        return _on_one_line(text)
+    lines = text.split("\n")
+    arrows = [line.index(_BECOMES) for line in lines if _BECOMES in line]
+    if not arrows:
+        return text
+    if len(arrows) > 1:  # each line is an example
+        sides = (line.partition(_BECOMES) for line in lines)
+        return "\n".join(f"{before.rstrip()}  {arrow}  {after.strip()}" for before, arrow, after in sides)
+    at = arrows[0]
+    before = [*filter(None, (line[:at].rstrip() for line in lines))]
+    after = inspect.cleandoc("\n" + "\n".join(line[at + 1 :] for line in lines)).split("\n")
+    blanks = before[0][: len(before[0]) - len(before[0].lstrip())]
+    return "\n".join([*before, f"  {_BECOMES}", *(f"{blanks}{line}" for line in after if line)])
+
+
+_BECOMES: Final = "→"
+
+
+def _on_one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def pass_summary(name: str) -> str:
     """The first sentence about a pass."""
     text = inspect.cleandoc(import_module(f"engine.passes.{ALIASES.get(name, name)}").__doc__ or "")
-    return text.partition("\n\n")[0].replace("\n", " ").rstrip(".")
+    return _on_one_line(text.partition("\n\n")[0]).rstrip(".")
 
 
 def settings_help() -> HelpReply:

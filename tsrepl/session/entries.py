@@ -110,7 +110,10 @@ def is_complete(text: str) -> bool:
     """True if the text is complete: a block needs a blank line at its end; invalid text is complete."""
     entries = split_entries(text)
     if entries and entries[-1].text.lstrip().startswith(CELL):
-        return text.endswith("\n") or bool(entries[-1].text.partition(" ")[2].strip())
+        head, *rest = entries[-1].text.split("\n")
+        return text.endswith("\n") or (
+            not rest and len(head.split()) > 1 and not _wants_more(head.split(None, 1)[1], "single")
+        )
     if not entries or entries[-1].is_command or text.lstrip().startswith(SYSTEM):
         return True
     last = "\n".join(_lines(text)[entries[-1].line - 1 :])
@@ -121,7 +124,7 @@ def next_indent(text: str) -> str:
     """The blanks that the line after `text` most likely starts with."""
     line = text.rpartition("\n")[2]
     indent = line[: len(line) - len(line.lstrip())]
-    if line.rstrip().endswith(":"):
+    if line.rstrip().endswith((":", "(", "[", "{")):
         return indent + "    "
     if re.match(r"\s*(?:return|raise|pass|break|continue)\b", line):
         return indent[:-4]

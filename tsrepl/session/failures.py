@@ -6,8 +6,11 @@ No exception of ours shows its Python traceback; one that should not happen says
 
 from __future__ import annotations
 
+import select
+import sys
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, TextIO
 
 from engine.lang.deferred import deferred
 from engine.lang.errors import (
@@ -103,9 +106,28 @@ def interrupt_reply(calls: Sequence[CallFrame]) -> ErrorReply:
 
 
 def error_replies(error: BaseException) -> list[ErrorReply]:
-    """The replies for the error and for those that were found with it."""
+    """The replies for the error and for those that were found with it.
+
+    Raises BrokenPipeError where a program prints for nobody: there is no reader of replies then, either.
+    """
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, BrokenPipeError):
+        cause = cause.__cause__
+    if cause is not None and _is_read_no_more(sys.stdout):
+        raise cause
     others = error.others if isinstance(error, EngineError) else ()
     return [error_reply(each) for each in (error, *others)]
+
+
+def _is_read_no_more(stream: TextIO) -> bool:
+    """True for a pipe whose reader has gone."""
+    if not hasattr(select, "poll"):
+        return False
+    with suppress(OSError, ValueError):  # what stands for it in a notebook is no file
+        pipe = select.poll()
+        pipe.register(stream.fileno(), 0)
+        return bool(pipe.poll(0))
+    return False
 
 
 def guarded(replies: Iterator[Reply]) -> Iterator[Reply]:

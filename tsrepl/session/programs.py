@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Iterator, Sequence
+from shlex import quote
 from typing import Any, Final
 
 from engine.aten.dispatch.grad_mode import set_grad_enabled
@@ -347,7 +349,7 @@ def _overview(program: LoadedProgram, known: dict[str, Function]) -> Iterator[Re
     if program.module is not None and program.seen is not None:
         name = name_from_path(program.path)
         yield file_reply(program.seen.identity, advice=False)
-        yield ModuleReply(name, module_node(name, program.module))
+        yield ModuleReply(name, module_node(name, program.module), more=f"tsrepl show --tree {quote(program.path)}")
     yield SchemaReply(program.path, tuple(signature(function) for function in known.values()))
     if program.seen is None:
         return
@@ -361,7 +363,7 @@ def _overview(program: LoadedProgram, known: dict[str, Function]) -> Iterator[Re
 def _trees(program: LoadedProgram, known: dict[str, Function]) -> Iterator[Reply]:
     if program.module is not None:
         name = name_from_path(program.path)
-        yield ModuleReply(name, module_node(name, program.module))
+        yield ModuleReply(name, module_node(name, program.module), sys.maxsize)
         return
     for name in known:
         yield TreeReply(name, tree_text(program.workspace.tree_of(name)))

@@ -469,12 +469,13 @@ class ModuleNode:
 @dataclass(frozen=True, slots=True)
 class ModuleReply:
     """A module, as a tree; `depth` is how deep it is shown, None for as deep as a page has room for; `command` shows it
-    to another depth."""
+    to another depth, or `more` all of it."""
 
     title: str
     root: ModuleNode
     depth: int | None = None
     command: str = "%modules"
+    more: str = ""
 
 
 @dataclass(frozen=True, slots=True)

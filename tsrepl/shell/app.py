@@ -34,7 +34,7 @@ from engine.lang.deferred import deferred, load
 from engine.lang.interpreter_settings import loading
 from tsrepl.render.palette import MENUS, chosen_theme, prompt_styles
 from tsrepl.render.settings import Settings, read_settings
-from tsrepl.session.entries import LEAVE
+from tsrepl.session.entries import LEAVE, without_prompts
 from tsrepl.session.version import __version__
 from tsrepl.shell.keys import key_bindings
 from tsrepl.shell.toolbar import signature_text, toolbar_text
@@ -181,7 +181,7 @@ class Shell:
         if text.strip() in LEAVE and not self._dialogue():
             self._has_left = True
         else:
-            self.run_entry(text.rstrip())
+            self.run_entry(without_prompts(text).rstrip())
 
     def run_entry(self, text: str) -> None:
         """Run one entry and show what it answers."""

@@ -49,10 +49,12 @@ def key_bindings() -> KeyBindings:
     keys = KeyBindings()
     typed = _Lines()
     keys.add("enter", filter=_typing & ~_choosing)(typed.enter)
-    keys.add(" ", filter=_typing & Condition(typed.is_offered) & (emacs_insert_mode | vi_insert_mode))(typed.indent)
+    offered = _typing & Condition(typed.is_offered) & (emacs_insert_mode | vi_insert_mode)
+    keys.add(" ", filter=offered)(typed.indent)
     keys.add("enter", filter=_typing & _choosing)(_take_completion)
     keys.add("escape", "enter", filter=_typing)(_new_line)
     keys.add("tab", filter=_typing & _before_text & ~has_completions)(_indent)
+    keys.add("tab", filter=offered)(typed.indent)
     keys.add("backspace", filter=_typing & _in_indent & ~has_selection)(_unindent)
     keys.add(Keys.BracketedPaste, filter=_typing)(_paste)
     for key in _TAKES:
@@ -64,7 +66,7 @@ def key_bindings() -> KeyBindings:
 
 def ends_entry(document: Document) -> bool:
     """True if Enter runs the text typed, rather than starting a new line."""
-    text = document.text
+    text = without_prompts(document.text)
     if not text.strip():
         return True
     if document.text_after_cursor.strip():
@@ -104,9 +106,10 @@ class _Lines:
 
     def enter(self, event: KeyPressEvent) -> None:
         buffer = event.current_buffer
-        self._own = self._own and "\n" in buffer.text
+        text = buffer.text
+        self._own = (self._own and "\n" in text) or without_prompts(text) != text
         begins = _next_key(event, _PASTING if self._own else 0)
-        if begins in (" ", "\t") and not _stands_alone(buffer.document.text):
+        if begins in (" ", "\t") and not _stands_alone(text):
             self._own = True
             buffer.insert_text("\n")
         elif ends_entry(buffer.document):
@@ -123,16 +126,16 @@ class _Lines:
         return document.text == self._offered and document.is_cursor_at_the_end and document.text.endswith(" ")
 
     def indent(self, event: KeyPressEvent) -> None:
-        """The blank that is typed, in place of the indentation that was offered."""
+        """The blank or tab that is typed, in place of the indentation that was offered."""
         buffer = event.current_buffer
         buffer.delete_before_cursor(len(buffer.document.current_line_before_cursor))
-        buffer.insert_text(" ")
+        buffer.insert_text(" " if event.data == " " else INDENT)
         self._own = True
 
 
 def _stands_alone(text: str) -> bool:
     """True for a line to which none behind it may belong."""
-    return "\n" not in text and is_complete(text)
+    return "\n" not in text and is_complete(without_prompts(text))
 
 
 def _next_key(event: KeyPressEvent, seconds: float) -> str:

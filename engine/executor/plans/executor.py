@@ -139,8 +139,18 @@ class GraphExecutor:
     @property
     def recent_graph(self) -> Graph:
         """The graph of what ran last, else the generic one; do not change it."""
-        plan = next((plan for each in reversed(self.executors) if (plan := each._recent[1] or each._passing)), None)
-        return _shown(plan) if plan else self.graph
+        plan = self._recently
+        return shown_graph.shown_graph(plan.optimized or plan) if plan else self.graph
+
+    @property
+    def optimized_graph(self) -> Graph:
+        """The same; where the interpreter ran in place of a plan that is being made, that is waited for."""
+        return _awaited(plan) if (plan := self._recently) else self.graph
+
+    @property
+    def _recently(self) -> ExecutionPlan | None:
+        """What ran last."""
+        return next((plan for each in reversed(self.executors) if (plan := each._recent[1] or each._passing)), None)
 
     @property
     def recent_plan(self) -> ExecutionPlan | None:
@@ -345,10 +355,10 @@ def last_executed_optimized_graph() -> Graph | None:
     the function has no plan yet.  None before any has run, and once that is gone."""
     ran = RECENT.ran()
     plan = executor_of(ran).direct if isinstance(ran, Function) else ran
-    return _shown(plan) if plan else None
+    return _awaited(plan) if plan else None
 
 
-def _shown(plan: ExecutionPlan) -> Graph:
+def _awaited(plan: ExecutionPlan) -> Graph:
     """The plan's graph with its checks; where the interpreter ran in place of a plan, that of the plan, which is waited
     for if it is being made."""
     if plan.is_awaited and plan.optimized is None:

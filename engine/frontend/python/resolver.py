@@ -530,7 +530,7 @@ class PythonResolver:
         if cls is OrderedDict:
             return SpecialForm("dict")
         if issubclass(cls, BaseException):
-            return ExceptionClass(cls.__name__, f"{cls.__module__}.{cls.__qualname__}")
+            return ExceptionClass(cls.__name__, f"{cls.__module__}.{cls.__name__}")
         if is_module_class(cls) and INTERFACE not in vars(cls):
             return PythonClass(cls, self)
         if modifier_of(cls) in IGNORED:

@@ -49,6 +49,8 @@ AUGMENTED: Final = {
 UNSUPPORTED: Final = {
     "lambda": "write a function of its own",
     "try": "check before, errors cannot be caught",
+    "except": "check before, errors cannot be caught",
+    "finally": "check before, errors cannot be caught",
     "yield": "collect the values in a list and return it",
     "async": "call the function with torch.jit.fork",
     "await": "use torch.jit.wait",

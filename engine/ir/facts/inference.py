@@ -19,7 +19,7 @@ from typing import Final
 
 from engine.ir.aliasing.alias_db import AliasDb
 from engine.ir.constants import constant_value
-from engine.ir.facts.rules import node_facts
+from engine.ir.facts.rules import device_of, kind_of_device, node_facts
 from engine.ir.facts.tensors import FIELDS, common, refined, tensor_of
 from engine.ir.graph import Block, Graph, Node, Value
 from engine.ir.ops import has_side_effects, op_of
@@ -31,16 +31,17 @@ from engine.lang.types import FLOAT, INT, TENSOR, ListType, TensorType, TupleTyp
 _ROUNDS: Final = 64
 
 
-def find_facts(graph: Graph) -> dict[Value, TensorType]:
-    """The inferred fact of each tensor of the graph."""
-    walk = _Walk(graph)
+def find_facts(graph: Graph, *, kinds_of_devices: bool = False) -> dict[Value, TensorType]:
+    """The inferred fact of each tensor of the graph; with `kinds_of_devices`, where it is as PyTorch's analysis tells
+    (see `rules.kind_of_device`)."""
+    walk = _Walk(graph, kinds_of_devices)
     walk.block(graph.block)
     return walk.facts
 
 
-def apply_facts(graph: Graph, fields: Iterable[str] = FIELDS) -> bool:
+def apply_facts(graph: Graph, fields: Iterable[str] = FIELDS, *, kinds_of_devices: bool = False) -> bool:
     """Write the inferred facts, restricted to these fields, into the types of the graph; True if a type changed."""
-    facts, chosen = find_facts(graph), tuple(fields)
+    facts, chosen = find_facts(graph, kinds_of_devices=kinds_of_devices), tuple(fields)
     changed = False
     for block in _blocks(graph.block):
         values = [value for node in block.nodes() for value in node.outputs]
@@ -61,7 +62,8 @@ def _blocks(block: Block) -> Iterable[Block]:
 class _Walk:
     """`facts` of tensors, `lists` of the tensors in lists and tuples whose length is known."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, kinds_of_devices: bool) -> None:
+        self._place = kind_of_device if kinds_of_devices else device_of
         self.facts: dict[Value, TensorType] = {}
         self.lists: dict[Value, Sequence[TensorType]] = {}
         self._db = AliasDb(graph)
@@ -95,7 +97,7 @@ class _Walk:
                 self._operator(node)
 
     def _operator(self, node: Node) -> None:
-        for value, found in zip(node.outputs, node_facts(node, self.facts), strict=True):
+        for value, found in zip(node.outputs, node_facts(node, self.facts, self._place), strict=True):
             if isinstance(found, list):
                 self.lists[value] = found
                 continue

@@ -6,7 +6,7 @@ run is said; without a shape or dtype rule the operator is run on small stand-in
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -24,7 +24,11 @@ from engine.lang.types import TENSOR, ListType, TensorType
 _CPU: Final = device("cpu")
 
 
-def node_facts(node: Node, facts: Facts) -> Found:
+Place = Callable[[Node, Known], device | None]
+"""Tells where an operator's results are, as far as that is certain."""
+
+
+def node_facts(node: Node, facts: Facts, place: Place) -> Found:
     """The facts about each output."""
     op = op_of(node)
     if op is None or not _gives_tensors(node):
@@ -35,7 +39,7 @@ def node_facts(node: Node, facts: Facts) -> Found:
         # What is written to in place keeps its shape; operators that change it are told apart by the walk.
         return [replace(known.tensor(written), requires_grad=None)] * len(node.outputs)
     found = _by_rules(node, op, known) or probe(node, facts) or [None] * len(node.outputs)
-    everywhere = TensorType(device=_device(node, known), requires_grad=_requires_grad(known))
+    everywhere = TensorType(device=place(node, known), requires_grad=_requires_grad(known))
     return [_completed(each, everywhere) for each in found]
 
 
@@ -144,7 +148,20 @@ def _principal(argument: str, known: Known) -> dtype | None:
 # -- devices and gradients
 
 
-def _device(node: Node, known: Known) -> device | None:
+def kind_of_device(node: Node, known: Known) -> device | None:
+    """The device that all operands are known to be on, or that the operator brings them to, with a number or without:
+    what people want to know of a graph, and nothing that a program could rely on."""
+    if node.kind == "aten::cuda":
+        return device("cuda")
+    asked = known.value("device") if "device" in known else None
+    if isinstance(asked, device):
+        return asked
+    found, by_one = device_of(node, known), node.kind in _FOLLOWS | _STAYS | _MOVES.keys()
+    return found if by_one or all(type.device for type in _all_tensors(known)) else None
+
+
+def device_of(node: Node, known: Known) -> device | None:
+    """The device of an operator's results; one without a number is the current one, which only the run tells."""
     if "device" in known:
         asked = known.value("device")
         if asked is not None:

@@ -132,7 +132,6 @@ def _of_object(source: BinaryIO, mapped: bool) -> FileBytes:
         with suppress(OSError, AttributeError):
             return _of_file(source, label, mapped)
     data = bytearray(source.read())
-    if not data and source.seekable():
-        source.seek(0)
-        data = bytearray(source.read())
+    if not data and source.seekable() and source.tell():
+        raise ArchiveError(f"{label} stands at its end", hints=("call seek(0) first",))
     return FileBytes(memoryview(data), label)

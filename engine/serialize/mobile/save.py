@@ -40,7 +40,7 @@ from engine.serialize.mobile.value_types import general_type
 from engine.serialize.pickling.tensors import packed_halves, storage_bytes
 from engine.serialize.pickling.unpickle import Runner
 from engine.serialize.pickling.write import SAVED, has_state_methods, narrowed
-from engine.serialize.upgrade.versions import OLDEST_WRITTEN
+from engine.serialize.upgrade.versions import OLDEST
 
 PICKLED_VERSION: Final = 8
 FLAT_VERSION: Final = 9
@@ -124,7 +124,7 @@ def flatbuffer(module: Object, extra_files: Mapping[str, bytes], run: Runner | N
         "storage_data_size": len(values.storages),
         "storage_data": [{"data": storage_bytes(each)} for each in values.storages],
         "object_types": values.types, "jit_sources": sources, "jit_constants": constants,
-        "operator_version": max(code.version, OLDEST_WRITTEN), "mobile_ivalue_size": own,
+        "operator_version": max(code.version, OLDEST), "mobile_ivalue_size": own,
     }  # fmt: skip
     return FlatWriter(FORMS).file(ROOT_TABLE, IDENTIFIER, root)
 

@@ -20,6 +20,7 @@ from engine.ir.clone import inline_graph
 from engine.ir.graph import Graph, InlinedFrom, Value
 from engine.ir.unit import Function
 from engine.lang.errors import CompileError
+from engine.lang.schema import FunctionSchema
 from engine.lang.source import SourceRange
 from engine.lang.types import NUMBER
 from engine.passes.pipeline import find_pass
@@ -107,6 +108,20 @@ UPGRADES: Final[dict[str, Upgrade]] = {
 }  # fmt: skip
 
 
+class Added(NamedTuple):
+    """An upgrade that a program adds: for archives below version `below`, calls of that schema are the upgrader."""
+
+    below: int
+    upgrader: str
+    schema: FunctionSchema
+
+
+ADDED: Final[dict[str, list[Added]]] = {}
+"""Operator -> its added upgrades."""
+ADDED_GRAPHS: Final[dict[str, Graph]] = {}
+"""Added upgraders, by their names."""
+
+
 class UpgradedCall(NamedTuple):
     """One call of an old archive that compiles to something else today: which operator, by which upgrader, where."""
 
@@ -126,9 +141,20 @@ class UpgradedCall(NamedTuple):
 
 def operator_as_of(version: int, name: str) -> SugaredValue:
     """The meaning of `torch.name` in an archive of that version."""
-    upgrade = UPGRADES.get(name)
     current = BuiltinFunction(f"aten::{name}")
-    return current if upgrade is None or version >= upgrade.below else _Upgraded(name, current)
+    functions = _added(version, name)
+    upgrade = UPGRADES.get(name)
+    if upgrade is not None and version < upgrade.below:
+        functions += _functions(name)
+    return _Upgraded(functions, current) if functions else current
+
+
+def _added(version: int, name: str) -> tuple[Function, ...]:
+    return tuple(
+        Function(entry.upgrader, _graph=ADDED_GRAPHS[entry.upgrader], _schema=entry.schema)
+        for entry in ADDED.get(name, ())
+        if version < entry.below and entry.upgrader in ADDED_GRAPHS
+    )
 
 
 def rewrites_in(graph: Graph) -> list[UpgradedCall]:
@@ -163,7 +189,7 @@ def _fitting(upgrader: Function, inputs: Sequence[Value]) -> Function:
 
     Otherwise a reader of the saved code would answer it, and write other code.
     """
-    source = _source_of(upgrader)
+    source = _source_of(upgrader) if upgrader.name in upgraders() else ""
     if "isinstance" not in source:
         return upgrader
     for argument, value in zip(upgrader.schema.arguments, inputs, strict=True):
@@ -184,14 +210,14 @@ def upgrader_graphs() -> dict[str, Graph]:
 class _Upgraded(SugaredValue):
     """An operator of an older version; a call that fits no changed overload is one of the present operator."""
 
-    __slots__ = ("_current", "_name")
+    __slots__ = ("_current", "_functions")
     kind = "builtin"
 
-    def __init__(self, name: str, current: SugaredValue) -> None:
-        self._name, self._current = name, current
+    def __init__(self, functions: tuple[Function, ...], current: SugaredValue) -> None:
+        self._functions, self._current = functions, current
 
     def call(self, b: Builder, args: Sequence[Actual], kwargs: Sequence[Actual], range: SourceRange) -> SugaredValue:
-        functions = _functions(self._name)
+        functions = self._functions
         try:
             index, matched = match_schemas(b.graph, [f.schema for f in functions], Call(args, kwargs, None, range))
         except CompileError:

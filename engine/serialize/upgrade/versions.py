@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
+OLDEST: Final = 1
+"""The version of operators whose meaning never changed, which programs for phones say they need."""
 OLDEST_WRITTEN: Final = 3
 NEWEST_READ: Final = 10
 DATA_FOLDER_SINCE: Final = 6

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import field
 from typing import Any, Final
-from weakref import WeakValueDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from engine.aten.dispatch.table import names as operator_names
 from engine.aten.dispatch.table import overloads
@@ -22,6 +23,7 @@ from engine.ir.match import must_be_none
 from engine.ir.ops import is_nondeterministic, schema_of
 from engine.ir.parser import parse_ir as parse_graph
 from engine.ir.printer import graph_text
+from engine.ir.unit import Function
 from engine.ir.verify import verify
 from engine.lang.errors import ArgumentError, did_you_mean
 from engine.lang.records import dataclass
@@ -64,6 +66,8 @@ class _Printing:
     source_ranges: bool = True
     inlined: bool = False
     """True if the graphs of functions are shown with what they call."""
+    inlined_graphs: WeakKeyDictionary[Function, graph.Graph] = field(default_factory=WeakKeyDictionary)
+    """Those that were shown so: passes that a program runs on one change what it sees next."""
 
 
 PRINTING: Final = _Printing()

@@ -97,8 +97,10 @@ class _Compiled:
         """The graph as it was compiled."""
         if not PRINTING.inlined:
             return Graph(self._function.graph)
-        graph = copy_graph(self._function.graph)
-        inline_with_forks(graph)
+        graph = PRINTING.inlined_graphs.get(self._function)
+        if graph is None:
+            graph = PRINTING.inlined_graphs[self._function] = copy_graph(self._function.graph)
+            inline_with_forks(graph)
         return Graph(graph)
 
     @property
@@ -116,7 +118,7 @@ class _Compiled:
     def graph_for(self, *args: Any, **kwargs: Any) -> Graph:
         """Call the function with the arguments, and return the optimized graph that ran."""
         self(*args, **kwargs)
-        return Graph(executor_of(self._function).recent_graph)
+        return Graph(executor_of(self._function).optimized_graph)
 
     def get_debug_state(self) -> GraphExecutorState:
         """The generic graph and the plans that calls have made, whose bailouts can be asked for."""

@@ -103,38 +103,40 @@ class CompilationUnit:
         names = names_seen(_frames_up + 1)
         own = {name: value for name, value in names.items() if value is sys.modules["engine.torch"]}
         seen = (PythonResolver(PYTHON, own), TextResolver(self._unit), PythonResolver(PYTHON, names))
-        known = set(self._unit.functions)
-        compile_source(source, ChainedResolver(*seen), self._unit, filename, classes=False)
-        for name in self._unit.functions.keys() - known:
-            emitted_function(ScriptFunction(self._unit.functions[name]))
+        with DEFINING:
+            known = set(self._unit.settled().functions)
+            compile_source(source, ChainedResolver(*seen), self._unit, filename, classes=False)
+            added = [function for name, function in self._unit.functions.items() if name not in known]
+        for function in added:
+            emitted_function(ScriptFunction(function))
 
     def create_function(self, name: str, graph: Graph) -> ScriptFunction:
         """Add a function with a copy of the graph as its body."""
         return function_from_graph(name, graph, self._unit)
 
     def find_function(self, name: str) -> ScriptFunction | None:
-        function = self._unit.find_function(name)
+        function = self._unit.settled().find_function(name)
         return ScriptFunction(function) if function else None
 
     def get_functions(self) -> list[ScriptFunction]:
-        return [ScriptFunction(function) for function in self._unit.functions.values()]
+        return [ScriptFunction(function) for function in [*self._unit.settled().functions.values()]]
 
     def __getattr__(self, name: str) -> ScriptFunction:
         found = None if name.startswith("__") or name == "_unit" else self.find_function(name)
         if found is None:
-            known = vars(self)["_unit"].functions if "_unit" in vars(self) else ()
+            known = vars(self)["_unit"].settled().functions if "_unit" in vars(self) else ()
             hint = "".join(f"; {h}" for h in did_you_mean(name, known))
             raise AttributeError(f"'CompilationUnit' has no attribute '{name}'{hint}")
         return found
 
     def __dir__(self) -> list[str]:
-        return sorted({*object.__dir__(self), *self._unit.functions})
+        return sorted({*object.__dir__(self), *self._unit.settled().functions})
 
     def __iter__(self) -> Iterator[ScriptFunction]:
         return iter(self.get_functions())
 
     def __repr__(self) -> str:
-        return f"<CompilationUnit {', '.join(self._unit.functions) or 'empty'}>"
+        return f"<CompilationUnit {', '.join(self._unit.settled().functions) or 'empty'}>"
 
 
 def last_executed_optimized_graph() -> Graph | None:

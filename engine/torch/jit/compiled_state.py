@@ -24,15 +24,15 @@ class _PythonUnit:
     """The functions and classes that were compiled of Python."""
 
     def find_function(self, name: str) -> ScriptFunction | None:
-        found = PYTHON.unit.find_function(name)
+        found = PYTHON.unit.settled().find_function(name)
         return ScriptFunction(found) if found else None
 
     def get_class(self, name: str) -> Any:
-        found = PYTHON.unit.find_type(name)
+        found = PYTHON.unit.settled().find_type(name)
         return ClassType(found) if found else None
 
     def get_functions(self) -> list[ScriptFunction]:
-        return [ScriptFunction(function) for function in PYTHON.unit.functions.values()]
+        return [ScriptFunction(function) for function in [*PYTHON.unit.settled().functions.values()]]
 
 
 _python_cu: Final = _PythonUnit()

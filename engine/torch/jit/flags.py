@@ -79,6 +79,7 @@ def get_inline_everything_mode() -> bool:
 def set_inline_everything_mode(wanted: bool) -> None:
     """Show the graphs of functions with what they call, or with calls."""
     PRINTING.inlined = wanted
+    PRINTING.inlined_graphs.clear()
 
 
 def _getter(name: str) -> Callable[[], Any]:

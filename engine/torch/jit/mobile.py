@@ -16,8 +16,9 @@ from engine.lang import scalars
 from engine.lang.errors import ArchiveError, ArgumentError
 from engine.serialize.archive import load_archive, save_archive
 from engine.serialize.mobile.bytecode import MobileProgram
-from engine.serialize.mobile.file import open_program
+from engine.serialize.mobile.file import is_flatbuffer, open_program
 from engine.serialize.mobile.load import mobile_program
+from engine.serialize.mobile.records import root_of
 from engine.serialize.mobile.save import FLAT_VERSION, PICKLED_VERSION
 from engine.torch.jit.scripting.script_module import ScriptModule, wrap
 from engine.torch.jit.settings import export_opnames
@@ -68,7 +69,10 @@ def _get_model_bytecode_version(f_input: Source) -> int:
 
 def _get_mobile_model_contained_types(f_input: Source) -> set[str]:
     """The types that the bytecode names, those inside of others one by one: `{"List", "int"}`."""
-    program = _program(f_input)
+    return _words_of(_program(f_input))
+
+
+def _words_of(program: MobileProgram) -> set[str]:
     texts = [text for function in program.functions for text in function.types]
     words = (word for text in texts for word in text.replace("[", " ").replace("]", " ").replace(",", " ").split())
     return set(words)
@@ -87,6 +91,34 @@ def _get_model_ops_and_info(f_input: Source) -> dict[str, OperatorInfo]:
         entry = table.find(name)
         found[name] = OperatorInfo(None if entry is None else len(entry.schema.arguments))
     return found
+
+
+def get_flatbuffer_module_info(path_or_file: Source) -> dict[str, Any]:
+    """A flatbuffer's versions of bytecode and operators, functions, types, and operators with numbers of arguments.
+
+    The number is that which calls write; -1 where the file does not say.  Raises ArchiveError.
+    """
+    container = open_program(path_or_file)
+    program = mobile_program(container) if is_flatbuffer(container) else None
+    if program is None:
+        raise ArchiveError("the file is no flatbuffer", hints=("torch.jit.save_jit_module_to_flatbuffer writes them",))
+    operators = {each for function in program.functions for each in function.operators}
+    return {
+        "bytecode_version": program.version,
+        "operator_version": root_of(container)["operator_version"],
+        "function_names": {function.name for function in program.functions},
+        "type_names": _words_of(program),
+        "opname_to_num_args": {str(each): -1 if each.arguments is None else each.arguments for each in operators},
+    }
+
+
+def extra_files_from_buffer(buffer: bytes, extra_files: dict[str, Any]) -> None:
+    """Put all extra files of a flatbuffer into the dict.  Raises ArchiveError."""
+    container = open_program(io.BytesIO(buffer))
+    for name in container.records:
+        folder, _, rest = name.partition("/")
+        if folder == "extra":
+            extra_files[rest] = container.read(name)
 
 
 def _backport_for_mobile(f_input: Source, f_output: str | os.PathLike[str], to_version: int) -> bool:

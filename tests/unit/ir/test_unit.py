@@ -179,6 +179,34 @@ def test_a_module_that_does_not_compile_leaves_those_of_other_threads() -> None:
     beside(works, fails)
 
 
+@pytest.mark.parametrize("names", [lambda unit: [each.name for each in unit], lambda unit: [*vars_of(unit)], repr])
+def test_who_reads_names_sees_whole_definitions(monkeypatch: pytest.MonkeyPatch, names: Callable[[Any], Any]) -> None:
+    real, inside, found = compiling.compile_body, threading.Event(), list[Any]()
+    unit = torch.jit.CompilationUnit("def first(x):\n    return x\n")
+    before = names(unit)
+
+    def slowly(*args: Any) -> Any:
+        inside.set()
+        reading.join(0.2)
+        return real(*args)
+
+    def read() -> None:
+        inside.wait()
+        found.append(names(unit))
+
+    reading = threading.Thread(target=read)
+    monkeypatch.setattr(compiling, "compile_body", slowly)
+    reading.start()
+    with pytest.raises(CompileError):
+        unit.define("def f(x):\n    return x\ndef g(x):\n    return f(x).no_such_method()\n")
+    reading.join()
+    assert found == [before]
+
+
+def vars_of(unit: Any) -> list[str]:
+    return [name for name in dir(unit) if name in ("first", "f", "g")]
+
+
 # ------------------------------------------------------------------ interrupts
 
 

@@ -8,10 +8,13 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from types import FrameType
+from typing import Any
 
 import pytest
 
 from engine.fuser.backend.threads import blas_threads
+from engine.lang import interpreter_settings
 from engine.lang.interpreter_settings import (
     BLAS_VARIABLES,
     MAX_HEIGHT,
@@ -218,3 +221,37 @@ def test_a_child_has_no_blocks_of_other_threads() -> None:
     other.join()
     assert os.waitpid(child, 0)[1] == 0
     assert sys.getrecursionlimit() == before
+
+
+def _raising_at(number: int) -> int:
+    """Do a block with an error at that line of its own; the number of lines that it came to."""
+    count = 0
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        nonlocal count
+        if frame.f_code.co_filename != interpreter_settings.__file__:
+            return trace if event == "call" else None
+        count += event == "line"
+        if event == "line" and count == number:
+            raise MemoryError
+        return trace
+
+    sys.settrace(trace)
+    try:
+        with deep_recursion():
+            pass
+    except MemoryError:
+        pass
+    finally:
+        sys.settrace(None)
+    return count
+
+
+def test_who_comes_next_puts_back_what_an_error_at_any_line_left() -> None:
+    before, lines = sys.getrecursionlimit(), _raising_at(0)
+    assert lines > 20
+    for number in range(1, lines + 1):
+        _raising_at(number)
+        with deep_recursion():
+            assert sys.getrecursionlimit() > before, number
+        assert sys.getrecursionlimit() == before, number

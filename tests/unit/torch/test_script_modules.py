@@ -571,3 +571,43 @@ def test_quantization_schemes_are_numbers() -> None:
             return self.scheme == torch.per_tensor_affine
 
     assert torch.jit.script(Net())() is True
+
+
+class KeepsItsState(nn.Module):
+    """Its program saves and loads itself, and notes for whom."""
+
+    saved: List[str]
+    loaded: List[str]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear, self.weight = nn.Linear(2, 2), nn.Parameter(torch.ones(2))
+        self.saved, self.loaded = [], []
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.linear(x) * self.weight
+
+    @torch.jit.export
+    def _save_to_state_dict(self, destination: Dict[str, Tensor], prefix: str, keep_vars: bool) -> None:
+        self.saved.append(prefix)
+
+    @torch.jit.export
+    def _load_from_state_dict(
+        self, state_dict: Dict[str, Tensor], prefix: str, local_metadata: Any, strict: bool,
+        missing_keys: List[str], unexpected_keys: List[str], error_msgs: List[str],
+    ) -> None:  # fmt: skip
+        self.loaded.append(prefix)
+        self.weight.data.copy_(state_dict[prefix + "scale"])
+
+
+def test_a_program_saves_and_loads_the_tensors_of_a_module_itself() -> None:
+    compiled = torch.jit.script(nn.Sequential(nn.Linear(2, 2), KeepsItsState()))
+    state = compiled.state_dict()
+    assert compiled[1].saved == ["1."]
+    assert list(state) == ["0.weight", "0.bias", "1.linear.weight", "1.linear.bias"]
+    state = {name: tensor * 0 + 3 for name, tensor in state.items()} | {"1.scale": torch.tensor([5.0, 6.0])}
+    compiled.load_state_dict(state)
+    assert compiled[1].loaded == ["1."]
+    assert compiled(torch.ones(1, 2)).tolist() == [[(9 * 3 + 9 * 3 + 3) * 5.0, (9 * 3 + 9 * 3 + 3) * 6.0]]
+    with pytest.raises(RuntimeError, match=r'Missing key\(s\) in state_dict: "0.bias"'):
+        compiled.load_state_dict({name: tensor for name, tensor in state.items() if name != "0.bias"})

@@ -136,3 +136,50 @@ def test_names_are_free_again_once_the_registry_is_cleared() -> None:
     assert after._c.qualified_name == before._c.qualified_name
     assert (before(torch.zeros(1)).item(), after(torch.zeros(1)).item()) == (1, 2)
     assert torch.jit.script(Net())._c._type() is not before._c._type()
+
+
+class OwnError(ValueError):
+    pass
+
+
+def raises(which: int) -> int:
+    if which == 0:
+        raise OwnError("mine")
+    if which == 1:
+        raise ValueError("built in")
+    if which == 2:
+        raise OwnError("a", 1)
+    assert which != 3, "asserted"
+    return which
+
+
+def raises_local() -> int:
+    class Local(KeyError):
+        pass
+
+    @torch.jit.script
+    def raising() -> int:
+        raise Local("inside")
+
+    return raising()
+
+
+@pytest.mark.usefixtures("mode")
+def test_errors_name_the_exception_class_with_its_module() -> None:
+    """Those of Python itself without."""
+    here = OwnError.__module__
+    compiled = torch.jit.script(raises)
+    lasts = f"{here}.OwnError: mine", "ValueError: built in", f"{here}.OwnError: (a, 1)", "AssertionError: asserted"
+    for which, last in enumerate(lasts):
+        with pytest.raises(torch.jit.Error) as caught:
+            compiled(which)
+        assert str(caught.value).splitlines()[-1] == last
+    with pytest.raises(torch.jit.Error, match=rf"(?m)^{here}.Local: inside"):
+        raises_local()
+
+
+def test_unknown_operators_are_like_others_by_two_letters() -> None:
+    for name, words in (("tanhh", "\taten::tanh\n"), ("set_anomaly_enabled", "may not be currently supported")):
+        with pytest.raises(CompileError, match="Unknown builtin op") as caught:
+            torch.jit.CompilationUnit(f"def f(x):\n    return torch.{name}(x)\n")
+        assert words in str(caught.value)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn
+from weakref import WeakKeyDictionary
 
 from engine.aten.values.ivalue import Object
 from engine.lang.errors import ArgumentError, NotSupportedError, did_you_mean
@@ -23,6 +24,10 @@ REFUSED: Final[dict[str, str]] = {
     "_debug_get_module_iterators": "the engine has no iterators of its own over modules",
 }
 """Method -> why it does not work."""
+
+
+TRACED_INPUTS: Final[WeakKeyDictionary[Object, dict[str, list[Any]]]] = WeakKeyDictionary()
+"""Traced module -> method -> the arguments of its trace."""
 
 
 class ModuleHandle:
@@ -114,6 +119,10 @@ class ModuleHandle:
 
     def _save_to_buffer_for_mobile(self, *args: Any, **kwargs: Any) -> bytes:
         return self._module._save_to_buffer_for_lite_interpreter(*args, **kwargs)
+
+    def _retrieve_traced_inputs(self) -> dict[str, list[Any]]:
+        """Method -> the arguments that it was traced with, unless `trace` was told to forget them."""
+        return TRACED_INPUTS.get(self._module._ivalue, {})
 
     # -- the rest
 

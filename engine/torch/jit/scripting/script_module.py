@@ -199,13 +199,20 @@ class ScriptModule(ScriptObject, CompiledModule, metaclass=_Derivable):
         return (tensor for _, tensor in self.named_buffers("", recurse))
 
     def state_dict(self, *, prefix: str = "", keep_vars: bool = False) -> OrderedDict[str, Tensor]:
-        """Name -> tensor: for each module its parameters, then its buffers, then those of its children."""
-        return OrderedDict(
-            (f"{prefix}{path}.{name}" if path else f"{prefix}{name}", value if keep_vars else value.detach())
-            for path, module in self._paths_("")
-            for kind in ("parameter", "buffer")
-            for name, value in module._tensors_(kind)
-        )
+        """Name -> tensor: for each module its parameters, then its buffers, then those of its children.
+
+        A module whose program has a method `_save_to_state_dict` is left to that, which cannot add to a copy.
+        """
+        found: OrderedDict[str, Tensor] = OrderedDict()
+        for path, module in self._paths_(""):
+            place = f"{prefix}{path}." if path else prefix
+            if "_save_to_state_dict" in module._ivalue.type.methods:
+                module.__getattr__("_save_to_state_dict")(dict(found), place, keep_vars)
+                continue
+            for kind in ("parameter", "buffer"):
+                for name, value in module._tensors_(kind):
+                    found[place + name] = value if keep_vars else value.detach()
+        return found
 
     def apply(self, fn: Callable[[ScriptModule], Any]) -> ScriptModule:
         """Call `fn` with every submodule, and then with this module.  Raises ArgumentError for too many paths."""

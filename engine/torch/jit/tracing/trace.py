@@ -28,6 +28,7 @@ from engine.torch.compiled.objects import ScriptFunction, ScriptMethod
 from engine.torch.jit.scripting.emit_hooks import emitted_function, emitted_module
 from engine.torch.jit.scripting.enabled import ENABLED
 from engine.torch.jit.scripting.graph_functions import defined
+from engine.torch.jit.scripting.module_handle import TRACED_INPUTS
 from engine.torch.jit.scripting.python_program import PYTHON
 from engine.torch.jit.scripting.script import script
 from engine.torch.jit.scripting.script_module import ScriptModule, wrap
@@ -283,6 +284,8 @@ def _trace_methods(
         function = traced._ivalue.type.methods[name]
         assert isinstance(function, Function)
         function.examples = tuple(value.type for value in function.graph.inputs[1:])
+        given = [*examples[name][0].args, *examples[name][0].kwargs.values()]
+        TRACED_INPUTS.setdefault(traced._ivalue, {})[name] = given
     for name, each_check in checks.items():
         for example in each_check:
             again = partial(_traced_again, module, name, example, options)

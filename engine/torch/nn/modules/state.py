@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
-from functools import reduce
 from typing import Any, ClassVar, Final, NamedTuple
 
 from engine.aten.values.tensor import Tensor
@@ -198,17 +197,26 @@ class _Load:
         for hook in module._hooks("load_after"):
             hook(module, keys)
 
-    def _into_compiled(self, module: Any, prefix: str) -> None:
-        own = module.state_dict()
-        for name, tensor in own.items():
-            if prefix + name in self.state:
-                owner, _, last = name.rpartition(".")
-                place = reduce(getattr, owner.split("."), module) if owner else module
-                problem = _put(place, last, tensor, self.state[prefix + name], prefix + name, self.assign)
-                self.errors += [problem] if problem else []
-            else:
-                self.missing.append(prefix + name)
-        self.unexpected += [k for k in self.state if k.startswith(prefix) and k[len(prefix) :] not in own]
+    def _into_compiled(self, root: Any, prefix: str) -> None:
+        """Load a compiled module; parts whose programs have a method `_load_from_state_dict` are left to that."""
+        known, left = set(), []
+        for path, module in root._paths_(""):
+            place = f"{prefix}{path}." if path else prefix
+            if "_load_from_state_dict" in module._ivalue.type.methods:
+                about = self.metadata.get(place[:-1]) or {"version": 1}
+                module.__getattr__("_load_from_state_dict")(dict(self.state), place, about, True, [], [], [])
+                left.append(place)
+                continue
+            for name, tensor in (*module._tensors_("parameter"), *module._tensors_("buffer")):
+                key = place + name
+                known.add(key)
+                if key in self.state:
+                    problem = _put(module, name, tensor, self.state[key], key, self.assign)
+                    self.errors += [problem] if problem else []
+                else:
+                    self.missing.append(key)
+        mine = (key for key in self.state if key.startswith(prefix) and key not in known)
+        self.unexpected += [key for key in mine if not key.startswith(tuple(left))]
 
 
 def _put(module: Any, name: str, own: Tensor, given: Any, key: str, assign: bool) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import enum
+import io
 import re
 import zipfile
 from pathlib import Path
@@ -284,6 +285,27 @@ def test_facts_about_files(tmp_path: Path) -> None:
     module.save(tmp_path / "m.pt")
     with pytest.raises(ArchiveError, match="no bytecode"):
         mobile._get_model_bytecode_version(tmp_path / "m.pt")
+
+
+def test_facts_about_flatbuffers(tmp_path: Path) -> None:
+    """Those of the kind of `torch.jit._serialization`, and the extra files."""
+    module = torch.jit.script(nn.Sequential(nn.Linear(2, 2), nn.GELU()))
+    data = module._save_to_buffer_for_lite_interpreter({"a/b.txt": "text"}, _use_flatbuffer=True)
+    found = torch.jit._serialization.get_flatbuffer_module_info(io.BytesIO(data))
+    names = found.pop("function_names")
+    assert {name.rpartition(".")[2] for name in names} == {"forward", "__len__"}
+    assert found == {
+        "bytecode_version": 9, "operator_version": 10, "type_names": set(),
+        "opname_to_num_args": {"aten::linear": 3, "aten::gelu": 1},
+    }  # fmt: skip
+    plain = torch.jit.script(nn.Linear(2, 2))._save_to_buffer_for_lite_interpreter(_use_flatbuffer=True)
+    assert torch.jit._serialization.get_flatbuffer_module_info(io.BytesIO(plain))["operator_version"] == 1
+    extra: dict[str, bytes] = {}
+    torch._C._get_model_extra_files_from_buffer(data, extra)
+    assert extra == {"a/b.txt": b"text"}
+    module.save(tmp_path / "m.pt")
+    with pytest.raises(ArchiveError, match="no flatbuffer"):
+        torch.jit._serialization.get_flatbuffer_module_info(tmp_path / "m.pt")
 
 
 def test_other_versions_of_bytecode(tmp_path: Path) -> None:

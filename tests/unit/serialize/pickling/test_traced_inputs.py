@@ -133,3 +133,12 @@ def test_damaged_records_are_refused(damage: Callable[[bytes], bytes], reason: s
     with pytest.raises(ArchiveError, match=reason) as caught:
         torch.jit.load(tmp_path / "n.pt", _restore_shapes=True)
     assert caught.value.record == "traced_inputs.pkl"
+
+
+def test_the_handle_of_a_traced_module_knows_the_arguments() -> None:
+    traced = torch.jit.trace(Net().eval(), (IMAGE, MASK))
+    image, mask = traced._c._retrieve_traced_inputs()["forward"]
+    assert image.equal(IMAGE)
+    assert mask.equal(MASK)
+    forgetful = torch.jit.trace(Net().eval(), (IMAGE, MASK), _store_inputs=False)
+    assert forgetful._c._retrieve_traced_inputs() == {}

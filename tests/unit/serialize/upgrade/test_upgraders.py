@@ -6,9 +6,11 @@ import zipfile
 import numpy as np
 import pytest
 
+import engine.torch
 from engine.aten.values.tensor import Tensor
 from engine.executor.interpreter.interpreter import run_function
 from engine.ir.printer import graph_text
+from engine.lang.errors import EngineError
 from engine.serialize.archive import load_archive, save_archive
 from engine.serialize.container.write import ContainerWriter
 from engine.serialize.inspect.fix import repack
@@ -136,3 +138,37 @@ def test_code_of_old_archives_begins_with_a_version():
     writer.add("constants.pkl", b"\x80\x02).")
     writer.add("version", b"1\n")
     assert run(load_archive(io.BytesIO(b"".join(writer.pieces()))), [1.0], [2.0]).tolist() == [3.0]
+
+
+def test_an_upgrader_that_is_added_reads_what_came_before_it():
+    """An operator that is known no more, and one whose meaning was another."""
+    upgraders = engine.torch.jit.upgraders
+    entries = {
+        "_scaled_difference": ("_scaled_difference(Tensor self, Tensor other, Scalar alpha=2) -> Tensor", "o - s * a"),
+        "trunc": ("trunc(Tensor self, Tensor other, Scalar alpha=3) -> Tensor", "o + s * a"),
+    }
+    graphs = {}
+    for name, (schema, formula) in entries.items():
+        upgraders.add_entry(f"aten::{name}", upgraders.Entry(3, f"{name}_0_2", f"aten::{schema}"))
+        text = f"def f(s: Tensor, o: Tensor, a: Union[int, float]):\n    return {formula}\n"
+        graphs[f"{name}_0_2"] = str(engine.torch.jit.CompilationUnit(text).f.graph)
+    upgraders.populate(graphs)
+    try:
+        for expression, expected in {
+            "torch._scaled_difference(x, y)": [-11, 17], "torch._scaled_difference(x, y, alpha=0.5)": [-0.5, 6.5],
+            "torch.trunc(x, y)": [24, -18],
+        }.items():  # fmt: skip
+            old = module(2, expression)
+            assert run(old, [7.0, -7.0], [3.0, 3.0]).tolist() == expected
+            target = io.BytesIO()
+            save_archive(old, target)
+            target.seek(0)
+            upgraders.remove(graphs)
+            assert run(load_archive(target), [7.0, -7.0], [3.0, 3.0]).tolist() == expected
+            upgraders.populate(graphs)
+        with pytest.raises(EngineError, match="_scaled_difference"):
+            run(module(3, "torch._scaled_difference(x, y)"), [7.0, -7.0], [3.0, 3.0])
+    finally:
+        upgraders.remove(graphs)
+        for name in entries:
+            upgraders.remove_entry(f"aten::{name}")

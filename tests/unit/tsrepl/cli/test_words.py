@@ -22,6 +22,9 @@ def refusal(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     [
         (["shwo", "m.pt"], "tsrepl [-h]", "there is no command 'shwo'", "did you mean 'show'?"),
         (["gone.pt"], "tsrepl [-h]", "there is no command 'gone.pt'", "the commands are open, run, show, identify"),
+        (["gone.pt"], "tsrepl [-h]", "and no file of that name", "the commands are"),
+        (["models/gone"], "tsrepl [-h]", "and no file of that name", "the commands are"),
+        (["graph", "m.pt"], "tsrepl [-h]", "there is no command 'graph'", "write tsrepl show --graph FILE"),
         (["show", "m.pt", "--metod", "x"], "tsrepl show", "there is no option '--metod'", "did you mean '--method'?"),
         (["run", "m.pt", "--inputs=3"], "tsrepl run", "there is no option '--inputs'", "did you mean '--input'?"),
         (["--versoin"], "tsrepl [-h]", "there is no option '--versoin'", "did you mean '--version'?"),

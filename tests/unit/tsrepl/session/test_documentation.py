@@ -36,8 +36,22 @@ def texts(replies: list[Reply]) -> str:
 @pytest.mark.parametrize("name", pass_names())
 def test_passes_are_told_of_with_what_they_do_to_a_graph(session: Session, name: str) -> None:
     told = texts(session.execute(f"%doc {name}"))
-    assert f"the pass {name}: " in told and ("→" in told or name == "check_inplace")
+    assert f"the pass {name}: " in told and "→" in told
     assert f"%passes f {name}" in told
+
+
+@pytest.mark.parametrize("name", pass_names())
+def test_examples_of_passes_fit_a_narrow_terminal(session: Session, name: str) -> None:
+    first, *lines = texts(session.execute(f"%doc {name}")).split("\n")
+    assert all(len(line) <= 80 for line in lines if "%" in line and " : " in line)
+    assert all(line.endswith((".", ":", ")")) for line in (first, *lines) if line[:1].isupper())  # prose is one line
+
+
+def test_signatures_have_annotations_without_quotes(session: Session) -> None:
+    (schema, *_) = session.execute("%doc nn.Linear")
+    assert isinstance(schema, SchemaReply)
+    assert schema.schemas[0].startswith("nn.Linear(in_features: int, out_features: int, bias: bool = True")
+    assert not any("'int'" in text or "-> None" in text for text in schema.schemas)
 
 
 def test_help_has_a_word_on_every_pass(session: Session) -> None:

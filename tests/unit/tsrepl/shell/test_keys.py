@@ -12,6 +12,7 @@ from prompt_toolkit.history import InMemoryHistory
 from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
+from tsrepl.session.entries import without_prompts
 from tsrepl.shell import keys
 from tsrepl.shell.keys import ends_entry, key_bindings
 
@@ -51,18 +52,20 @@ PASTED = (
     "if a:\n    b = 1\nelif c:\n    b = 2\nelse:\n    b = 3\n",
     "for i in x:\n    for j in x:\n        print(j)\n    print(i)\nprint(x)",
     "@torch.jit.script\ndef f(x):\n    return x\n",
+    ">>> def f(x):\n...     if x:\n...         return 1\n...     return 2\n...",
+    "ts> for i in x:\n...     print(i)\n... ",
 )
 
 
 @pytest.mark.parametrize("text", PASTED)
 @pytest.mark.parametrize("newline", ["\r", "\n"])
 def test_what_is_pasted_without_a_mark_keeps_its_indentation(text: str, newline: str) -> None:
-    assert typed(text.replace("\n", newline) + ENTER).rstrip(" ") == text
+    assert typed(text.replace("\n", newline) + ENTER).rstrip() == text.rstrip()
 
 
 @pytest.mark.parametrize("text", PASTED)
 def test_what_is_pasted_with_a_mark_keeps_its_indentation(text: str) -> None:
-    assert typed(f"\x1b[200~{text}\x1b[201~" + ENTER) == text
+    assert typed(f"\x1b[200~{text}\x1b[201~" + ENTER).rstrip() == without_prompts(text).rstrip()
 
 
 @pytest.mark.parametrize("text", PASTED)
@@ -79,6 +82,9 @@ def test_a_blank_stands_for_the_indentation_that_is_offered() -> None:
     assert typed("def f(x):" + ENTER, "if x:" + ENTER, "  ", "    return x" + ENTER, ENTER) == (
         "def f(x):\n    if x:\n      return x\n"
     )
+    assert typed(
+        "def f(x):" + ENTER, TAB, "if x:" + ENTER, TAB, TAB, "y = x" + ENTER, TAB, "return x" + ENTER, ENTER
+    ) == ("def f(x):\n    if x:\n        y = x\n    return x\n")
     assert typed("def f(x):" + ENTER, BACKSPACE, " return x" + ENTER, ENTER) == "def f(x):\n return x\n"
 
 
