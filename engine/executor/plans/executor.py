@@ -149,7 +149,7 @@ class GraphExecutor:
 
     @property
     def _recently(self) -> ExecutionPlan | None:
-        """What ran last."""
+        """The plan that ran last."""
         return next((plan for each in reversed(self.executors) if (plan := each._recent[1] or each._passing)), None)
 
     @property
