@@ -36,6 +36,8 @@ from types import FrameType
 from typing import Any, Final
 
 import engine
+from engine.aten.dispatch.grad_mode import MODE
+from engine.aten.values.hooks import HOOKS
 from engine.fuser.backend import tiering
 from engine.lang import locks
 from tests.fuzz.injected_workloads import WORKLOADS, Workload
@@ -262,7 +264,13 @@ KINDS: Final[dict[str, Callable[[Workload, Place], None]]] = {
 
 
 def _settings() -> tuple[Any, ...]:
-    return sys.getrecursionlimit(), gc.get_threshold(), sys.getswitchinterval(), gc.isenabled()
+    """Settings of the interpreter and of this thread."""
+    of_python = sys.getrecursionlimit(), gc.get_threshold(), sys.getswitchinterval(), gc.isenabled()
+    return of_python, MODE.enabled, MODE.inference, MODE.packing, {*HOOKS.paused}, _is_traced()
+
+
+def _is_traced() -> bool:
+    return HOOKS.tracer is not None and HOOKS.tracer.has_trace()
 
 
 def _check(workload: Workload) -> None:

@@ -20,7 +20,7 @@ from engine.aten.autograd.node import AccumulateGrad, Edge, Gradient, Node, Save
 from engine.aten.autograd.specialised_recording import MovedBack
 from engine.aten.autograd.steps import apply, call_tensor_hooks
 from engine.aten.dispatch.compose import run
-from engine.aten.dispatch.grad_mode import MODE, enable
+from engine.aten.dispatch.grad_mode import MODE, with_recording
 from engine.aten.values import libraries, promotion
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.tensor import Tensor, wrapped
@@ -184,20 +184,12 @@ def _walk(
         nodes = state.asked = {edge.node for edge in edges if edge is not None}
         leaves: set[Node] = {n for n in nodes if isinstance(n, AccumulateGrad)} if accumulate else set()
         state.useful = _useful(uses, nodes, leaves)
-    before = enable(create_graph)
-    try:
-        state.run(roots)
-    finally:
-        enable(before)
+    with_recording(create_graph, state.run, roots)
     return state.found
 
 
 def _descend(roots: Sequence[Root], keep: bool, create_graph: bool, caught: Caught | None = None) -> bool:
-    before = enable(create_graph)
-    try:
-        return descend(roots, keep, caught)
-    finally:
-        enable(before)
+    return with_recording(create_graph, descend, roots, keep, caught)
 
 
 # ------------------------------------------------------------------ public functions

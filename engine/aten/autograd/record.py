@@ -18,7 +18,7 @@ from engine.aten.autograd.node import Edge, Form, Gradient, Node, Saved, edge_of
 from engine.aten.autograd.saving import Packed, save
 from engine.aten.dispatch.compile import tensor_kind
 from engine.aten.dispatch.compose import run
-from engine.aten.dispatch.grad_mode import MODE, enable
+from engine.aten.dispatch.grad_mode import MODE, with_recording
 from engine.aten.values import libraries, promotion, xp
 from engine.aten.values.tensor import Tensor, wrapped
 from engine.lang.errors import OperatorError
@@ -333,13 +333,7 @@ def _record_write(recipe: Recipe, needed: tuple[int, ...], args: tuple[Any, ...]
 
 
 def _run(recipe: Recipe, args: tuple[Any, ...], body: Callable[..., Any]) -> Any:
-    if not recipe.is_made_of_others:
-        return body(*args)
-    enable(False)
-    try:
-        return body(*args)
-    finally:
-        enable(True)
+    return with_recording(False, body, *args) if recipe.is_made_of_others else body(*args)
 
 
 def _requires_grad(value: Any) -> bool:

@@ -6,13 +6,12 @@ program's `pack` made of the tensor (a file's name, fewer bits), and gives what 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
 from engine.aten.autograd.node import Node, Saved
-from engine.aten.dispatch.grad_mode import MODE, enable
+from engine.aten.dispatch.grad_mode import MODE, Result, with_recording
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.tensor import Tensor
 from engine.lang.errors import OperatorTypeError
@@ -34,13 +33,11 @@ class Packed(Saved):
 
     def __init__(self, tensor: Tensor, output: int, pack: Pack, unpack: Unpack) -> None:
         self.output, self.version, self.storage, self.unpacker = output, 0, None, unpack
-        with _apart():
-            self.held = pack(Tensor(tensor.array, storage=tensor.memory) if output >= 0 else tensor)
+        self.held = _apart(pack, Tensor(tensor.array, storage=tensor.memory) if output >= 0 else tensor)
 
     def unpack(self, node: Node) -> Tensor:
         """Raises OperatorTypeError when the program's hook gives no tensor."""
-        with _apart():
-            tensor = self.unpacker(self.held)
+        tensor = _apart(self.unpacker, self.held)
         if not isinstance(tensor, Tensor):
             raise OperatorTypeError(f"the unpack hook must give a tensor, not {type(tensor).__name__}")
         if self.output >= 0 and MODE.enabled:
@@ -49,17 +46,14 @@ class Packed(Saved):
         return tensor
 
 
-@contextmanager
-def _apart() -> Iterator[None]:
-    """Run hooks without recording and without packing."""
-    before = MODE.enabled, MODE.packing
-    enable(False)
-    MODE.packing = None
+def _apart(hook: Callable[[Any], Result], value: Any) -> Result:
+    """The result of a hook, without recording and without packing."""
+    before = MODE.packing
     try:
-        yield
+        MODE.packing = None
+        return with_recording(False, hook, value)
     finally:
-        enable(before[0])
-        MODE.packing = before[1]
+        MODE.packing = before
 
 
 class saved_tensors_hooks:

@@ -7,12 +7,15 @@ functions.
 from __future__ import annotations
 
 import functools
+import os
 import threading
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar
 
 from engine.aten.values.hooks import HOOKS
+
+Result = TypeVar("Result")
 
 
 class _Mode(threading.local):
@@ -27,19 +30,38 @@ class _Mode(threading.local):
 MODE: Final = _Mode()
 
 
-def enable(wanted: bool) -> bool:
-    """Put the switch of this thread into that position; gives the one it was in."""
-    before = MODE.enabled
-    _put(wanted)
-    return before
-
-
-def _put(wanted: bool) -> None:
+def enable(wanted: bool) -> None:
+    """Put the switch of this thread into that position."""
+    me = threading.get_ident()
     MODE.enabled = wanted
-    (_PAUSED.discard if wanted else _PAUSED.add)(threading.get_ident())
+    _TELL[wanted](me)
 
 
-_PAUSED: Final = HOOKS.paused
+_TELL: Final = HOOKS.paused.add, HOOKS.paused.discard
+
+
+def _in_child() -> None:
+    """Forget the switches of threads that a forked process does not have."""
+    HOOKS.paused.intersection_update({threading.get_ident()})
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
+
+
+def with_recording(wanted: bool, function: Callable[..., Result], *args: Any) -> Result:
+    """The result of a call with the switch in that position.
+
+    Native functions alone put it back: no interrupt comes before that.  See Note [Interrupts] in `locks.py`.
+    """
+    before, me = MODE.enabled, threading.get_ident()
+    try:
+        if before is not wanted:
+            enable(wanted)
+        return function(*args)
+    finally:
+        MODE.enabled = before
+        _TELL[before](me)
 
 
 def is_grad_enabled() -> bool:
@@ -69,13 +91,20 @@ class _Switch:
 
     def __enter__(self) -> Self:
         self._before.append(before := MODE.enabled)
-        if before is not self._enabled:
-            _put(self._enabled)
+        me = threading.get_ident()
+        try:
+            if before is not self._enabled:
+                enable(self._enabled)
+        except BaseException:
+            MODE.enabled = before
+            _TELL[before](me)
+            raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        if (before := self._before.pop()) is not MODE.enabled:
-            _put(before)
+        if (before := self._before[-1]) is not MODE.enabled:
+            enable(before)
+        del self._before[-1:]
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """The function, run with the switch in this position."""

@@ -28,7 +28,7 @@ from typing import Any, Final
 
 from engine.aten.autograd.node import Form
 from engine.aten.autograd.record import recipe_of
-from engine.aten.dispatch.grad_mode import no_grad
+from engine.aten.dispatch.grad_mode import with_recording
 from engine.aten.dispatch.op import Op
 from engine.aten.values import libraries
 from engine.aten.values.tensor import Tensor
@@ -137,22 +137,25 @@ def _drop_unused(written: Written, places: dict[Item, int]) -> list[int]:
 
 def differentiate(graph: Graph, arguments: Sequence[Any], required: Sequence[bool]) -> Gradient:
     """Split the graph, which has no control flow.  Raises NotDifferentiable, and what its operators raise."""
-    with no_grad():
-        forward = Specialiser(Graph())
-        inputs, items, taken = [], {}, []
-        for place, (value, argument) in enumerate(zip(graph.inputs, arguments, strict=True)):
-            if isinstance(argument, list) and any(isinstance(each, Tensor) for each in argument):
-                raise NotDifferentiable(value.uses[0].user, "it takes a list of tensors from elsewhere")
-            is_given = isinstance(argument, (Tensor, float))
-            item = forward.add_input(argument, value.type, value.name) if is_given else Item(argument)
-            taken += [place] * is_given
-            inputs.append(item)
-            items[value] = item
-        forward.run(graph.nodes(), items)
-        outputs = [items[value] for value in graph.outputs]
-        _check_memory(outputs, inputs)
-        tape = Tape(forward.steps, [item for item, needs in zip(inputs, required, strict=True) if needs])
-        kept = _needed(tape, inputs, outputs)
+    return with_recording(False, _differentiate, graph, arguments, required)
+
+
+def _differentiate(graph: Graph, arguments: Sequence[Any], required: Sequence[bool]) -> Gradient:
+    forward = Specialiser(Graph())
+    inputs, items, taken = [], {}, []
+    for place, (value, argument) in enumerate(zip(graph.inputs, arguments, strict=True)):
+        if isinstance(argument, list) and any(isinstance(each, Tensor) for each in argument):
+            raise NotDifferentiable(value.uses[0].user, "it takes a list of tensors from elsewhere")
+        is_given = isinstance(argument, (Tensor, float))
+        item = forward.add_input(argument, value.type, value.name) if is_given else Item(argument)
+        taken += [place] * is_given
+        inputs.append(item)
+        items[value] = item
+    forward.run(graph.nodes(), items)
+    outputs = [items[value] for value in graph.outputs]
+    _check_memory(outputs, inputs)
+    tape = Tape(forward.steps, [item for item, needs in zip(inputs, required, strict=True) if needs])
+    kept = _needed(tape, inputs, outputs)
     results = [*outputs, *(item for item in kept if item not in {*inputs} and item not in {*outputs})]
     for item in results:
         if item.value is None:
@@ -233,8 +236,7 @@ class Tape:
 
     def backward(self, given: Sequence[Item]) -> Written:
         """Gradients of everything, from those of these values."""
-        with no_grad():
-            return _Writer(self, given).write()
+        return with_recording(False, lambda: _Writer(self, given).write())
 
     def forget(self, inputs: Iterable[Item]) -> None:
         """Let examples hold no memory: backward graphs that are written later need their sizes."""

@@ -34,7 +34,7 @@ class ForkedTask:
     __slots__ = ("_begin", "_inputs", "_mode", "_run", "future")
 
     def __init__(self, begin: Beginning, inputs: Sequence[Any]) -> None:
-        self.future = Future()
+        self.future = Future().of_threads()
         self._begin: Beginning | None = begin
         self._inputs = inputs
         self._run: Suspendable | None = None

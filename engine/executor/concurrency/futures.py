@@ -6,9 +6,11 @@ waits.  `launch` does work at once, on the thread that asks for it.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from types import GenericAlias
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final, Self
+from weakref import WeakSet
 
 from engine.aten.values.hooks import HOOKS, NOT_TRACED
 from engine.executor.concurrency.workers import WORKERS
@@ -16,6 +18,14 @@ from engine.lang.errors import ExecutionError
 from engine.lang.locks import condition
 
 DoneCallback = Callable[["Future"], object]
+
+
+class LostFutureError(ExecutionError):
+    """A thread of the process that forked this one was to give the result."""
+
+
+_OF_THREADS: Final[WeakSet[Future]] = WeakSet()
+"""Futures that are not set by the program, but by forked functions and what follows them."""
 
 
 class Future:
@@ -71,7 +81,7 @@ class Future:
 
     def then(self, callback: Callable[[Future], Any]) -> Future:
         """The future of what `callback(self)` gives once this one is complete, with an error or without."""
-        following = Future()
+        following = self._followed()
 
         def go_on(future: Future) -> None:
             try:
@@ -87,7 +97,7 @@ class Future:
 
     def converted(self, convert: Callable[[Any], Any]) -> Future:
         """The future of `convert(result)`, with this one's error if there is one."""
-        following = Future()
+        following = self._followed()
 
         def go_on(future: Future) -> None:
             try:
@@ -98,6 +108,10 @@ class Future:
         self.add_done_callback(go_on)
         return following
 
+    def _followed(self) -> Future:
+        """A new future that is set when this one is."""
+        return Future().of_threads() if self in _OF_THREADS else Future()
+
     def add_done_callback(self, callback: DoneCallback) -> None:
         """Call `callback(future)` when the future is settled: at once if it is, else on the thread that settles it."""
         with self._changed:
@@ -106,9 +120,19 @@ class Future:
                 return
         callback(self)
 
+    def of_threads(self) -> Self:
+        """Itself, known as one that a thread of this process sets: a child has none of them, and does not wait."""
+        _OF_THREADS.add(self)
+        return self
+
+    def lose(self) -> None:
+        """In a child: fail, unless it is complete.  Callbacks are the parent's."""
+        if not self._done:
+            self._callbacks, self._error, self._done = [], LostFutureError(_LOST), True
+
     def _settle(self, value: Any, error: BaseException | None) -> None:
         with self._changed:
-            if self._done:
+            if self._done and not isinstance(self._error, LostFutureError):  # a worker that forks goes on in the child
                 raise ExecutionError(
                     "Attempting to mark a completed Future as complete again. Note that a Future can only be marked "
                     "completed once."
@@ -122,6 +146,21 @@ class Future:
     def __repr__(self) -> str:
         state = "failed" if self._error else "done" if self._done else "pending"
         return f"<Future {state}>"
+
+
+_LOST: Final = (
+    "the future belongs to the process that forked this one, which has none of its threads; "
+    "wait for it before os.fork(), or fork the function here"
+)
+
+
+def _in_child() -> None:
+    for each in [*_OF_THREADS]:
+        each.lose()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
 
 
 def launch(work: Callable[[], Any]) -> Future:

@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import Any, Final, Protocol
 
 from engine.aten.autograd.node import Gradient, Node, Saved, fitted, source_of, used_twice
-from engine.aten.dispatch.grad_mode import MODE, enable
+from engine.aten.dispatch.grad_mode import MODE, with_recording
 from engine.aten.values import libraries
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.tensor import Tensor, wrapped
@@ -199,11 +199,7 @@ class Variant:
         """The results of a call that is recorded."""
         gradient = self.gradient
         taken = args if len(gradient.taken) == len(args) else [args[i] for i in gradient.taken]
-        before = enable(False)
-        try:
-            results = self.forward(*taken)
-        finally:
-            enable(before)
+        results = with_recording(False, self.forward, *taken)
         if self.required:
             self._record(args, results)
         return results[0] if gradient.count == 1 else tuple(results[: gradient.count])
