@@ -22,7 +22,7 @@ from tsrepl.magics.display import Bundle, CellError, PageBar, bundle, show
 from tsrepl.magics.formats import leave_formats, set_formats
 from tsrepl.magics.inspection import Inspection
 from tsrepl.magics.python_errors import catch_errors, cell_of, error_replies_of, leave_errors, with_cells
-from tsrepl.magics.words import CELL, PREFIX, as_magics
+from tsrepl.magics.words import CELL, PREFIX, REPORT, as_magics
 from tsrepl.render.progress import bars_made_by, progress_bars
 from tsrepl.render.report_page import write_report
 from tsrepl.session.bridge import Bridge
@@ -36,7 +36,6 @@ from tsrepl.session.replies import DefinitionReply, ErrorReply, Reply, TextReply
 from tsrepl.session.session import Session
 from tsrepl.session.workspace import LAST
 
-REPORT: Final = "report"
 _MAGIC: Final = re.compile(rf"^(\s*){COMMAND}{PREFIX}", re.MULTILINE)
 """The beginning of a magic's line within a cell."""
 _COMMENT: Final = re.compile(r"""^((?:[^'"#]|'[^']*'|"[^"]*")*?)\s+#.*$""")

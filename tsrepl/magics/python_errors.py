@@ -21,8 +21,9 @@ from engine.executor.plans.executor import executor_of
 from engine.ir.unit import Function
 from engine.lang.errors import ArgumentError, CallFrame, EngineError, did_you_mean
 from tsrepl.magics.display import error_lines
-from tsrepl.magics.words import PREFIX, as_magics
+from tsrepl.magics.words import CELL, PREFIX, REPORT, as_magics
 from tsrepl.session.commands import COMMANDS
+from tsrepl.session.entries import COMMAND
 from tsrepl.session.failures import call_place, error_replies
 from tsrepl.session.python_errors import python_frames, ran_engine, told_by_lines
 from tsrepl.session.replies import ErrorReply, Reply
@@ -30,7 +31,7 @@ from tsrepl.session.workspace import Workspace
 
 _MISSING: Final = (NameError, ModuleNotFoundError)
 _SHOWN: Final = (EngineError, KeyboardInterrupt, AttributeError, UsageError, *_MISSING)
-_NO_MAGIC: Final = re.compile(rf"Line magic function `%{PREFIX}(\w*)` not found\.")
+_NO_MAGIC: Final = re.compile(r"(?:Line magic function|Cell magic) `(%%?)(\w*)` not found\.$")
 _IMPORTS: Final = {
     "torch": "import engine.torch as torch",
     "nn": "from engine.torch import nn",
@@ -93,8 +94,15 @@ def _add_import(error: BaseException) -> None:
 def _with_near_magic(message: str) -> str:
     """The error of IPython; for a magic like ours that is not there, with the names that are near."""
     found = _NO_MAGIC.match(message)
-    near = did_you_mean(found[1], [command.name for command in COMMANDS]) if found else ()
-    return "; ".join([message, *(each.replace("'", f"'%{PREFIX}", 1) for each in near)])
+    if found is None:
+        return message
+    mark, name = found.groups()
+    if mark == COMMAND and name.startswith(PREFIX):  # what all have is no sign of nearness
+        mark, name, known = mark + PREFIX, name.removeprefix(PREFIX), [*(each.name for each in COMMANDS), REPORT]
+    else:
+        known = [CELL] if mark != COMMAND else [f"{PREFIX}{each.name}" for each in COMMANDS]
+    near = (each.replace("'", f"'{mark}", 1) for each in did_you_mean(name, known))
+    return "; ".join([message.removesuffix("."), *near])
 
 
 def error_replies_of(

@@ -27,6 +27,8 @@ from tsrepl.session.surroundings import HISTORY
 
 CELL: Final = "torchscript"
 PREFIX: Final = "tsjit_"
+REPORT: Final = "report"
+"""The magic that is no command of the session."""
 _SPEAK: Final = (TextReply, ErrorReply, HelpReply, HelpTopic, FileReply)
 """Replies that mention commands; others show the contents of programs."""
 _SHELL: Final = re.compile(r"(?<![\w!])tsrepl (?=[a-z]+ )")

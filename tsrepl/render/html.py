@@ -36,7 +36,7 @@ from tsrepl.render.diff import changed_words
 from tsrepl.render.folding import for_page
 from tsrepl.render.highlight import highlight
 from tsrepl.render.layout import blocks_of
-from tsrepl.render.palette import COLOURED, PALETTE, mixed
+from tsrepl.render.palette import EITHER, PALETTE, mixed
 from tsrepl.session.replies import ErrorReply, Reply
 
 PAGE = 40
@@ -70,13 +70,13 @@ _LAYOUT = """
 """
 
 
-_VARIABLES = {role: f"--t{number:x}" for number, role in enumerate(COLOURED)}
-"""Short names, since each piece of text has one."""
+_VARIABLES = {colour: f"--t{number:x}" for number, colour in enumerate(EITHER)}
+"""Colours and the variables for them mixed: short names, since each piece of text has one."""
 
 
 def _colour_of(role: str) -> str:
-    either = f"color:{PALETTE[role].either}"
-    return f"{either};color:var({_VARIABLES[role]})" if role in _VARIABLES else either
+    either = PALETTE[role].either
+    return f"color:{either};color:var({_VARIABLES[either]})" if either in _VARIABLES else f"color:{either}"
 
 
 _CELL = "border:0;background:none;text-align:left;vertical-align:top;padding:.1em 1.2em .1em 0;white-space:pre-wrap"
@@ -91,8 +91,7 @@ _INLINE = {
     "li": "margin:0",
     "details": "margin:.15em 0",
     "summary": "cursor:pointer",
-    ".tsrepl": "font:13px/1.45 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;max-width:100%;overflow-x:auto;"
-    + ";".join(f"{name}:{mixed(role)}" for role, name in _VARIABLES.items()),
+    ".tsrepl": "font:13px/1.45 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;max-width:100%;overflow-x:auto",
     ".inside": "margin-left:1.2em",
     ".excerpt": "margin-left:2em",
     ".right": "text-align:right",
@@ -106,7 +105,9 @@ _OPENING = re.compile(r'<(\w+)(?: class="([\w ]+)")?(?=[ >])')
 
 def _with_inline_style(markup: str) -> str:
     """Our own markup, in which texts are escaped, with style attributes in place of classes."""
-    return _OPENING.sub(_inline, markup)
+    styled = _OPENING.sub(_inline, markup)
+    used = (f"{name}:{mixed(colour)}" for colour, name in _VARIABLES.items() if f"var({name})" in styled)
+    return styled.replace('style="', f'style="{"".join(f"{each};" for each in used)}', 1)
 
 
 def _inline(found: re.Match[str]) -> str:
@@ -183,7 +184,9 @@ def _line(block: Line) -> str:
 
 
 def _code(block: CodeBlock) -> str:
-    return f"<pre>{_spans(highlight(block.text, block.language))}</pre>"
+    # What machines read is long, and each coloured word would take a whole style in a page that is saved.
+    language = block.language if block.language not in ("llvm", "asm") else ""
+    return f"<pre>{_spans(highlight(block.text, language))}</pre>"
 
 
 def _placed(block: PlacedLines) -> str:

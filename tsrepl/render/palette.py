@@ -66,8 +66,8 @@ PALETTE: Final[dict[str, Colour]] = {
     "added": Colour("", "green", "#116329", "#7ee787", "#238b45"),
     "removed": Colour("", "red", "#b3121d", "#ff9a94", "#e23832"),
 }
-COLOURED: Final = tuple(role for role, colour in PALETTE.items() if colour.either != "inherit")
-"""The roles that have a colour of their own."""
+EITHER: Final = tuple(dict.fromkeys(each.either for each in PALETTE.values() if each.either != "inherit"))
+"""The colours for pages whose theme is not known."""
 OWN: Final = 0.8
 """The part of a mixed colour that is the role's own."""
 MENUS: Final = {
@@ -109,10 +109,10 @@ _ROLES: Final = {
 }
 
 
-def mixed(role: str) -> str:
-    """The role's colour for pages whose theme is not known, as CSS: with some of the colour of the page's text, it is
-    darker on light pages and lighter on dark ones."""
-    return f"color-mix(in srgb,{PALETTE[role].either} {OWN:.0%},currentcolor)"
+def mixed(colour: str) -> str:
+    """A colour for pages whose theme is not known, as CSS: with some of the colour of the page's text, it is darker on
+    light pages and lighter on dark ones."""
+    return f"color-mix(in srgb,{colour} {OWN:.0%},currentcolor)"
 
 
 def role_of(token: object) -> str:

@@ -157,6 +157,38 @@ def test_an_interrupt_blames_only_what_was_running(
     assert stopped
 
 
+NEAR_MAGICS = {
+    "%tsjit_grph f": "%tsjit_graph", "%tsjt_graph f": "%tsjit_graph", "%tsjit_reprt f out.html": "%tsjit_report",
+    "%%torchscrip\nx": "%%torchscript", "%%torch_script\nx": "%%torchscript",
+}  # fmt: skip
+VIEWED = (
+    "%tsjit_kernels program(x, x)", "%tsjit_passes program(x, x)", "%tsjit_trace program(x, x)",
+    "%tsjit_profile program(x, x)", "%tsjit_profile --types program(x, x)", "%tsjit_guards program(x, x)",
+    "%tsjit_debug program(x, x)", "%tsjit_graph program", "%%torchscript\nprogram(x, x)",
+    "%%torchscript\ndef program(a, b):\n    return torch.tanh(a * b) + 2",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("cell", VIEWED)
+def test_after_an_interrupt_a_view_and_what_it_shows_work(
+    shell: InteractiveShell, script: Run, run: Run, capsys: pytest.CaptureFixture[str], cell: str
+) -> None:
+    """Whatever is interrupted, the compiling, the run or the debugging."""
+    run("import engine.torch as torch\nx = torch.zeros(4)")
+    stopped = 0
+    for steps in (0, 5, 40, 200, 1000, 4000):
+        script("def program(a, b):\n    return torch.tanh(a * b) + 2")
+        with interrupted_after(steps):
+            said = shown(shell, cell, capsys)
+        stopped += "Interrupted" in said
+        assert "Traceback" not in said, said
+        assert "Interrupted" not in (again := shown(shell, cell, capsys)) and "rror: " not in again, again
+        assert run("program(x, x).tolist()") == [2.0] * 4
+        if "debug" in cell:
+            run("%tsjit_debug q")
+    assert stopped
+
+
 INTERRUPTING = """
 def trace(frame, event, arg):
     global left
@@ -207,5 +239,6 @@ def test_attributes_that_are_not_there_are_told_by_the_cell_s_line(
 def test_magics_that_are_not_there_have_a_name_near(
     shell: InteractiveShell, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert "did you mean '%tsjit_graph'" in shown(shell, "%tsjit_grph f", capsys)
+    for wrong, right in NEAR_MAGICS.items():
+        assert f"not found; did you mean '{right}'" in shown(shell, wrong, capsys), wrong
     assert "did you mean" not in shown(shell, "%nothing_like_that", capsys)

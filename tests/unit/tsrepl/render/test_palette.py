@@ -8,7 +8,7 @@ from prompt_toolkit.styles import Style as PromptStyle
 from rich.color import ColorSystem
 from rich.style import Style
 
-from tsrepl.render.palette import COLOURED, MENUS, PALETTE, chosen_theme, mixed, prompt_styles, rich_theme
+from tsrepl.render.palette import EITHER, MENUS, PALETTE, chosen_theme, mixed, prompt_styles, rich_theme
 from tsrepl.render.terminal import new_console, print_reply
 from tsrepl.session.replies import Reply
 
@@ -60,12 +60,12 @@ def test_every_role_can_be_read(theme: str, system: ColorSystem) -> None:
     ("text", "backgrounds"), [("#212121", ("#ffffff", "#f5f5f5")), ("#ffffff", ("#111111", "#1e1e1e"))]
 )
 def test_every_role_can_be_read_on_pages_whose_theme_is_not_known(text: str, backgrounds: tuple[str, ...]) -> None:
-    for role in COLOURED:
-        found = re.fullmatch(r"color-mix\(in srgb,(#\w{6}) (\d+)%,currentcolor\)", mixed(role))
+    for colour in EITHER:
+        found = re.fullmatch(r"color-mix\(in srgb,(#\w{6}) (\d+)%,currentcolor\)", mixed(colour))
         assert found is not None
         own, part = rgb(found[1]), int(found[2]) / 100
         shown = tuple(round(part * a + (1 - part) * b) for a, b in zip(own, rgb(text), strict=True))
-        assert all(contrast(shown, rgb(each)) >= ENOUGH for each in backgrounds), role
+        assert all(contrast(shown, rgb(each)) >= ENOUGH for each in backgrounds), colour
 
 
 @pytest.mark.parametrize("theme", ["dark", "light", "terminal"])
