@@ -7,7 +7,7 @@ the same mistake, so `except RuntimeError` keeps working.  Errors of the engine 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -286,6 +286,15 @@ class Error(ExecutionError):
 
     def __str__(self) -> str:
         return super().__str__() if self.frames else f"{self.kind()}: {self.message}"
+
+
+def causes(error: BaseException | None) -> Iterator[BaseException]:
+    """The error, what caused it, what caused that, and so on; each once, as such a chain may be a ring."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
 
 
 def together(errors: Sequence[EngineError]) -> EngineError:

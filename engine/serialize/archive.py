@@ -19,7 +19,7 @@ from engine.aten.values.storage import address
 from engine.ir.clone import copy_graph
 from engine.ir.unit import Function
 from engine.lang import scalars
-from engine.lang.errors import ArchiveError, ArgumentTypeError, EngineError, MissingOperatorError
+from engine.lang.errors import ArchiveError, ArgumentTypeError, EngineError, MissingOperatorError, causes
 from engine.lang.interpreter_settings import collecting_rarely
 from engine.lang.progress import step
 from engine.lang.records import dataclass
@@ -188,11 +188,7 @@ def check_all(container: Container) -> None:
 
 def _missing_operator(error: BaseException | None) -> MissingOperatorError | None:
     """The operator's error in a chain of causes."""
-    for _ in range(10):  # such a chain may be a ring
-        if error is None or isinstance(error, MissingOperatorError):
-            return error
-        error = error.__cause__ or error.__context__
-    return None
+    return next((each for each in causes(error) if isinstance(each, MissingOperatorError)), None)
 
 
 def _no_program(container: Container) -> ArchiveError:

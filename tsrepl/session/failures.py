@@ -28,6 +28,7 @@ from engine.lang.errors import (
     OperatorError,
     ParseError,
     SchemaError,
+    causes,
 )
 from engine.lang.source import SourceRange
 from tsrepl.session.replies import CallPlace, ErrorReply, Reply, TextReply
@@ -110,11 +111,9 @@ def error_replies(error: BaseException) -> list[ErrorReply]:
 
     Raises BrokenPipeError where a program prints for nobody: there is no reader of replies then, either.
     """
-    cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, BrokenPipeError):
-        cause = cause.__cause__
-    if cause is not None and _is_read_no_more(sys.stdout):
-        raise cause
+    broken = next((each for each in causes(error) if isinstance(each, BrokenPipeError)), None)
+    if broken is not None and _is_read_no_more(sys.stdout):
+        raise broken
     others = error.others if isinstance(error, EngineError) else ()
     return [error_reply(each) for each in (error, *others)]
 

@@ -25,7 +25,7 @@ from engine.executor.bytecode.instructions import FORK, OPERATE
 from engine.executor.interpreter.interpreter import InterpreterState
 from engine.executor.plans.executor import code_of
 from engine.ir.unit import Function
-from engine.lang.errors import BudgetExceeded, ExecutionError
+from engine.lang.errors import BudgetExceeded, ExecutionError, causes
 from engine.lang.records import dataclass
 
 try:
@@ -110,11 +110,7 @@ class BudgetedRunner:
 
 
 def _is_for_want_of_memory(error: BaseException | None) -> bool:
-    for _ in range(10):  # a chain of causes may be a ring
-        if error is None or isinstance(error, MemoryError):
-            break
-        error = error.__cause__ or error.__context__
-    return isinstance(error, MemoryError)
+    return any(isinstance(each, MemoryError) for each in causes(error))
 
 
 @contextmanager

@@ -34,6 +34,7 @@ from engine.lang.errors import (
     OperatorIndexError,
     OperatorTypeError,
     OperatorValueError,
+    causes,
     did_you_mean,
 )
 from engine.torch.compiled.objects import ScriptFunction
@@ -150,7 +151,5 @@ def _refusal(path: str, error: EngineError, args: tuple[Any, ...], kwargs: Mappi
 def _class_of(error: EngineError) -> type[OperatorError]:
     if isinstance(error, Error):
         return _BY_NAME.get(error.kind(), OperatorError)
-    cause: BaseException | None = error
-    while isinstance(cause, ExecutionError):
-        cause = cause.__cause__ or cause.__context__
+    cause = next((each for each in causes(error) if not isinstance(each, ExecutionError)), None)
     return next((made for kind, made in _CLASSES.items() if isinstance(cause, kind)), OperatorError)
