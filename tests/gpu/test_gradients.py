@@ -8,11 +8,10 @@ import engine.torch as torch
 from engine.executor.plans import fusion
 from engine.executor.plans.fusion import Compiler
 from engine.lang.errors import EngineError
+from tests.gpu.variants import MOVING
 from tests.table.gradient_programs import check, splitting_everything
 from tests.table.test_gradients import ENTRIES
 
-MOVING = {"aten::to.device"}
-"""The sample has no device."""
 TRIED = [op for op in ENTRIES if op.qualified_name not in MOVING]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import ml_dtypes
 import numpy as np
@@ -56,11 +56,16 @@ class Call:
         return f"{self.op.qualified_name} {self.dtype}"
 
 
+MOVING: Final = frozenset({"aten::to.device"})
+"""Operators whose results are where an argument says, which is the CPU in their sample."""
+
+
 def operators() -> list[Op]:
-    """Those with tensors among their arguments."""
+    """Those with tensors among their arguments, whose results are where these are."""
     return [
         op for op in table.entries()
         if op.name.startswith(("aten::", "prim::")) and tensors_of(op.schema.arguments)
+        and op.qualified_name not in MOVING
     ]  # fmt: skip
 
 
