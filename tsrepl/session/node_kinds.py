@@ -125,6 +125,7 @@ NODE_KINDS: Final[dict[str, NodeKind]] = {
     "prim::AutogradZero": NodeKind("A gradient that is zero, without a tensor.", ""),
     "prim::AutogradAdd": NodeKind("The sum of two gradients, each of which may be zero.", ""),
     "prim::AutogradAnyNonZero": NodeKind("True if one of some gradients is there.", ""),
+    "prim::AutogradAllNonZero": NodeKind("True if all of some gradients are there.", ""),
     "prim::ModuleContainerIndex": NodeKind(
         "A part of a ModuleList or ModuleDict by a number or key of the program.", "",
     ),
