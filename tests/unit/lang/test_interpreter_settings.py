@@ -7,7 +7,8 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from types import FrameType
 from typing import Any
 
@@ -223,7 +224,7 @@ def test_a_child_has_no_blocks_of_other_threads() -> None:
     assert sys.getrecursionlimit() == before
 
 
-def _raising_at(number: int) -> int:
+def _raising_at(number: int, block: Callable[[], AbstractContextManager[None]]) -> int:
     """Do a block with an error at that line of its own; the number of lines that it came to."""
     count = 0
 
@@ -238,7 +239,7 @@ def _raising_at(number: int) -> int:
 
     sys.settrace(trace)
     try:
-        with deep_recursion():
+        with block():
             pass
     except MemoryError:
         pass
@@ -248,10 +249,11 @@ def _raising_at(number: int) -> int:
 
 
 def test_who_comes_next_puts_back_what_an_error_at_any_line_left() -> None:
-    before, lines = sys.getrecursionlimit(), _raising_at(0)
+    setting = interpreter_settings._Raised(sys.getrecursionlimit, sys.setrecursionlimit, lambda before: before + 100)
+    before, lines = sys.getrecursionlimit(), _raising_at(0, setting.held)
     assert lines > 20
     for number in range(1, lines + 1):
-        _raising_at(number)
-        with deep_recursion():
+        _raising_at(number, setting.held)  # it may leave the lock to this thread, so the setting is the test's own
+        with setting.held():
             assert sys.getrecursionlimit() > before, number
         assert sys.getrecursionlimit() == before, number
