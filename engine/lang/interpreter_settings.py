@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, Final
 from weakref import ref
 
 from engine.lang.deferred import deferred
+from engine.lang.errors import ArgumentError
 
 if TYPE_CHECKING:
     from engine.lang import locks
@@ -38,7 +39,16 @@ else:
 MAX_NESTING: Final = 400
 MAX_HEIGHT: Final = 600
 WORDS_VARIABLE: Final = "TSREPL_MAX_WORDS"
-MAX_WORDS: Final = int(os.environ.get(WORDS_VARIABLE, "") or 1 << 17)
+
+
+def words_of(setting: str) -> int:
+    """The limit that the variable sets, 131,072 without one.  Raises ArgumentError for anything but digits."""
+    if setting and not setting.isdecimal():
+        raise ArgumentError(f"{WORDS_VARIABLE} is a number of words, and not {setting!r}")
+    return int(setting or 1 << 17)
+
+
+MAX_WORDS: Final = words_of(os.environ.get(WORDS_VARIABLE, ""))
 """The maximal number of tokens in one statement; a list or dict of plain literals counts as one token."""
 MAX_TEXT_WORDS: Final = 8 * MAX_WORDS
 """The maximal number of tokens in one text: a record of an archive, a program that is compiled at once."""

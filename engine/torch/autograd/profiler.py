@@ -197,19 +197,19 @@ class profile:
         self._blocks: dict[int, tuple[Any, AbstractContextManager[FunctionEvent]]] = {}
         """The `id` of a mark that entering a named block gave -> the mark, and the block, which is open."""
         self._begun = 0.0
-        self._calls: Any = None
-        """The hook of calls before."""
 
     def __enter__(self) -> profile:
         if self.enabled:
             self._recorded, self._begun = [], time.perf_counter()
             HOOKS.step_in(self._timed)
-            self._calls, HOOKS.calls = HOOKS.calls, self._called
+            _UNDER_WAY.append(self)
+            HOOKS.calls = self._called
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if self.enabled:
-            HOOKS.calls = self._calls
+            _UNDER_WAY.remove(self)
+            HOOKS.calls = _UNDER_WAY[-1]._called if _UNDER_WAY else None
             HOOKS.step_out(self._timed)
             for mark in [*reversed(self._blocks)]:
                 self._leave(mark)
@@ -288,6 +288,8 @@ class profile:
         return "<unfinished profile>" if self.function_events is None else str(self.function_events)
 
 
+_UNDER_WAY: Final[list[profile]] = []
+"""The profiles that have begun, which may end in any order; the last of them hears of calls."""
 _BLOCKS: Final = "__torch__.torch.autograd.profiler."
 """The names of methods of named blocks in archives begin so."""
 _ENTERING: Final = ("profiler::_record_function_enter_new", "profiler::_record_function_enter")

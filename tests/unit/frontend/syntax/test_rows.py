@@ -12,7 +12,7 @@ import engine.torch as torch
 from engine.frontend.syntax.parser import parse_program
 from engine.frontend.syntax.unparse import unparse
 from engine.lang import interpreter_settings, lexer
-from engine.lang.errors import CompileError, ParseError
+from engine.lang.errors import ArgumentError, CompileError, ParseError
 from engine.lang.lexer import ROW
 from engine.lang.source import Source
 
@@ -193,6 +193,14 @@ def test_a_function_of_too_many_parameters_is_refused():
     assert len(parse_program(Source(f"def f({header}):\n    return a1\n"))) == 1
     with pytest.raises(ParseError, match="at most 8,192 parameters"):
         torch.jit.CompilationUnit(f"def f({header}, b):\n    return b\n")
+
+
+def test_the_limit_is_a_setting():
+    assert interpreter_settings.words_of("") == 131_072
+    assert interpreter_settings.words_of("500000") == 500_000
+    for wrong in ("many", "-1", "1e6"):
+        with pytest.raises(ArgumentError, match=f"TSREPL_MAX_WORDS is a number of words, and not '{wrong}'"):
+            interpreter_settings.words_of(wrong)
 
 
 def test_a_statement_at_the_limit_is_read_and_one_beyond_is_not(monkeypatch):

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import engine.torch as torch
+from engine.aten.values.hooks import HOOKS
 from engine.torch.autograd import profiler
 from engine.torch.profiler import ProfilerAction, profile, schedule, tensorboard_trace_handler
 
@@ -244,6 +245,18 @@ def test_calls_that_raise_end() -> None:
         ("g", None), ("inner", "g"), ("fails", "g"), ("inner", None),
     ]  # fmt: skip
     assert all(event.end >= event.start for event in events)
+
+
+def test_profiles_may_end_in_any_order() -> None:
+    unit = torch.jit.CompilationUnit(PROGRAM)
+    first, second = torch.autograd.profiler.profile(), torch.autograd.profiler.profile()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    unit.inner(torch.ones(2))
+    second.__exit__(None, None, None)
+    assert [event.name for event in second.function_events if event.is_function] == ["inner"]
+    assert HOOKS.calls is None
 
 
 def test_script_profiles_count_profiled_runs() -> None:
