@@ -202,8 +202,9 @@ def test_examples_hold_one_element(made: StandIn) -> None:
     x = torch.ones(1000, 8, device="cuda")
     f(x, x)
     assert [(each.shape, each.stride(), each.device) for each in seen] == [((1000, 8), (8, 1), CUDA)] * 3
-    assert len({libraries.address(each.array) for each in seen}) == 3
-    assert not any(libraries.may_share_memory(each.array, x.array) for each in seen)
+    places, own = {libraries.address(each.array) for each in seen}, libraries.address(x.array)
+    assert len(places) == 3
+    assert not any(own <= place < own + x.nbytes for place in places)  # what lies behind an example may be anybody's
 
 
 # -- programs on several devices
