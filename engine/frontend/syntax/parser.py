@@ -151,7 +151,7 @@ class Parser:
     def __init__(
         self, source: Source, *, extended: bool = False, begin: int = 0, end: int | None = None, rows: bool = True
     ) -> None:
-        self.lexer = Lexer(source, extended=extended, begin=begin, end=end, rows=rows and not extended)
+        self.lexer = Lexer(source, extended=extended, begin=begin, end=end, rows=rows)
         self.extended = extended
         self.expressions = Expressions(self.lexer, extended=extended)
         self._begin = self.lexer.cur
