@@ -4,9 +4,12 @@ import copy
 import re
 import zipfile
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
+
+from torch.jit.mobile import _load_for_lite_interpreter  # noqa: E402
 
 import engine  # noqa: E402
 from engine.executor.interpreter.interpreter import run_function  # noqa: E402
@@ -102,6 +105,15 @@ CASES = {
 }  # fmt: skip
 
 
+OPTIMIZED = {
+    "convolution": (
+        lambda: nn.Sequential(nn.Conv2d(1, 2, 2), nn.BatchNorm2d(2), nn.ReLU(), nn.Conv2d(2, 2, 1), nn.ReLU6()),
+        (IMAGES,),
+    ),
+    "linears": (lambda: nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2), nn.Hardtanh(-0.5, 0.5)), (X,)),
+}
+
+
 def files(scripted, folder):
     """The program as PyTorch writes it: with code and without, as a flatbuffer and as a zip file."""
     paths = [folder / name for name in ("m.ff", "bare.ff", "m.ptl", "bare.ptl")]
@@ -150,3 +162,98 @@ def test_saved_parameters(tmp_path):
     found = engine.load_weights(tmp_path / "w.ff")
     assert list(found) == list(weights)
     assert all(found[name].tolist() == weights[name].tolist() for name in weights)
+
+
+# -- what is written here
+
+
+def written(program, folder, name="w"):
+    """The program as `_save_for_lite_interpreter` writes it, as a zip file and as a flatbuffer."""
+    paths = [folder / f"{name}.ptl", folder / f"{name}.ff"]
+    for path in paths:
+        program._save_for_lite_interpreter(path, _use_flatbuffer=path.suffix == ".ff")
+    return paths
+
+
+CRASH = {("unions", ".ptl"), ("unions", ".ff"), ("convolution", ".ff")}
+"""Programs in whose files for phones PyTorch 2.13 ends by a signal, those that it wrote itself included."""
+
+
+def readers(path):
+    """PyTorch's own readers of that file."""
+    yield _load_for_lite_interpreter(str(path))
+    if path.suffix == ".ptl":
+        yield torch.jit.load(str(path))
+    elif hasattr(torch._C, "_load_jit_module_from_file"):
+        yield torch.jit.jit_module_from_flatbuffer(str(path))
+
+
+@pytest.mark.parametrize(
+    ("name", "suffix"), [(name, suffix) for name in CASES for suffix in (".ptl", ".ff") if (name, suffix) not in CRASH]
+)
+def test_what_is_written_here_runs_there(name, suffix, tmp_path):
+    make, args = CASES[name]
+    torch.manual_seed(3)
+    scripted = torch.jit.script(make())
+    scripted.save(str(tmp_path / "m.pt"))
+    scripted(*copy.deepcopy(args))
+    wanted = shown(scripted(*copy.deepcopy(args)))
+    paths = written(engine.load(tmp_path / "m.pt"), tmp_path)
+    for found in readers(next(path for path in paths if path.suffix == suffix)):
+        found(*copy.deepcopy(args))
+        assert shown(found(*copy.deepcopy(args))) == wanted, type(found)
+
+
+class Named(nn.Module):
+    """Parts, files and texts whose names are not ASCII."""
+
+    def __init__(self):
+        super().__init__()
+        self.add_module("größe", nn.Linear(3, 2))
+        self.register_buffer("层", torch.ones(2))
+        self.add_module("é è", nn.Sequential(nn.Linear(2, 2)))
+        self.text = "naïve \U0001f600"
+
+    def forward(self, x: Tensor):
+        return x, self.text, {"ключ": x.sum()}
+
+
+def test_names_outside_ascii(tmp_path):
+    scripted = torch.jit.script(Named())
+    scripted.save(str(tmp_path / "modèle.pt"), _extra_files={"notiz-ä.txt": "ü"})
+    extra = {"notiz-ä.txt": ""}
+    program = engine.load(tmp_path / "modèle.pt", _extra_files=extra)
+    assert extra["notiz-ä.txt"] in ("ü", "ü".encode())
+    paths = written(program, tmp_path, "wörter")
+    program.save(tmp_path / "größe 层.pt", _extra_files={"notiz-ä.txt": "ü"})
+    wanted = shown(scripted(X))
+    again = {"notiz-ä.txt": ""}
+    back = torch.jit.load(str(tmp_path / "größe 层.pt"), _extra_files=again)
+    assert again["notiz-ä.txt"] in ("ü", "ü".encode())
+    assert list(back.state_dict()) == list(scripted.state_dict())
+    for found in (back, *(each for path in paths for each in readers(path))):
+        assert shown(found(X)) == wanted
+
+
+@pytest.mark.skipif("xnnpack" not in torch.__config__.show().lower(), reason="a build without operators for phones")
+@pytest.mark.parametrize("name", ["convolution", "linears"])
+def test_programs_optimized_there_and_here(name, tmp_path):
+    """What either side optimizes for phones, both run to the same results."""
+    torch.manual_seed(3)
+    make, args = OPTIMIZED[name]
+    scripted = torch.jit.script(make().eval())
+    scripted.save(str(tmp_path / "m.pt"))
+    wanted = scripted(*args).detach()
+    from torch.utils.mobile_optimizer import optimize_for_mobile
+
+    theirs = optimize_for_mobile(scripted)
+    theirs.save(str(tmp_path / "theirs.pt"))
+    theirs._save_for_lite_interpreter(str(tmp_path / "theirs.ptl"))
+    for path in (tmp_path / "theirs.pt", tmp_path / "theirs.ptl"):
+        assert "prepacked::" in str(engine.load(path).graph)
+        assert np.allclose(engine.load(path)(*map(given, args)).detach().numpy(), wanted.numpy(), atol=1e-5)
+    ours = engine.torch.utils.mobile_optimizer.optimize_for_mobile(engine.load(tmp_path / "m.pt"))
+    ours.save(tmp_path / "ours.pt")
+    for path in (tmp_path / "ours.pt", *written(ours, tmp_path)):
+        for found in readers(path) if path.suffix != ".pt" else [torch.jit.load(str(path))]:
+            assert torch.allclose(found(*args), wanted, atol=1e-5), (path.name, type(found))
