@@ -56,6 +56,8 @@ class Op:
     Ways to call it:
     - `variants`: "method" (on its first argument), "function" (as `torch.name`; default), "inplace" and "out" (further
       entries made from this one; "out:NAME" names the overload of that entry, otherwise the same or `NAME_out`).
+    - `gradient_in_place`: the formulas of the in-place entry, of a row whose own results have no gradient, as they are
+      truth values: written to floats they are numbers.
     - `alias_of`: the name of the operator of which this is another name; programs are compiled to that one.
 
     Its results:
@@ -115,6 +117,7 @@ class Op:
     keeps: str = ""
     shape: str | Rule | None = None
     gradient: Mapping[str, str] = field(default_factory=dict)
+    gradient_in_place: Mapping[str, str] = field(default_factory=dict)
     variants: frozenset[str] = frozenset()
     side_effects: bool = False
     also_writes: tuple[str, ...] = ()

@@ -67,9 +67,9 @@ def _list_equal(a: list[Array], b: list[Array]) -> bool:
 _SIGNS: Final = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 for _name, _sign in _SIGNS.items():
     op(f"aten::{_name}.Tensor(Tensor self, Tensor other) -> Tensor", scalar=f"self {_sign} other", dtype="bool",
-       variants=ALL)  # fmt: skip
+       variants=ALL, gradient_in_place={"self": "zeros_like(grad)", "other": "zeros_like(grad)"})  # fmt: skip
     op(f"aten::{_name}.Scalar(Tensor self, Scalar other) -> Tensor", scalar=f"self {_sign} other", dtype="bool",
-       variants=ALL)  # fmt: skip
+       variants=ALL, gradient_in_place={"self": "zeros_like(grad)"})  # fmt: skip
 op("aten::eq.Tensor_list(Tensor[] a, Tensor[] b) -> bool", kernel=_list_equal)
 op("aten::ne.Tensor_list(Tensor[] a, Tensor[] b) -> bool", kernel=lambda a, b: not _list_equal(a, b))
 op("aten::isclose(Tensor self, Tensor other, float rtol=1.0000000000000001e-05, float atol=1e-08, "
