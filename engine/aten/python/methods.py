@@ -18,7 +18,7 @@ from engine.aten.values import interchange, libraries, xp
 from engine.aten.values.hooks import HOOKS, NOT_TRACED
 from engine.aten.values.quantizer import is_quantized, quantizer_of
 from engine.aten.values.storage import Storage, TypedStorage, address, storage_of, typed
-from engine.aten.values.tensor import Tensor, tensor, wrapped
+from engine.aten.values.tensor import Tensor, sizes_of, tensor, wrapped
 from engine.lang import scalars
 from engine.lang.errors import OperatorError
 
@@ -183,16 +183,22 @@ def _restored(
 
 def _new(self: Tensor, *args: Any) -> Tensor:
     """A tensor of the same dtype: of these sizes, values as they come, or of the data."""
-    if len(args) == 1 and not isinstance(args[0], int) and type(args[0]).__name__ != "Size":
-        return tensor(args[0], self.dtype, self.device)
-    sizes = args[0] if args and not isinstance(args[0], int) else args or (0,)
-    return tensor(np.zeros(sizes, self.array.dtype), device=self.device)
+    sizes = sizes_of(args or (0,))
+    made = tensor(args[0] if sizes is None else np.zeros(sizes, self.array.dtype), self.dtype, self.device)
+    if HOOKS.tracer is not None:
+        HOOKS.tracer.constant(made, "legacy constructor")
+    return made
 
 
 def _new_tensor(
     self: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
     place = self.device if device is None else device
+    if isinstance(data, Tensor):
+        given = (data.detach(), scalars.device(str(place)), self.dtype if dtype is None else dtype, False, True)
+        copy: Tensor = call("to", given, {}).detach()
+        copy.requires_grad = requires_grad
+        return copy
     made = tensor(data, self.dtype if dtype is None else dtype, place, requires_grad)
     if HOOKS.tracer is not None:
         HOOKS.tracer.constant(made, "new_tensor")
