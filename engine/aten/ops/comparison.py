@@ -80,6 +80,13 @@ op("aten::equal(Tensor self, Tensor other) -> bool", kernel=equal, variants="fun
 op("aten::is_nonzero(Tensor self) -> bool", kernel=is_nonzero, variants="function method")
 
 
+# ------------------------------------------------------------------ layouts
+
+describe(
+    "isclose",
+    layout="operands",
+)
+
 # ------------------------------------------------------------------ dtypes refused, and checks of `out`
 
 describe("ge.Tensor ge.Scalar", refuses=no_code("c", "ge_cpu", common=True))

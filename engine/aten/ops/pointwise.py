@@ -458,6 +458,16 @@ op("aten::masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",
    shape=shapes.pointwise, dtype="same", layout="contiguous")  # fmt: skip
 
 
+# ------------------------------------------------------------------ layouts
+
+describe(
+    "nan_to_num bitwise_and bitwise_or bitwise_xor bitwise_not clamp_min clamp_max clamp "
+    "bitwise_left_shift bitwise_right_shift div.Tensor_mode div.Scalar_mode lerp where round.decimals "
+    "pow.Tensor_Tensor pow.Tensor_Scalar",
+    layout="operands",
+)
+describe("pow.Scalar", layout="contiguous")
+
 # ------------------------------------------------------------------ dtypes refused, and checks of `out`
 
 describe("ceil", refuses=no_code("b", "ceil_vml_cpu"))

@@ -169,6 +169,16 @@ op("aten::mvlgamma(Tensor self, int p) -> Tensor", kernel=mvlgamma, variants=ALL
    gradient={"self": "grad * digamma(self.unsqueeze(-1) - arange(p, device=self.device) / 2).sum([-1])"})  # fmt: skip
 
 
+# ------------------------------------------------------------------ layouts
+
+describe(
+    "digamma erfinv i0 lgamma logit sinc special_bessel_j0 special_bessel_j1 special_entr special_erfcx "
+    "special_i0e special_i1 special_i1e special_log_ndtr special_ndtri special_xlog1py special_zeta "
+    "igamma igammac xlogy polygamma",
+    layout="operands",
+)
+describe("mvlgamma", layout="contiguous")
+
 # ------------------------------------------------------------------ dtypes refused, and checks of `out`
 
 describe("polygamma", refuses=no_code("c", "polygamma_kernel"))
