@@ -51,6 +51,13 @@ def error(session: Session, text: str) -> ErrorReply:
         ("y = 1; torch.ones(2).dtype", "torch.float32", 6),
         ("torch.channels_last", "torch.channels_last", 2),
         ("torch.float32 + 0", "6", 6),
+        ("def f(x: Tensor):\n    return x.dtype\n\nf(torch.ones(2, dtype=torch.int64))", "torch.int64", 4),
+        (
+            "def f(x):\n    return x.dtype\n\ndef g(x):\n    return f(x)\n\ng(torch.ones(2))",
+            "torch.float32",
+            6,
+        ),
+        ("def f(x: Tensor):\n    return x.size(0)\n\nf(torch.ones(6))", "6", 6),
     ],
 )
 def test_numbers_that_stand_for_dtypes_are_shown_by_name(session: Session, text: str, shown: str, number: int) -> None:
