@@ -105,6 +105,7 @@ move_chunks                           | named                      | chunk(a + b
 normalize_ops                         | compile                    | absolute(x) → abs(x)
 peel_loops                            | request                    | for i in range(n): f(i) → f(0); for i in …: f(i)
 peephole                              | plans freeze named         | x * 1 → x
+peephole_alias_sensitive              | request                    | x + 0 → x, of tensors
 peephole_list_idioms                  | request                    | len([a, b]) → 2
 propagate_device                      | named                      | relu(x) : Tensor → …(device=cpu)
 propagate_dtype                       | named                      | x * n : Tensor → Float

@@ -50,8 +50,13 @@ def run_pipeline(names: str | Iterable[str], graph: G) -> G:
 
 
 def peephole(graph: Any, disable_shape_peepholes: bool = False) -> bool:
-    """Simplify single nodes; with `disable_shape_peepholes`, without using shapes and dtypes known from types."""
-    return bool(_run("peephole", graph, **({"shapes": False} if disable_shape_peepholes else {})))
+    """Simplify single nodes, what needs a look at aliases among them.
+
+    With `disable_shape_peepholes`, without using shapes and dtypes known from types.
+    """
+    options = {"shapes": False} if disable_shape_peepholes else {}
+    changed = _run("peephole", graph, **options)
+    return bool(_run("peephole_alias_sensitive", graph, **options) or changed)
 
 
 def canonicalize(graph: G, keep_unique_names: bool = True) -> G:

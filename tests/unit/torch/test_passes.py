@@ -104,3 +104,25 @@ def test_patterns_name_modules_by_their_classes() -> None:
     assert not torch._C._jit_pass_custom_pattern_based_rewrite_graph(pattern.format("Sigmoid"), replacement, graph)
     assert torch._C._jit_pass_custom_pattern_based_rewrite_graph(pattern.format("Tanh"), replacement, graph)
     assert [node.kind() for node in graph.nodes()] == ["prim::GetAttr", "prim::CallMethod", "aten::sigmoid"]
+
+
+def test_the_peephole_pass_of_torch_looks_at_aliases() -> None:
+    def computed(x):  # type: ignore[no-untyped-def]
+        return (x + 0.0) * 1 - 5
+
+    function = torch.jit.script(computed)
+    next(function.graph.inputs()).setType(torch._C.TensorType.create_from_tensor(torch.rand(2)))
+    torch._C._jit_pass_peephole(function.graph, disable_shape_peepholes=True)
+    kinds = {node.kind() for node in function.graph.nodes()}
+    assert kinds >= {"aten::add", "aten::sub"} and "aten::mul" not in kinds, "the dtype of the sum is not known"
+    torch._C._jit_pass_peephole(function.graph)
+    assert function.graph.findNode("aten::add") is None
+    assert torch.equal(function(torch.ones(2)), torch.full((2,), -4.0))
+
+
+def test_calls_keep_what_only_the_peephole_pass_of_torch_removes() -> None:
+    def computed(x):  # type: ignore[no-untyped-def]
+        return torch.neg(x + 0)
+
+    function = torch.jit.script(computed)
+    assert str(function(torch.tensor(-0.0)).item()) == "-0.0", "the sum is 0.0"
