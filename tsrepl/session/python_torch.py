@@ -18,7 +18,7 @@ from engine.frontend.sugared.python_values import SCALARS
 from engine.frontend.sugared.sugared_value import Builder, SugaredValue
 from engine.lang.errors import CompileError
 from engine.lang.source import SourceRange
-from engine.torch.nn import Module
+from engine.torch.nn.modules.module import Module
 from tsrepl.session import imports
 
 _INSTEAD: Final[Mapping[str, str]] = {
