@@ -124,11 +124,10 @@ def _below(row: Sequence[str], width: int) -> Iterator[str]:
     beside = found.start(2) if found is not None else width
     if beside > width // 3:
         yield begin
-        beside = len(_CONTINUED) + 3
-    lines = _fill(text, width, beside)
-    if lines and beside == len(begin) + 2:
-        lines[0] = begin + lines[0][len(begin) :]
-    yield from lines
+        begin, beside = "", len(_CONTINUED) + 3
+    for line in _fill(text, width, beside):
+        yield begin + line[len(begin) :]
+        begin = ""
 
 
 _ROW: Final = re.compile(r"( *\S.*?) {2,}(\S.*)")
