@@ -444,3 +444,20 @@ def test_statements_in_one_block(session: Session) -> None:
         "undefined value one",
         "undefined value two",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [("try:\n    x = 1\nexcept:\n    x = 2\n", "try"), ("try: x = 1", "try"), ("def f():\n    try:\n        return 1\n"
+     "    finally:\n        pass\n", "try"), ("f = lambda x: x", "lambda"), ("async def f():\n    pass\n", "async")],
+)  # fmt: skip
+def test_syntax_that_there_is_not_is_named(session: Session, text: str, word: str) -> None:
+    first = next(reply for reply in session.execute(text) if isinstance(reply, ErrorReply))
+    assert f"'{word}'" in first.message + "".join(first.hints)
+    assert "write `x: int = 0`" not in first.hints
+
+
+def test_a_name_whose_definition_was_refused_is_compared_with_nothing(session: Session) -> None:
+    session.execute("def fib(n: int) -> int:\n    return n if n < 2 else fib(n - 1) + fib(n - 2)\n")
+    (hint,) = error(session, "fib(10)").hints
+    assert "did not compile" in hint and "did you mean" not in hint
