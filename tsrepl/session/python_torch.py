@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import ModuleType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from engine.aten.dispatch import table
 from engine.frontend.matching.schema_match import Actual
@@ -16,10 +16,14 @@ from engine.frontend.names.namespaces import Namespace, TorchNamespace
 from engine.frontend.sugared.classes import ConstantValue
 from engine.frontend.sugared.python_values import SCALARS
 from engine.frontend.sugared.sugared_value import Builder, SugaredValue
+from engine.lang.deferred import deferred
 from engine.lang.errors import CompileError
 from engine.lang.source import SourceRange
-from engine.torch.nn.modules.module import Module
-from tsrepl.session import imports
+
+if TYPE_CHECKING:
+    from tsrepl.session import imports
+else:
+    imports = deferred("tsrepl.session.imports")
 
 _INSTEAD: Final[Mapping[str, str]] = {
     "torch.load": "%load path as name reads a file",
@@ -80,7 +84,7 @@ class PythonName(Namespace):
 def _hint(found: Any) -> str:
     if isinstance(found, ModuleType):
         return "name something in it"
-    if isinstance(found, type) and issubclass(found, Module):
+    if isinstance(found, type) and issubclass(found, imports.python_value("torch.nn.Module")):
         return "a layer is called: what its class returns is a module"
     return "call it in Python, and give its result as an argument"
 
