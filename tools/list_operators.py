@@ -2,9 +2,9 @@
 
     python tools/list_operators.py FOLDER
 
-`FOLDER` has a file for each release (`1.0.0.txt` ... `2.13.0.txt`) with its schemas, one a line: those of a running
+`FOLDER` has files of releases (`1.0.0.txt` ... `2.13.0.txt`) with their schemas, one a line: those of a running
 PyTorch are `torch._C._jit_get_all_schemas()`, those of a wheel the texts in its libraries and in
-`native_functions.yaml`.  Without a folder, the list is taken as it is and the page alone is written.
+`native_functions.yaml`.  The list grows by what it lacks.  Without a folder, the page alone is written.
 """
 
 from __future__ import annotations
@@ -21,10 +21,6 @@ from engine.serialize.upgrade.upgraders import UPGRADES
 ROOT = Path(__file__).parent.parent
 LIST = ROOT / "tests" / "table" / "registered.txt"
 PAGE = ROOT / "docs" / "operators.md"
-_NAMESPACES = (
-    "aten prim quantized _quantized sparse mkldnn onednn mkldnn_prepacked prepacked profiler _caffe2 metal_prepack fb "
-    "inductor"
-).split()
 _SCHEMA = re.compile(r"(\w+)::(\w+)(\.\w+)?\(.*\) ?->")
 _HEAD = """# Operators of PyTorch 1.0 to 2.13
 
@@ -36,20 +32,24 @@ refused by name. `tests/table/test_registered.py` holds the list (`tests/table/r
 
 def releases(folder: Path) -> list[Path]:
     """The files, oldest first."""
-    return sorted(folder.glob("*.*.*.txt"), key=lambda path: tuple(map(int, path.stem.split("."))))
+    return sorted(folder.glob("*.*.*.txt"), key=lambda path: number_of(path.stem))
 
 
-def spans(folder: Path) -> dict[str, tuple[str, str]]:
-    """By operator, the first and the last release that has it."""
-    found: dict[str, tuple[str, str]] = {}
+def widened(found: dict[str, tuple[str, str]], folder: Path) -> dict[str, tuple[str, str]]:
+    """By operator, the first and the last release that has it; those of `found` and of the files."""
+    found = dict(found)
     for path in releases(folder):
-        for line in path.read_text().splitlines():
-            match = _SCHEMA.match(line)
-            if match and match[1] in _NAMESPACES:
-                name = f"{match[1]}::{match[2]}"
-                release = path.stem.rpartition(".")[0]
-                found[name] = (found.get(name, (release,))[0], release)
+        release = path.stem.rpartition(".")[0]
+        for match in filter(None, map(_SCHEMA.match, path.read_text().splitlines())):
+            name = f"{match[1]}::{match[2]}"
+            known = (*found.get(name, ()), release)
+            found[name] = (min(known, key=number_of), max(known, key=number_of))
     return found
+
+
+def number_of(release: str) -> tuple[int, ...]:
+    """`2.13` as numbers that compare."""
+    return tuple(map(int, release.split(".")))
 
 
 def write_list(found: dict[str, tuple[str, str]]) -> None:
@@ -58,9 +58,7 @@ def write_list(found: dict[str, tuple[str, str]]) -> None:
     for name, (first, last) in found.items():
         namespace, _, own = name.partition("::")
         lines[first, last, namespace].append(own)
-    ordered = sorted(
-        lines.items(), key=lambda item: (*(tuple(map(int, v.split("."))) for v in item[0][:2]), item[0][2])
-    )
+    ordered = sorted(lines.items(), key=lambda item: (number_of(item[0][0]), number_of(item[0][1]), item[0][2]))
     LIST.write_text("".join(f"{' '.join(key)} {' '.join(sorted(names))}\n" for key, names in ordered))
 
 
@@ -97,5 +95,5 @@ if __name__ == "__main__":
     if len(sys.argv) > 1 and not Path(sys.argv[1]).is_dir():
         sys.exit(__doc__)
     if len(sys.argv) > 1:
-        write_list(spans(Path(sys.argv[1])))
+        write_list(widened(read_list(), Path(sys.argv[1])))
     PAGE.write_text(page(read_list()))

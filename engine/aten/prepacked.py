@@ -7,6 +7,7 @@ wants; a state has them as they were.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
@@ -36,10 +37,18 @@ class PrepackedLayer:
     output_max: Number | None
 
     def calls(self) -> Iterator[tuple[str, tuple[Any, ...]]]:
-        """The operators to call one after the other: the name of each, and what it takes behind its first argument."""
+        """The operators to call one after the other: the name of each, and what it takes behind its first argument.
+
+        Limits that `relu` and `hardtanh` have become those, which give what `clamp` does and are expressions.
+        """
         yield self.operator, (self.weight, self.bias, *self.settings)
-        if self.output_min is not None or self.output_max is not None:
-            yield "clamp", (self.output_min, self.output_max)
+        low, high = self.output_min, self.output_max
+        if low == 0 and math.copysign(1, low) > 0 and high is None:
+            yield "relu", ()
+        elif low is not None and high is not None:
+            yield "hardtanh", (low, high)
+        elif low is not None or high is not None:
+            yield "clamp", (low, high)
 
 
 def linear(

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Final
 
 _KINDS: Final = (
-    (r"cudnn|miopen|cuda|cusparse|cslt|cublas|cufft|flash|efficient_att|triton|nnpack|cutlass|_symm_mem",
+    (r"^(cuda|streams|mkl)::|cudnn|miopen|cuda|cusparse|cslt|cublas|cufft|flash|efficient_att|triton|nnpack|cutlass|_symm_mem",
      "it belongs to a library for one kind of processor, and PyTorch calls it for others"),
     (r"mkldnn|onednn|MKLDNN|_mkl|mkl_", "it works on tensors in the layout of oneDNN, which there are not here"),
     (r"_mps|mps_|vulkan|metal|_xla|xnnpack|^prepacked", "it works on a device that is not supported"),
@@ -28,10 +28,15 @@ _KINDS: Final = (
     (r"_sym|sym_|guard|Guard|BailOut|Bailout|profile|Group|Subgraph|Fusion|Autograd|TypeCheck|StaticRuntime|MMTree"
      r"|MMBatch|Diff|Fallback|FusedConcat|ChunkSizes|ReductionSizes|BroadcastSizes|SumToSize",
      "a pass of PyTorch puts it into graphs, and no file has it"),
-    (r"_test|test_|MakeTest|foobar|_print|rand[678]|creates_alias|returns_wildcard|writes|add_optional|aten::op$|^prim::is_none",
+    (r"^static_runtime::", "a pass of PyTorch puts it into graphs, and no file has it"),
+    (r"^_?test|_test|test_|MakeTest|foobar|_print|rand[678]|creates_alias|returns_wildcard|writes|add_optional|aten::op$|^prim::is_none",
      "it is there for PyTorch's own tests"),
-    (r"rpc_|owner|to_here|local_value|get_gradients", "it calls other machines"),
-    (r"^(_caffe2|fb|inductor)::", "it belongs to another framework or compiler that PyTorch once carried along"),
+    (r"rpc_|owner|to_here|local_value|get_gradients|^_?c10d|^symm_mem::|^_dtensor::|^fsdp::|^quantization::",
+     "it is for work on several machines or processors"),
+    (r"^(\w*prims|inductor|_native|export|debug_mode_ops|flex_lib|quantized_decomposed)::",
+     "compilers of Python's calls make it (torch.compile, torch.export), and programs do not"),
+    (r"^onnx", "the exporter to ONNX makes it"),
+    (r"^(_caffe2|fb)::", "it belongs to another framework that PyTorch once carried along"),
     (r"^prim::", "it is written as syntax or comes from a pass"),
     (r"_functional|_assert|functorch|batch_dim|_lazy|_efficientzero|_make_dual|_unpack_dual|_fw_primal|dep_token|functional",
      "a transformation of PyTorch's own makes it"),
@@ -48,14 +53,18 @@ _KINDS: Final = (
 """The first that fits tells."""
 NOT_YET: Final = "it is not written yet"
 _RULES: Final = tuple((re.compile(pattern), reason) for pattern, reason in _KINDS)
-_OF_PYTORCH: Final = re.compile(
-    "(aten|prim|_?quantized|_caffe2|fb|inductor|prepacked|metal_prepack|profiler|sparse|mkldnn|mkldnn_prepacked|onednn)::"
+_OF_PYTORCH: Final = frozenset(
+    "aten prim quantized _quantized quantized_decomposed sparse mkldnn onednn mkldnn_prepacked prepacked metal_prepack "
+    "profiler _caffe2 fb cuda streams mkl onnx onnx_symbolic quantization static_runtime c10d c10d_functional "
+    "_c10d_functional _c10d_functional_autograd symm_mem _dtensor fsdp prims nvprims inductor_prims rngprims "
+    "debugprims debug_mode_ops export flex_lib inductor _inductor_test _native _test".split()
 )
+"""The namespaces of the operators that PyTorch itself registers; `cuda` is one of builds for GPUs."""
 
 
 def reason_for(name: str) -> str:
     """The reason why an operator of PyTorch is not here; "" for those of extensions."""
-    if not _OF_PYTORCH.match(name):
+    if name.partition("::")[0] not in _OF_PYTORCH:
         return ""
     return next((reason for pattern, reason in _RULES if pattern.search(name)), NOT_YET)
 
@@ -71,7 +80,7 @@ def where_missing_ones_are(names: Iterable[str]) -> str:
         origin = (
             f"it runs on a phone's GPU, for which the program was optimized (backend='{gpu}'): optimize it for the CPU"
         )
-    elif spaces <= {"aten", "prim"}:
+    elif {name.partition("::")[0] for name in names} <= _OF_PYTORCH:
         why = next((reason for reason in map(reason_for, names) if reason != NOT_YET), "")
         origin = f"another version of PyTorch has it, and {why}" if why else "another version of PyTorch has it"
     else:

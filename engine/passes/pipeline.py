@@ -127,7 +127,7 @@ size_arithmetic                       | plans                      | int(tensor(
 specialize_autogradzero               | plans named                | GradOf(AutogradZero()) → AutogradZero()
 transpose_frozen_linear               | request                    | linear(x, w, b) → x @ w.t() + b
 transpose_products                    | plans                      | t(mm(a, b)) → mm(t(b), t(a))
-unpack_prepacked                      | plans                      | linear_clamp_run(x, packed) → clamp(linear(…), …)
+unpack_prepacked                      | plans                      | linear_clamp_run(x, packed) → relu(linear(…))
 use_variadic                          | request                    | cat([a, b]) → VarConcat(a, b)
 """
 PASSES: Final[dict[str, PassRow]] = {

@@ -1,10 +1,10 @@
 """Writes layers with prepacked weights as the operators that they stand for.
 
-    %w : …LinearOpContext = prim::Constant[…]()           %w : Tensor, %b : Tensor, %low : int = prim::Constant[…]()
+    %w : …LinearOpContext = prim::Constant[…]()           %w : Tensor, %b : Tensor = prim::Constant[…]()
     %y : Tensor = prepacked::linear_clamp_run(%x, %w) →   %1 : Tensor = aten::linear(%x, %w, %b)
-                                                          %y : Tensor = aten::clamp(%1, %low, %none)
+                                                          %y : Tensor = aten::relu(%1)
 
-So kernels hold a layer with its clamp and what follows.  Where the object is no constant, only the run tells its
+So kernels hold a layer with its limits and what follows.  Where the object is no constant, only the run tells its
 settings, and the layer stays.
 """
 

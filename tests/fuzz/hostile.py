@@ -6,7 +6,8 @@ In: the small files of the tests.  Out: how each mutant ends at each door; whate
 `engine.lang.errors` with a place, takes long or much memory, or touches anything else, is a finding, which the name
 `file/family/number` makes again.  A family changes one kind of thing: every value of every pickle becomes one of
 another type, every token of the code goes or becomes another, every record goes, comes twice, is empty or another's,
-every number of the zip's directory lies, the file ends early or goes on.
+every number of the zip's directory lies, the file ends early or goes on, code is encoded otherwise, every value of
+`model.json` and every field of a tar file's headers is another.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import argparse
 import builtins
 import contextlib
 import io
+import itertools
 import os
 import pickle
 import pickletools
@@ -37,11 +39,16 @@ import engine
 import engine.torch as torch
 from engine.lang.errors import ArchiveError, EngineError
 from tests.unit.serialize.hostile_archives import archive, tensor, text
-from tests.unit.serialize.model_files import ARCHIVES, FILES
+from tests.unit.serialize.inspect.tar_files import members as tar_members
+from tests.unit.serialize.inspect.tar_files import tarred
+from tests.unit.serialize.legacy.model_json_files import archive as json_archive
+from tests.unit.serialize.legacy.model_json_files import model as json_model
+from tests.unit.serialize.model_files import ARCHIVES, FILES, HERE, without_code
 from tsrepl.cli import main as tsrepl
 
-SECONDS: Final = 5.0
-MEMORY: Final = 300 << 20
+PREPACKED, QUANTIZED = HERE / "mobile" / "prepacked", HERE / "quantized"
+SECONDS: Final = 3.0
+MEMORY: Final = 128 << 20
 BATCH: Final = 40
 _WAIT: Final = 20
 """Seconds of the wall clock until a mutant is killed: other processes may have the processors meanwhile."""
@@ -95,7 +102,16 @@ def sources() -> dict[str, bytes]:
         for path in sorted((*FILES.glob("*.p*"), *FILES.glob("*.ff"), *ARCHIVES.glob("*.pt"), ARCHIVES / "mobile.ff"))
         if path.suffix != ".py"
     }
-    return {"own": own_archive(), **found}
+    layers = {path.name: path.read_bytes() for path in (PREPACKED / "linears.ptl", PREPACKED / "branches.ff")}
+    return {
+        "own": own_archive(),
+        **found,
+        **layers,
+        "bare.ff": without_code(layers["branches.ff"]),
+        "quantized.pt": (QUANTIZED / "dynamic.pt").read_bytes(),
+        "model.json": json_archive(json_model()).getvalue(),
+        "tar": tarred(tar_members()),
+    }
 
 
 # -- mutants
@@ -193,6 +209,71 @@ def _code(data: bytes) -> Iterator[bytes]:
             yield data[: found.start()] + token + data[found.end() :]
 
 
+_ENCODINGS: Final[tuple[Callable[[bytes], bytes], ...]] = (
+    lambda code: code.replace(b"\n", b"\r\n"),
+    lambda code: code.replace(b"\n", b"\r"),
+    lambda code: code.replace(b"\n", b"\r\n", code.count(b"\n") // 2),
+    lambda code: code.replace(b"\n", b"\n\n\x0c"),
+    lambda code: code.replace(b"\n", b"\xe2\x80\xa8"),
+    lambda code: code.replace(b"\n", b"\\\n"),
+    lambda code: code.replace(b"\n", b"  # \xe9\n"),
+    lambda code: code.replace(b"\n", "  # \u20ac\n".encode()),
+    lambda code: code.replace(b"\n", b"\0\n"),
+    lambda code: code.replace(b"\n", b"\n" * 5000, 3),
+    lambda code: code.replace(b"  ", b"\t"),
+    lambda code: code.replace(b"  ", "\u00a0 ".encode()),
+    lambda code: b"\xef\xbb\xbf" + code,
+    lambda code: code + b"\xef\xbb\xbf",
+    lambda code: b"\xff\xfe" + code.decode(errors="replace").encode("utf-16-le"),
+    lambda code: code.decode(errors="replace").encode("utf-16-be"),
+    lambda code: code.rstrip() + b"\x1a",
+    lambda code: b"op_version_set = 1\nimport __torch__.x\n" + code,
+    lambda code: b"# -*- coding: latin-1 -*-\n" + code,
+    lambda code: code + code,
+    lambda code: code * 200,
+    lambda code: b'"""' + code,
+    lambda code: b"    " + code.replace(b"\n", b"\n    "),
+)
+"""The same code as other programs would write it, and as none would."""
+
+
+def _encodings(data: bytes) -> Iterator[bytes]:
+    for change in _ENCODINGS:
+        yield change(data)
+
+
+_JSON: Final = (
+    b"", b"null", b"-1", b"1e999", b"NaN", b"99999999999999999999", b'""', b'"x"', b"[]", b"{}", b"[[[]]]", b"true",
+    b"[" * 3000, b'"\\ud800"', b'"../../x"', b"[" + b"0," * 70 + b"0]", b'["9223372036854775807", "2"]',
+)  # fmt: skip
+
+
+def _json(data: bytes) -> Iterator[bytes]:
+    """Every value becomes another, every key another's."""
+    import re
+
+    for found in re.finditer(rb'"[^"]*"|-?[0-9.]+|true|false|null|\[\]|\{\}', data):
+        for other in _JSON:
+            yield data[: found.start()] + other + data[found.end() :]
+
+
+_FIELDS: Final = ((0, 100), (124, 12), (148, 8), (156, 1), (257, 8), (345, 155))
+"""Offset and length of what a header of a tar file says: name, size, checksum, type, format, folder."""
+_SAID: Final = (
+    b"", b"-1", b"12x", b"7" * 12, b"\xff" * 12, b"\x80" + b"\xff" * 11, b"\x80" + bytes(11), b"0" * 11, b"1", b"2",
+    b"L", b"K", b"x", b"g", b"S", b"D", b"V", b"../x", b"pickle", b"storages", b"\xff\xfe", b"x" * 200,
+)  # fmt: skip
+
+
+def _of_tar(data: bytes) -> Iterator[Mutant]:
+    """Lies in the headers of a tar file."""
+    for block in range(0, len(data) if data[257:262] == b"ustar" else 0, 512):
+        if data[block + 257 : block + 262] == b"ustar":
+            for (offset, length), said in itertools.product(_FIELDS, _SAID):
+                at = block + offset
+                yield partial(bytes, data[:at] + said[:length].ljust(length, b"\0") + data[at + length :])
+
+
 _TEXTS: Final = (
     b"",
     b"0",
@@ -253,6 +334,14 @@ def _of_pickles(data: bytes) -> Iterator[Mutant]:
 
 def _of_code(data: bytes) -> Iterator[Mutant]:
     yield from _inside(data, lambda name: name.endswith(".py"), _code)
+
+
+def _of_encodings(data: bytes) -> Iterator[Mutant]:
+    yield from _inside(data, lambda name: name.endswith((".py", "version", "byteorder")), _encodings)
+
+
+def _of_json(data: bytes) -> Iterator[Mutant]:
+    yield from _inside(data, lambda name: name.endswith(".json"), _json)
 
 
 def _of_texts(data: bytes) -> Iterator[Mutant]:
@@ -331,6 +420,9 @@ FAMILIES: Final[Mapping[str, Callable[[bytes], Iterator[Mutant]]]] = {
     "record": _of_records,
     "number": _of_numbers,
     "end": _of_ends,
+    "encoding": _of_encodings,
+    "json": _of_json,
+    "tar": _of_tar,
 }
 
 
@@ -446,6 +538,10 @@ def all_trials(families: Mapping[str, Any] = FAMILIES, doors: Mapping[str, Any] 
                 yield from (Trial(name, family, number, door) for door in doors)
 
 
+_ONLY: Final = {"json": "model.json", "tar": "tar"}
+"""Families that one file alone has."""
+
+
 def sampled(
     seed: int, count: int, families: Mapping[str, Any] = FAMILIES, doors: Mapping[str, Any] = DOORS
 ) -> list[Trial]:
@@ -454,7 +550,8 @@ def sampled(
     sizes: dict[tuple[str, str], int] = {}
     found: list[Trial] = []
     while len(found) < count:
-        file, family = draw.choice([*files]), draw.choice([*families])
+        family = draw.choice([*families])
+        file = _ONLY.get(family) or draw.choice([*files])
         if (file, family) not in sizes:
             sizes[file, family] = sum(1 for _ in FAMILIES[family](files[file]))
         if sizes[file, family]:

@@ -6,6 +6,7 @@ torch = pytest.importorskip("torch")
 
 import engine  # noqa: E402
 import engine.torch as ours  # noqa: E402
+from tests.unit.serialize.model_files import archive, method  # noqa: E402
 from tests.unit.serialize.quantized.make_files import MODELS, flat, make  # noqa: E402
 from tests.unit.serialize.quantized.recorded import compared, recorded  # noqa: E402
 
@@ -64,3 +65,28 @@ def test_objects_of_its_other_classes_run_there_again(tmp_path):
     old, new = torch.jit.load(tmp_path / "foreign.pt"), torch.jit.load(tmp_path / "again.pt")
     x = torch.randn(2, 8)
     assert torch.equal(old.fancy(x), new.fancy(x)) and old.blocks() == new.blocks() == 1
+
+
+CELLS = {"lstm": (4, "[h, c]"), "gru": (3, "h"), "rnn_tanh": (1, "h"), "rnn_relu": (1, "h")}
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_recurrent_cells_of_2019(name, tmp_path):
+    gates, states = CELLS[name]
+    torch.manual_seed(0)
+    parts = [torch.fbgemm_linear_quantize_weight(torch.randn(gates * 5, n)) for n in (7, 5)]
+    values = {"x": torch.randn(3, 7), "h": torch.randn(3, 5), "c": torch.randn(3, 5)}
+    values |= {f"{word}{n}": part for n, row in enumerate(parts) for word, part in zip("wo", row[:2], strict=True)}
+    values |= {f"b{n}": torch.randn(gates * 5) for n in range(2)}
+    values |= {f"p{n}": torch.fbgemm_pack_quantized_matrix(values[f"w{n}"]) for n in range(2)}
+    numbers = ", ".join(repr(part[place]) for place in (2, 3) for part in parts)
+    call = f"torch.quantized_{name}_cell(x, {states}, w0, w1, b0, b1, p0, p1, o0, o1, {numbers})"
+    wanted = eval(call, {"torch": torch, **values})
+    given = {key: value for key, value in values.items() if key[0] != "p"}
+    call = call.replace("p0, p1", "torch.fbgemm_pack_quantized_matrix(w0), torch.fbgemm_pack_quantized_matrix(w1)")
+    returns = "Tuple[Tensor, Tensor]" if name == "lstm" else "Tensor"
+    code = method(f"return {call}", arguments=", ".join(f"{key}: Tensor" for key in given), returns=returns)
+    model = engine.load(archive(tmp_path / "a.pt", "op_version_set = 1\n" + code, version="1"))
+    found = model(*(ours.tensor(value.numpy()) for value in given.values()))
+    for one, other in zip(*(each if isinstance(each, tuple) else (each,) for each in (found, wanted)), strict=True):
+        assert torch.allclose(torch.from_numpy(one.numpy()), other, atol=1e-6)

@@ -4,11 +4,12 @@ import io
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import engine.torch as torch
 from engine.aten.dispatch import table
-from engine.lang.missing_operators import NOT_YET, reason_for
+from engine.lang.missing_operators import NOT_YET, reason_for, where_missing_ones_are
 from engine.serialize.upgrade.earlier import EARLIER
 from engine.serialize.upgrade.upgraders import UPGRADES, upgrader_graphs
 from tests.unit.serialize.model_files import archive, method
@@ -31,6 +32,12 @@ def test_each_is_there_lowered_or_refused_with_a_reason():
         if not table.overloads(name) and not lowered:
             assert reason_for(name), name
             assert f"`{name}`" in PAGE, name
+
+
+def test_none_of_them_is_said_to_come_from_an_extension():
+    for name in SPANS:
+        assert "extension" not in where_missing_ones_are([name]), name
+    assert "extension" in where_missing_ones_are(["aten::sin", "mylib::fancy"])
 
 
 def test_what_is_lowered_was_registered_and_is_not_there():
@@ -103,6 +110,63 @@ def test_linear_layers_of_int8_of_2019(tmp_path):
     path = archive(tmp_path / "a.pt", method(f"return {text.replace('CONSTANTS.c0', weight)}"), version="1")
     found = torch.jit.load(path)(X)
     assert torch.allclose(found, X @ (WEIGHT.to(torch.float32) * 0.1).t(), atol=0.2)
+
+
+def _product(x, numbers, scale, zero, bias):
+    """The linear layer on integers: `x` in eight bits over its range, which holds zero."""
+    low, high = min(float(x.min()), 0.0), max(float(x.max()), 0.0)
+    step = (high - low) / 255
+    shift = round(-low / step)
+    held = (np.clip(np.rint(x / step) + shift, 0, 255) - shift) * step
+    return held @ ((numbers.astype(np.float64) - zero) * scale).T + bias
+
+
+def _sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def _lstm(of_input, of_state, h, c):
+    enter, forget, cell, leave = np.split(of_input + of_state, 4, 1)
+    kept = _sigmoid(forget) * c + _sigmoid(enter) * np.tanh(cell)
+    return _sigmoid(leave) * np.tanh(kept), kept
+
+
+def _gru(of_input, of_state, h, c):
+    (reset, update, new), (r, u, n) = np.split(of_input, 3, 1), np.split(of_state, 3, 1)
+    found = np.tanh(new + _sigmoid(reset + r) * n)
+    return ((h - found) * _sigmoid(update + u) + found,)
+
+
+CELLS = {
+    "lstm": (4, "[h, c]", _lstm), "gru": (3, "h", _gru),
+    "rnn_tanh": (1, "h", lambda x, y, h, c: (np.tanh(x + y),)),
+    "rnn_relu": (1, "h", lambda x, y, h, c: (np.maximum(x + y, 0),)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_recurrent_cells_of_int8_of_2019(name, tmp_path):
+    gates, states, cell = CELLS[name]
+    random = np.random.default_rng(3)
+    x, h, c = (random.normal(size=(3, n)).astype(np.float32) for n in (7, 5, 5))
+    wi, wh = (random.integers(-128, 128, (5 * gates, n)).astype(np.int8) for n in (7, 5))
+    bi, bh = random.normal(size=(2, 5 * gates)).astype(np.float32)
+    words = "x, h, c, wi, wh, bi, bh".split(", ")
+    body = (
+        f"return torch.quantized_{name}_cell(x, {states}, wi, wh, bi, bh, torch.fbgemm_pack_quantized_matrix(wi), "
+        f"torch.fbgemm_pack_quantized_matrix(wh), wi, wh, 0.02, 0.03, 4, -7)"
+    )
+    returns = "Tuple[Tensor, Tensor]" if name == "lstm" else "Tensor"
+    code = method(body, arguments=", ".join(f"{word}: Tensor" for word in words), returns=returns)
+    module = torch.jit.load(archive(tmp_path / "a.pt", "op_version_set = 1\n" + code, version="1"))
+    kept = io.BytesIO()
+    torch.jit.save(module, kept)
+    kept.seek(0)
+    wanted = cell(_product(x, wi, 0.02, 4, bi), _product(h, wh, 0.03, -7, bh), h, c)
+    for each in (module, torch.jit.load(kept)):
+        found = each(*map(torch.tensor, (x, h, c, wi, wh, bi, bh)))
+        for one, other in zip(found if name == "lstm" else (found,), wanted, strict=True):
+            np.testing.assert_allclose(one.numpy(), other, atol=1e-4)
 
 
 HEADERS = [

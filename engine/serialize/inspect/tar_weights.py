@@ -48,15 +48,16 @@ def tar_parts(path: str) -> TarParts:
     """The contents of the file.  Raises ArchiveError."""
     parts = TarParts(mapped(path))
     members = dict(_members(parts.data))
-    missing = [name for name in ("storages", "tensors", "pickle") if name not in members]
-    if missing:
-        raise ArchiveError(f"the tar file has no member '{missing[0]}'")
-    try:
-        _read_storages(parts, _TarReader(parts.data, "storages", *members["storages"]))
-        _read_tensors(parts, _TarReader(parts.data, "tensors", *members["tensors"]))
-        parts.value = _TarReader(parts.data, "pickle", *members["pickle"]).pickle(parts.objects)
-    except PickleRefusal as reason:
-        raise ArchiveError(f"the tar file is refused: {reason}") from None
+    for name, read in (("storages", _read_storages), ("tensors", _read_tensors), ("pickle", _read_value)):
+        if name not in members:
+            raise ArchiveError(f"the tar file has no member '{name}'", hints=("fetch it again: it is damaged",))
+        reader = _TarReader(parts.data, name, *members[name])
+        try:
+            read(parts, reader)
+        except PickleRefusal as reason:
+            raise ArchiveError(
+                f"the tar file is refused: {reason}", record=name, offset=reader.at - members[name][0]
+            ) from None
     return parts
 
 
@@ -143,6 +144,10 @@ def _read_tensors(parts: TarParts, reader: _TarReader) -> None:
         size, stride = tuple(reader.numbers(dimensions)), tuple(reader.numbers(dimensions))
         (offset,) = reader.numbers(1)
         parts.objects[key] = checked(storage, storage.kind.dtype, storage.count, offset, size, stride)
+
+
+def _read_value(parts: TarParts, reader: _TarReader) -> None:
+    parts.value = reader.pickle(parts.objects)
 
 
 def _triple(value: Any) -> tuple[int, Any, Any]:

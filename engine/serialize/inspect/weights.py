@@ -168,7 +168,10 @@ def open_weights(path: str | os.PathLike[str]) -> Weights:
         return opener(found)
     except _UNREADABLE as error:
         reason = "it holds Python objects, not numbers" if "allow_pickle" in str(error) else str(error)
-        raise ArchiveError(f"'{found.path}' cannot be read: {reason or type(error).__name__}") from None
+        raise ArchiveError(
+            f"'{found.path}' cannot be read: {reason or type(error).__name__}",
+            hints=("write it again where it was made: it is damaged, or holds what is no array",),
+        ) from None
 
 
 def open_tensors(path: str | os.PathLike[str]) -> Weights:

@@ -24,7 +24,7 @@ from engine.frontend.names.type_annotations import TypeReader
 from engine.frontend.syntax.parser import parse_expression
 from engine.ir.unit import Function
 from engine.lang import scalars
-from engine.lang.errors import ArchiveError, CompileError
+from engine.lang.errors import ArchiveError, CompileError, OperatorError
 from engine.lang.records import dataclass
 from engine.lang.source import Source
 from engine.lang.types import TENSOR, ClassType, Type
@@ -49,6 +49,11 @@ _DTYPES: Final = {
     "BYTE": scalars.uint8, "UINT8": scalars.uint8, "INT8": scalars.int8, "INT16": scalars.int16,
     "INT32": scalars.int32, "INT64": scalars.int64,
 }  # fmt: skip
+_QUANTIZED_DTYPES: Final = {
+    kind: scalars.dtype_named(name)
+    for kind, name in (("BYTE", "quint8"), ("UINT8", "quint8"), ("INT8", "qint8"), ("INT32", "qint32"))
+}
+"""The dtype of numbers -> that of a tensor which `isQuantized` says is quantized."""
 _Json = dict[str, Any]
 
 
@@ -144,8 +149,9 @@ def _tensor_table(
 def _tensor(container: Container, reader: TensorReader, index: int, described: _Json) -> Tensor:
     key = _text(_dict(described, "data"), "key")
     folder, _, name = key.partition("/")
-    dtype = _DTYPES.get(_text(described, "dataType"))
-    if described.get("isQuantized") or dtype is None:
+    quantized = described.get("isQuantized") is True
+    dtype = (_QUANTIZED_DTYPES if quantized else _DTYPES).get(_text(described, "dataType"))
+    if dtype is None:
         raise _damaged(f"tensor {index} is of a kind that is not supported")
     if folder != _TENSORS or key not in container:
         raise _damaged(f"tensor {index} lies in '{key:.40}', which is no record of tensors")
@@ -153,9 +159,18 @@ def _tensor(container: Container, reader: TensorReader, index: int, described: _
     view = (_number(described, "offset", 0), _numbers(described, "dims"), _numbers(described, "strides"))
     try:
         loaded = reader.load(("storage", StorageType(dtype), name, _text(described, "device"), count))
+        if quantized:
+            return reader.rebuild_quantized(loaded, *view, _quantizer(described), False, {})
         return reader.rebuild(loaded, *view, described.get("requiresGrad") is True, {})
-    except PickleRefusal as refusal:
+    except (PickleRefusal, OperatorError) as refusal:
         raise ArchiveError(f"tensor {index} is refused: {refusal}", record=key) from None
+
+
+def _quantizer(described: _Json) -> tuple[scalars.qscheme, float, int]:
+    scale = described.get("scale")
+    if not isinstance(scale, int | float):
+        raise _damaged("'scale' is no number")
+    return scalars.qscheme_named("per_tensor_affine"), float(scale), _number(described, "zeroPoint", 0)
 
 
 def _attributes(

@@ -114,6 +114,35 @@ def {name}(
     quantized = torch._make_per_tensor_quantized_tensor(weight, float(weight_scale), int(weight_zero_point))
     return torch.ops.quantized.linear_dynamic(input, torch.ops.quantized.linear_prepack(quantized, bias))
 """
+_INT8_CELL: Final = """
+def quantized_{name}_cell(
+    input: Tensor, hx: {states}, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor, b_hh: Tensor, packed_ih: Tensor,
+    packed_hh: Tensor, col_offsets_ih: Tensor, col_offsets_hh: Tensor, scale_ih: number, scale_hh: number,
+    zero_point_ih: number, zero_point_hh: number
+) -> {result}:
+    ih = torch._make_per_tensor_quantized_tensor(w_ih, float(scale_ih), int(zero_point_ih))
+    hh = torch._make_per_tensor_quantized_tensor(w_hh, float(scale_hh), int(zero_point_hh))
+    of_input = torch.ops.quantized.linear_dynamic(input, torch.ops.quantized.linear_prepack(ih, b_ih))
+    of_state = torch.ops.quantized.linear_dynamic({state}, torch.ops.quantized.linear_prepack(hh, b_hh))
+    {steps}
+"""
+_TYPES: Final = {"states": "Tensor", "result": "Tensor", "state": "hx"}
+_CELLS: Final = {
+    "lstm": {
+        "states": "List[Tensor]", "result": "Tuple[Tensor, Tensor]", "state": "hx[0]", "steps": """
+    enter, forget, cell, leave = torch.chunk(of_input + of_state, 4, 1)
+    kept = torch.sigmoid(forget) * hx[1] + torch.sigmoid(enter) * torch.tanh(cell)
+    return torch.sigmoid(leave) * torch.tanh(kept), kept"""},
+    "gru": {**_TYPES, "steps": """
+    reset, update, new = torch.chunk(of_input, 3, 1)
+    reset_state, update_state, new_state = torch.chunk(of_state, 3, 1)
+    found = torch.tanh(new + torch.sigmoid(reset + reset_state) * new_state)
+    return (hx - found) * torch.sigmoid(update + update_state) + found"""},
+    "rnn_tanh": {**_TYPES, "steps": "return torch.tanh(of_input + of_state)"},
+    "rnn_relu": {**_TYPES, "steps": "return torch.relu(of_input + of_state)"},
+}  # fmt: skip
+"""Recurrent cells with their weights in int8 -> the types of their states and results, and what they do with both
+products."""
 _PACK: Final = """
 def fbgemm_pack_quantized_matrix(input: Tensor) -> Tensor:
     return torch.empty([0], dtype=torch.uint8)
@@ -165,4 +194,5 @@ EARLIER: Final[dict[str, str]] = {
     "matrix_rank": _RANK, "fbgemm_pack_quantized_matrix": _PACK,
     **{name: _INT8.format(name=name) for name in ("fbgemm_linear_int8_weight",
                                                   "fbgemm_linear_int8_weight_fp32_activation")},
+    **{f"quantized_{name}_cell": _INT8_CELL.format(name=name, **parts) for name, parts in _CELLS.items()},
 }  # fmt: skip

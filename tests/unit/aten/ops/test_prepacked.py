@@ -44,6 +44,19 @@ def packed(layer: str, rest: tuple[Any, ...], limits: tuple[Any, Any]) -> Any:
     return getattr(torch.ops.prepacked, f"{layer}_clamp_prepack")(*rest, *limits)
 
 
+SPECIAL = [float("nan"), -0.0, 0.0, -1.0, 1e-45, float("inf"), -float("inf"), 6.0, 6.5, -0.1, 0.25]
+
+
+def test_limits_are_those_of_clamp_to_the_last_bit(mode: str) -> None:
+    x = torch.tensor(SPECIAL).reshape(-1, 1)
+    for low, high in (*LIMITS[1:], (-float("inf"), 0.0), (0.0, float("inf")), (-0.0, None), (1e-45, 6)):
+        held = packed("linear", (torch.ones(1, 1), None), (low, high))
+        for _ in range(2):
+            wanted = torch.nn.functional.linear(x, torch.ones(1, 1)).clamp(low, high)
+            found = torch.ops.prepacked.linear_clamp_run(x, held)
+            assert found.numpy().tobytes() == wanted.numpy().tobytes(), (low, high)
+
+
 CASES = [(*case, limits) for case in (*linears(), *convolutions()) for limits in LIMITS]
 
 

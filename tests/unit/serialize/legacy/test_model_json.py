@@ -18,6 +18,7 @@ from tests.unit.serialize.legacy.model_json_files import (
     WEIGHT,
     archive,
     model,
+    tensor,
 )
 
 
@@ -118,6 +119,31 @@ def test_refusals(change: Any, message: str) -> None:
 def test_tensors_in_the_pickle_are_checked() -> None:
     with pytest.raises(ArchiveError, match="no tensor 200"):
         load(model(), b"\x80\x02(ctorch.jit._pickle\nbuild_tensor_from_id\n(K\xc8tRt.")
+
+
+@pytest.mark.parametrize(("kind", "dtype"), [("INT8", "qint8"), ("BYTE", "quint8"), ("UINT8", "quint8")])
+def test_quantized_tensors(kind: str, dtype: str) -> None:
+    described = model()
+    how = {"isQuantized": True, "scale": 0.5, "zeroPoint": "3"}
+    described["tensors"][2] = {**tensor("tensors/2", kind, [2, 2], [1, 2]), **how}
+    module = load(described)
+    count = module.get("count")
+    assert count.dtype.name == dtype
+    assert count.dequantize().tolist() == [[1.0, -1.5], [-1.5, -1.5]]
+    kept = io.BytesIO()
+    save_archive(module, kept)
+    kept.seek(0)
+    assert load_archive(kept).get("count").dequantize().tolist() == count.dequantize().tolist()
+
+
+@pytest.mark.parametrize(
+    "how", [{}, {"scale": "x"}, {"scale": 0.5, "zeroPoint": "x"}, {"scale": 0.5, "zeroPoint": 1 << 40}]
+)
+def test_quantized_tensors_say_how(how: Any) -> None:
+    described = model()
+    described["tensors"][2] = {**tensor("tensors/2", "INT8", [2], [1]), "isQuantized": True, **how}
+    with pytest.raises(ArchiveError):
+        load(described)
 
 
 def _kept(name: bytes, state: bytes) -> bytes:
