@@ -302,7 +302,7 @@ _METHODS: Final[dict[str, Any]] = {
     "__cuda_array_interface__": property(interchange.cuda_array_interface),
     "__dlpack__": interchange.dlpack, "__dlpack_device__": interchange.dlpack_device, "__copy__": _copy,
     "new": _new, "new_tensor": _new_tensor, "resize_as_": _resize_as, "map_": _map, "dim_order": _dim_order,
-    "to_dense": _same, "is_pinned": pinned.is_pinned, "is_shared": _no, "is_distributed": _no, "is_coalesced": _no,
+    "is_pinned": pinned.is_pinned, "is_shared": _no, "is_distributed": _no, "is_coalesced": _no,
     "get_device": _get_device, "size": _size, "contiguous": _contiguous, "detach": _detach, "apply_": _apply,
     "nelement": _elements, "ndimension": _dimensions, "share_memory_": _same, "pin_memory": pinned.pin_memory,
     "record_stream": kept_memory.record_stream,
