@@ -114,7 +114,10 @@ def hidden_writes(node: Node) -> list[Value]:
 
 
 def writes(node: Node) -> bool:
-    """True if the node's operator may write to an input, whether or not its schema says so."""
+    """True if the node's operator may write to an input, whether or not its schema says so; a group does what its
+    nodes do."""
+    if "Subgraph" in node.attributes:
+        return any(map(writes, node.attr("Subgraph").all_nodes()))
     schema = schema_of(node)
     return (schema is not None and schema.is_mutable) or bool(hidden_writes(node))
 

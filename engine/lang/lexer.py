@@ -7,6 +7,7 @@ raised when the cursor gets there.
 
 Note [Rows of literals]: vocabularies and tables stand in programs as lists and dicts of tens of thousands of literals.
 With `rows`, what is between the brackets of such a list or dict is one token, "row", and one constant of the program.
+Where literals are read as Python's, only those without a backslash are a row, as they mean the same in both languages.
 """
 
 from __future__ import annotations
@@ -219,7 +220,7 @@ def definition_starts(source: Source, extended: bool) -> list[int]:
     found: list[int] = []
     rest = len(source.text)
     try:
-        tokens = _tokens(source, _pattern_for(source, extended), 0, rest, rows=not extended)
+        tokens = _tokens(source, _pattern_for(source, extended), 0, rest, rows=True)
         found.extend(token.range.start for token in tokens if token.kind in ("def", "class"))
     except ParseError as error:
         at = error.range.start if error.range else rest
@@ -274,7 +275,8 @@ def _tokens(source: Source, pattern: re.Pattern[str], begin: int, end: int | Non
         if words > MAX_WORDS:
             raise _too_long("statement", MAX_WORDS, token.range)
         yield token
-        if rows and word in _ROWS and before not in _ENDS_OPERAND and (row := _ROWS[word].match(text, at, end)):
+        row = _ROWS[word].match(text, at, end) if rows and word in _ROWS and before not in _ENDS_OPERAND else None
+        if row is not None and (pattern is not _EXTENDED or "\\" not in row["row"]):
             yield Token("row", row["row"], SourceRange(source, row.start("row"), row.end("row")))
             tail = at = row.end()
         before = token.kind

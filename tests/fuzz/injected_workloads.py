@@ -1,6 +1,7 @@
 """Short workloads for `injection`: what programs do first, each as a function that may be called again.
 
-In: a name.  Out: a `Workload`, made in a process that has loaded what it needs unless it is to load it itself.
+In: a name.  Out: a `Workload`, made in a process that has loaded what it needs unless it is to load it itself.  Those
+of `SHORT` are what the others do with the smallest programs, so that all their events can be tried.
 """
 
 from __future__ import annotations
@@ -31,8 +32,10 @@ class Workload:
     expected_beside: Any
     folder: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="tsrepl-injection-")))
     files: tuple[str, ...] = ()
+    look: Callable[[Any], Any] = lambda result: result
+    """What is compared of a result, asked for when its events are over."""
     writes: bool = False
-    """True where other processes at the same files would be in its way."""
+    """True where other processes at the same files would be in its way; forked ones share the place they read at."""
     settings: tuple[Any, ...] = ()
 
 
@@ -191,7 +194,7 @@ def save() -> Workload:
 
 def load() -> Workload:
     """A module from a file, and its call."""
-    made = Workload(lambda: None, [8.0] * 2, lambda: None, [8.0] * 2, files=("model.pt",))
+    made = Workload(lambda: None, [8.0] * 2, lambda: None, [8.0] * 2, files=("model.pt",), writes=True)
     torch.jit.save(torch.jit.script(Net()), _file(made, "model.pt"))
     made.run = made.beside = lambda: torch.jit.load(_file(made, "model.pt"))(torch.ones(2)).tolist()
     return made
@@ -259,7 +262,91 @@ def store() -> Workload:
     return made
 
 
-WORKLOADS: Final[dict[str, Callable[[], Workload]]] = {
-    each.__name__: each
-    for each in (define, define_failing, script, script_failing, save, load, first_call, gradient, cold, store)
-}
+# ------------------------------------------------------------------ the same, short
+
+
+class Scale(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(2))
+
+    def forward(self, x):
+        return x * self.weight
+
+
+def _called(function: Any) -> Any:
+    return function(torch.ones(2)).tolist()
+
+
+def short_define() -> Workload:
+    """A function in a unit; beside it, another in the same unit."""
+    unit = torch.jit.CompilationUnit("def known(x):\n    return x + 1\n")
+
+    def defined(name: str) -> Callable[[], Any]:
+        def run() -> Any:
+            if name not in {each.name for each in unit.get_functions()}:
+                unit.define(f"def {name}(x):\n    return x + 1\n")
+            return getattr(unit, name)
+
+        return run
+
+    return Workload(defined("f"), [2.0] * 2, defined("g"), [2.0] * 2, look=_called)
+
+
+def short_script() -> Workload:
+    """A module with a parameter and a method."""
+    torch.jit.script(torch.nn.Linear(2, 2)).save_to_buffer()
+
+    def saved(made: Any) -> Any:
+        return _called(made), len(made.save_to_buffer()) > 0
+
+    def run() -> Any:
+        return torch.jit.script(Scale())
+
+    expected = [1.0] * 2, True
+    return Workload(run, expected, run, expected, look=saved)
+
+
+def short_save() -> Workload:
+    """The module to a file that is there already."""
+    module = torch.jit.script(Scale())
+    made = Workload(lambda: None, [1.0] * 2, lambda: None, [1.0] * 2, files=("model.pt", "other.pt"), writes=True)
+    made.look = lambda name: _called(torch.jit.load(_file(made, name)))
+
+    def saved(name: str) -> Callable[[], str]:
+        def run() -> str:
+            torch.jit.save(module, _file(made, name))
+            return name
+
+        return run
+
+    made.run, made.beside = saved("model.pt"), saved("other.pt")
+    made.look(made.run())
+    return made
+
+
+def short_load() -> Workload:
+    """The module from a file."""
+    made = Workload(lambda: None, [1.0] * 2, lambda: None, [1.0] * 2, files=("model.pt",), look=_called, writes=True)
+    torch.jit.save(torch.jit.script(Scale()), _file(made, "model.pt"))
+    made.run = made.beside = lambda: torch.jit.load(_file(made, "model.pt"))
+    made.look(made.run())
+    return made
+
+
+def short_call() -> Workload:
+    """Calls of a function of two operators, in mode "eager": a plan, a group, its kernel."""
+    engine.set_compile_mode("eager")
+    _called(torch.jit.CompilationUnit("def f(x):\n    return x * 3 + 1\n").f)
+    unit = torch.jit.CompilationUnit("def f(x):\n    return x * 2 + 1\n")
+    unit.f.graph  # noqa: B018
+
+    def run() -> Any:
+        return [_called(unit.f) for _ in range(3)]
+
+    return Workload(run, [[3.0] * 2] * 3, run, [[3.0] * 2] * 3)
+
+
+SHORT: Final = (short_define, short_script, short_save, short_load, short_call, store)
+LONG: Final = (define, define_failing, script, script_failing, save, load, first_call, gradient, cold)
+WORKLOADS: Final[dict[str, Callable[[], Workload]]] = {each.__name__: each for each in (*SHORT, *LONG)}

@@ -1,5 +1,6 @@
 """Interrupts, failing allocations and system calls, other threads and forks at some places of first calls, definitions,
-scripting, loading, saving and storing kernels; `make test-all` tries them at every line that these come through."""
+scripting, loading, saving and storing kernels; `make test-all` tries every place of the short ones, and every line that
+the others come through."""
 
 from __future__ import annotations
 
@@ -9,11 +10,12 @@ import sys
 
 import pytest
 
-from .injected_workloads import WORKLOADS
+from .injected_workloads import SHORT, WORKLOADS
 
 KINDS = ("interrupt", "memory", "system", "switch", "fork")
-SYSTEM = ("script", "save", "load", "store")
+SYSTEM = ("script", "save", "load", "short_save", "short_load", "store")
 """Workloads that make system calls; the others make some at most while they import."""
+EXHAUSTIVE = {each.__name__ for each in SHORT}
 PAIRS = [(name, kind) for name in WORKLOADS for kind in KINDS if kind != "system" or name in SYSTEM]
 SOME, MANY = 12, 300
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="each place is tried in a forked child")
@@ -33,5 +35,6 @@ def test_a_fault_leaves_nothing_half_done(workload: str, kind: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("workload", "kind"), PAIRS)
-def test_no_fault_at_any_line_leaves_something_half_done(workload: str, kind: str) -> None:
-    inject(workload, kind, {"system": "every", "switch": str(MANY)}.get(kind, "lines"))
+def test_no_fault_anywhere_leaves_something_half_done(workload: str, kind: str) -> None:
+    which = "every" if workload in EXHAUSTIVE else {"system": "every", "switch": str(MANY)}.get(kind, "lines")
+    inject(workload, kind, which)

@@ -34,10 +34,10 @@ CALLS: Final = 2
 
 
 @contextmanager
-def splitting_everything() -> Iterator[None]:
-    """While this lasts every operator is a differentiable graph of its own, at once."""
+def splitting_everything(mode: tiering.Mode = "eager") -> Iterator[None]:
+    """While this lasts every operator is a differentiable graph of its own; in mode "eager" at once."""
     before, threshold = tiering.mode(), differentiation.SETTINGS.threshold
-    tiering.set_mode("eager")
+    tiering.set_mode(mode)
     differentiation.SETTINGS.threshold = 1
     try:
         yield

@@ -23,6 +23,7 @@ from engine.ir.graph import Graph
 from engine.ir.unit import Function
 from engine.lang.types import TENSOR, ListType, TensorType
 from engine.passes.pipeline import PASSES, run_pass
+from tests.table.gradient_programs import splitting_everything
 from tests.table.gradient_samples import gradient_arguments_for
 from tests.table.optional_arguments import TRUSTING, calls
 from tests.table.samples import copied, floats
@@ -201,6 +202,36 @@ def test_programs_keep_hidden_writes(name: str, requires_grad: bool, mode: str) 
         found = [each.array for each in (*run_function(function, given), *given)]
         for mine, wanted in zip(found, expected(op, HIDDEN[name]), strict=True):
             np.testing.assert_allclose(mine, wanted, rtol=1e-5)
+
+
+def followed(op: Op, call: tuple[Any, ...]) -> Function:
+    """A program that calls the operator and gives a function of its first result, so that they may be one group."""
+    function, _ = program(op, call)
+    graph = function.graph
+    (node,) = [each for each in graph.nodes() if each.op is op][:1]
+    made = graph.append("aten::tanh", [node.outputs[0]], [TENSOR]).output
+    graph.register_output(graph.append("aten::mul", [made, made], [TENSOR]).output)
+    return function
+
+
+@pytest.mark.parametrize("mode", ["off", "eager", "background"])
+@pytest.mark.parametrize("name", [name for name in HIDDEN if "embedding" not in name])
+def test_calls_write_once_whoever_runs_them(name: str, mode: str) -> None:
+    """Among them the calls that kernels and derivatives are made for, and those behind them."""
+    op = table.find(name)
+    assert op is not None
+    function = followed(op, HIDDEN[name])
+    with splitting_everything(mode):
+        for rows in (2, 2, 3, 2, 3, 1, 2):
+            call = (floats(rows, 3, 4, seed=rows), *HIDDEN[name][1:])
+            given = [copied(value) for value in call if isinstance(value, Tensor)]
+            given[0].requires_grad_()
+            results, last = run_function(function, given)
+            last.sum().backward()
+            tiering.wait()
+            found = [each.array for each in (*results, *given)]
+            for mine, wanted in zip(found, expected(op, call), strict=True):
+                np.testing.assert_allclose(mine, wanted, rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", HIDDEN)

@@ -64,22 +64,23 @@ class Excerpt:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column, `width` characters wide where the page has room and that is not 0."""
+    """A column, at least `width` characters wide where the page has room, and `least` where it has not."""
 
     title: str
     role: str = "plain"
     language: str = ""
     right: bool = False
     width: int = 0
+    least: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class TableBlock:
-    """Rows of cells; where the page is narrower than `stack_below` each row becomes a small paragraph."""
+    """Rows of cells.  One that `stacks` has each row as a small paragraph on a page where columns would break words."""
 
     columns: tuple[Column, ...]
     rows: tuple[tuple[str, ...], ...]
-    stack_below: int = 0
+    stacks: bool = False
     header: bool = True
 
 

@@ -82,8 +82,6 @@ MOST_DETAILS = 4
 """Lines of an error's details; a call that fits none of thirty overloads has a hundred."""
 _MOST_KINDS = 3
 _MOST_COUNTS = 12
-NARROW = 64
-"""Tables of many columns become paragraphs on pages narrower than this."""
 
 
 def blocks_of(reply: Reply) -> list[Block]:
@@ -239,7 +237,7 @@ def _heading(kernel: KernelRow) -> tuple[Span, ...]:
 def _unfused(plan: PlanRow) -> Iterator[Block]:
     if plan.unfused:
         columns = (Column("line", "muted"), Column("without a kernel"), Column("because", "muted"))
-        yield TableBlock(columns, plan.unfused, stack_below=NARROW)
+        yield TableBlock(columns, plan.unfused, stacks=True)
 
 
 def _gpu_kernels(reply: GpuKernelsReply) -> Iterator[Block]:
@@ -251,7 +249,7 @@ def _gpu_kernels(reply: GpuKernelsReply) -> Iterator[Block]:
         yield line(Span(kernel.name, "kind"), Span(f"  on {reply.target}{moved}{why}", "muted"))
         if kernel.launches:
             columns = (Column("launch"), *(Column(name, right=True) for name in _LAUNCH))
-            yield TableBlock(columns, tuple(map(_launch, kernel.launches)), stack_below=NARROW)
+            yield TableBlock(columns, tuple(map(_launch, kernel.launches)), stacks=True)
         if kernel.text:
             yield CodeBlock(kernel.text.rstrip("\n"), reply.language)
 
@@ -343,7 +341,7 @@ def _taps(reply: TapReply) -> Iterator[Block]:
     every = ((row.place or "(the module)", f"{row.count:,}", row.value) for row in reply.rows)
     rows = tuple(row if several else (row[0], row[2]) for row in every)
     if rows:
-        yield TableBlock(shown, rows, stack_below=NARROW)
+        yield TableBlock(shown, rows, stacks=True)
     if reply.unreached:
         yield line(Span("warning: ", "warning"), f"the call never came to {_listed(reply.unreached)}")
     if reply.result:
@@ -364,7 +362,7 @@ def _who(reply: WhoReply) -> Iterator[Block]:
         return
     columns = (Column("name", "title"), Column("kind", "muted"), Column("type", "type"), Column("value"))
     rows = tuple((b.name, b.kind, b.type, b.summary) for b in reply.bindings)
-    yield TableBlock(columns, rows, stack_below=NARROW)
+    yield TableBlock(columns, rows, stacks=True)
 
 
 def _time(reply: TimeReply) -> Iterator[Block]:

@@ -30,7 +30,6 @@ from tsrepl.session.plan_replies import (
     SplitRow,
 )
 
-NARROW: Final = 64
 _INDENT: Final = "  "
 _MOST_SEEN: Final = 3
 Cells = tuple[str, ...]
@@ -102,7 +101,7 @@ def costs(reply: CostReply) -> Iterator[Block]:
 def _cost_table(title: str, columns: tuple[Column, ...], rows: Iterable[Cells]) -> Iterator[Block]:
     if shown := tuple(rows):
         yield line(Span(title, "title"))
-        yield TableBlock(columns, shown, stack_below=_NARROW_COSTS if columns is not _MODULES else 0)
+        yield TableBlock(columns, shown, stacks=columns is not _MODULES)
 
 
 _MEMORY: Final = Column("memory", "muted", right=True)
@@ -117,7 +116,6 @@ _NODES: Final = (
     Column(f"{_INDENT}node"), Column("time", right=True), Column("times", "muted", right=True), _MEMORY,
     Column("line", "muted"), Column("module", "muted"),
 )  # fmt: skip
-_NARROW_COSTS: Final = 80
 
 
 def _time(seconds: float, whole: float) -> str:
@@ -268,7 +266,7 @@ def _failures(failures: Sequence[FailureRow]) -> Iterator[Block]:
     if failures:
         yield line(Span("guards that failed", "warning"), Span(", and when, since profiling began", "muted"))
         columns = (Column("line", "muted"), Column("value"), Column("guard"), Column("when", "muted"))
-        yield TableBlock(columns, _indented(map(_failure, failures)), header=False, stack_below=NARROW)
+        yield TableBlock(columns, _indented(map(_failure, failures)), header=False, stacks=True)
 
 
 def _failure(row: FailureRow) -> Cells:
@@ -283,8 +281,15 @@ def _times(count: int) -> str:
 def _by_line(columns: Sequence[Column], lines: Sequence[tuple[str, str, list[Cells]]]) -> Iterator[Block]:
     """A table below each line of the program, all with the same widths."""
     tables = [(place, text, _indented(here)) for place, text, here in lines if here]
-    widths = [max(map(len, cells)) for cells in zip(*(row for *_, rows in tables for row in rows), strict=True)]
-    sized = [replace(column, width=width) for column, width in zip(columns, widths[:-1], strict=False)]
+    cells = [*zip(*(row for *_, rows in tables for row in rows), strict=True)]
+    sized = tuple(
+        replace(
+            column,
+            width=max(map(len, texts)),
+            least=max((len(word) for text in texts for word in text.split()), default=0),
+        )
+        for column, texts in zip(columns, cells, strict=False)
+    )
     for place, text, rows in tables:
         yield TableBlock((Column("", "muted"), Column("", language="python")), ((place, text),), header=False)
-        yield TableBlock((*sized, columns[-1]), rows, header=False, stack_below=NARROW)
+        yield TableBlock(sized, rows, header=False, stacks=True)

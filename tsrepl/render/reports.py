@@ -13,7 +13,6 @@ from tsrepl.render.diff import diff_lines
 from tsrepl.render.printable import safe_json
 from tsrepl.session.replies import DataReply, FileReply, ReportReply, Section
 
-NARROW = 56
 _ROLES = {"": "title", "good": "good", "warning": "warning", "error": "error", "muted": "muted"}
 _MARKS = {"": "", "good": "✓ ", "warning": "! ", "error": "✗ ", "muted": ""}
 
@@ -59,7 +58,7 @@ def _body(section: Section) -> Iterator[Block]:
         named = tuple(
             Column(f"  {c.title}" if i == 0 else c.title, c.role, right=c.right) for i, c in enumerate(columns)
         )
-        yield TableBlock(named, rows, stack_below=NARROW if len(columns) > 3 else 0, header=header)
+        yield TableBlock(named, rows, stacks=len(columns) > 3, header=header)
     if section.change is not None:
         yield Diff(_changes(*section.change), "python")
     if section.note:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterable, Iterator
+from itertools import repeat, zip_longest
 from typing import TYPE_CHECKING, Any
 
+from rich.cells import cell_len
 from rich.console import Console, Group, JustifyMethod, RenderableType
 from rich.padding import Padding
 from rich.segment import Segment
@@ -53,8 +55,12 @@ PROMPT_LINES = 3
 """Lines of a terminal that the prompt takes, with the line typed and the toolbar."""
 _PAGE = 100
 """The column of places on a page that ends nowhere, but behind longer lines."""
-_LAST = 16
-"""Columns that are left to a table's last column where the others have fixed widths."""
+_BETWEEN = 2
+"""Blanks between columns of a table."""
+_BETWEEN_PARTS = 3
+"""Blanks between cells of a row that share a line of their paragraph."""
+_LEAST = 16
+"""Characters that a column of a table has at least, if its cells have as many."""
 _MARKS = {"+": "added", "-": "removed", " ": "plain", "…": "muted"}
 
 
@@ -133,7 +139,10 @@ def _render(block: Block, width: int) -> RenderableType:
 
 
 def _line(block: Line, width: int) -> RenderableType:
-    return _text(block.spans)
+    """The paragraph, all of it as far to the right as it begins."""
+    text = _text(block.spans)
+    indent = len(text.plain) - len(text.plain.lstrip(" "))
+    return Padding(text[indent:], (0, 0, 0, indent)) if 0 < indent < width < text.cell_len else text
 
 
 def _code(block: CodeBlock, width: int) -> RenderableType:
@@ -170,27 +179,64 @@ def _excerpt(block: Excerpt, width: int) -> RenderableType:
 
 
 def _table(block: TableBlock, width: int) -> RenderableType:
-    if width < block.stack_below:
-        return Group(*_stacked(block))
-    table = tables.Table(box=None, show_header=block.header, header_style="", pad_edge=False, padding=(0, 2, 0, 0))
-    has_room = sum(column.width + 2 for column in block.columns) <= width - _LAST
-    for column in block.columns:
+    cells = [_cells(block, row) for row in block.rows]
+    widths = _column_widths(block, cells, width)
+    if widths is None and block.stacks:
+        return Group(*_stacked(block, cells, width))
+    table = tables.Table(
+        box=None, show_header=block.header, header_style="", pad_edge=False, padding=(0, _BETWEEN, 0, 0)
+    )
+    for column, wide in zip_longest(block.columns, widths or ()):
         justify: JustifyMethod = "right" if column.right else "left"
-        fixed = column.width if has_room else None
-        table.add_column(Text(column.title, "muted"), justify=justify, overflow="fold", width=fixed or None)
-    for row in block.rows:
-        table.add_row(*_cells(block, row))
+        table.add_column(Text(column.title, "muted"), justify=justify, overflow="fold", width=wide)
+    for row in cells:
+        table.add_row(*row)
     return table
 
 
-def _stacked(block: TableBlock) -> Iterator[RenderableType]:
-    """Each row as a small paragraph: its first two cells on one line, the others below, titled."""
-    for row in block.rows:
-        cells = _cells(block, row)
-        yield Text.assemble(cells[0], "  ", cells[1])
-        for column, cell in zip(block.columns[2:], cells[2:], strict=True):
-            for part in cell.split("\n") if cell.plain else ():
-                yield Padding(Text.assemble((f"{column.title} ", "muted"), part), (0, 0, 0, 4))
+def _column_widths(block: TableBlock, cells: list[list[Text]], width: int) -> list[int] | None:
+    """The widths of the columns, the widest cut down where the page ends; None if that would break words."""
+    wide, least = [], []
+    for at, column in enumerate(block.columns):
+        texts = [*([column.title] if block.header else []), *(row[at].plain for row in cells)]
+        wide.append(max(column.width, *(cell_len(each) for text in texts for each in (text.split("\n")))))
+        word = max((cell_len(each) for text in texts for each in text.split()), default=0)
+        least.append(max(column.least, word, min(wide[-1], _LEAST)))
+    room = width - _BETWEEN * (len(wide) - 1)
+    if sum(wide) <= room:
+        return wide
+    if sum(least) > room:
+        return None
+    most = max(wide)
+    while sum(map(min, wide, map(max, least, repeat(most)))) > room:
+        most -= 1
+    return [*map(min, wide, map(max, least, repeat(most)))]
+
+
+def _stacked(block: TableBlock, cells: list[list[Text]], width: int) -> Iterator[RenderableType]:
+    """Each row as a small paragraph: its first two cells on one line, the others below, titled, short ones together."""
+    titles = [column.title.strip() for column in block.columns[2:]]
+    for row in cells:
+        first, *more = row[1].split("\n")
+        yield from _hung(Text.assemble(row[0], "  ", first), width)
+        others = [part for title, cell in zip(titles, row[2:], strict=True) for part in _titled(title, cell)]
+        for text in (*more, *_filled(others, width - _HANG, Text(" " * _BETWEEN_PARTS))):
+            yield Padding(text, (0, 0, 0, _HANG))
+
+
+def _filled(parts: Iterable[Text], width: int, between: Text) -> list[Text]:
+    """The parts, as many on a line as it has room for."""
+    lines: list[Text] = []
+    for part in parts:
+        together = between.join((*lines[-1:], part))
+        lines[-1:] = [together] if lines and together.cell_len <= width else [*lines[-1:], part]
+    return lines
+
+
+def _titled(title: str, cell: Text) -> Iterator[Text]:
+    """The lines of a cell behind the title of its column, if they do not begin with that."""
+    for part in cell.split("\n") if cell.plain else ():
+        yield part if part.plain.startswith(f"{title} ") or not title else Text.assemble((f"{title} ", "muted"), part)
 
 
 def _cells(block: TableBlock, row: tuple[str, ...]) -> list[Text]:

@@ -31,7 +31,7 @@ from tsrepl.session.workspace import Workspace
 @dataclass(frozen=True, slots=True)
 class Called:
     """`text` is the argument of the command; `call` runs it once, and is None for the name of a function; `plan` makes
-    the plans of such a run, and leaves out the call at its end."""
+    the plans of such a run, and leaves out the call at its end; `option` stands before calls that are suggested."""
 
     text: str
     functions: tuple[Function, ...]
@@ -39,6 +39,7 @@ class Called:
     known: frozenset[str] = frozenset()
     """The functions that the session has by name."""
     plan: Callable[[], None] | None = None
+    option: str = ""
 
     def name(self, function: Function) -> str:
         """`f`, `Net.forward`, or the expression itself."""
@@ -52,14 +53,14 @@ def called(workspace: Workspace, argument: str) -> Called:
     """The functions that the argument is about.  Raises UsageError, CompileError."""
     found, known = workspace.named(argument), frozenset(workspace.functions())
     if found is not None:
-        return Called(argument, (found,), None, known)
+        return Called(argument, (found,), None, known, option=workspace.option)
     entry, arguments = workspace.compile_expression(argument)
     if not any(node.kind != "prim::Constant" for node in entry.graph.all_nodes()):
         raise UsageError(f"'{argument}' runs nothing", hints=("name a function, or write a call of one: f(x)",))
     callees = tuple(dict.fromkeys(f for node in entry.graph.all_nodes() if (f := callee_of(node)) is not None))
     entry.inlines = not callees
     run, plan = (partial(each, entry, arguments) for each in (workspace.run, plan_call))
-    return Called(argument, callees or (entry,), run, known, plan)
+    return Called(argument, callees or (entry,), run, known, plan, workspace.option)
 
 
 def no_grad_hint(command: str, target: Called, plans: Iterable[PlanExplanation]) -> Iterator[Reply]:
@@ -92,10 +93,10 @@ def check_has_run(command: str, target: Called) -> None:
 def example_call(target: Called) -> str:
     """The text of a call of the target's function, to be typed."""
     if target.call is not None:
-        return target.text
+        return f"{target.option}{target.text}"
     (function,) = target.functions
     given = function.schema.arguments[is_method(function) :]
-    return f"{target.text}({', '.join(argument.name for argument in given if not argument.has_default)})"
+    return f"{target.option}{target.text}({', '.join(argument.name for argument in given if not argument.has_default)})"
 
 
 @contextmanager

@@ -400,14 +400,15 @@ def run_command(workspace: Workspace, text: str) -> Iterable[Reply]:
     return command.function(workspace, argument)
 
 
-_NO_GRAD: Final = re.compile(r"(?:^|(?<=\s))--no-grad(?:\s+|$)")
+NO_GRAD: Final = "--no-grad"
+_NO_GRAD: Final = re.compile(rf"(?:^|(?<=\s)){NO_GRAD}(?:\s+|$)")
 
 
 def _without_gradients(workspace: Workspace, command: Command, argument: str) -> Iterator[Reply]:
     """The replies of a command while no gradients are recorded."""
     coming: Iterator[Reply] | None = None
     while True:
-        with no_grad():
+        with no_grad(), workspace.suggesting(NO_GRAD):
             coming = iter(command.function(workspace, argument)) if coming is None else coming
             reply = next(coming, None)
         if reply is None:

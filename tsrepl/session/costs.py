@@ -63,7 +63,8 @@ def costs(workspace: Workspace, argument: str) -> Iterable[Reply]:
         fastest, runs = measure_time(entry, arguments, runs=_MOST_RUNS, seconds=_SECONDS)
         memory = measure_memory(entry, arguments)
     yield _reply(argument, min(rounds), fastest, runs, memory)
-    yield TextReply(f"more: %profile --types {argument}, %kernels {argument}, %explain {argument}")
+    call = workspace.suggested(argument)
+    yield TextReply(f"more: %profile --types {call}, %kernels {call}, %explain {call}")
 
 
 def warm_up(workspace: Workspace, entry: Function, arguments: Sequence[Any]) -> None:

@@ -40,7 +40,7 @@ from tsrepl.session.replies import (
     TextReply,
     WhoReply,
 )
-from tsrepl.session.values import described, summary
+from tsrepl.session.values import RESULT, described, summary
 from tsrepl.session.workspace import LAST, Workspace
 
 PROMPT: Final = "(debug) "
@@ -218,7 +218,7 @@ class DebugDialogue:
     def standing(self) -> DebugReply:
         """The selected call: source around its line, the node, the instruction; of a run that is over, its result."""
         if self.debugger.finished:
-            result = summary(self.debugger.recording.result, 200)
+            result = described(self.debugger.recording.result, RESULT)
             return DebugReply("the call has returned", result=result, dialogue=self)
         view = self.debugger.frame
         range = view.place
@@ -531,7 +531,7 @@ def _set(dialogue: DebugDialogue, text: str) -> Answer:
 def _result(dialogue: DebugDialogue, argument: str) -> Answer:
     if not dialogue.debugger.finished:
         raise UsageError("the call has not returned yet", hints=("c goes on to its end",))
-    yield TextReply(summary(dialogue.debugger.result, 200))
+    yield TextReply(described(dialogue.debugger.result, RESULT))
 
 
 def _info(dialogue: DebugDialogue, argument: str) -> Answer:

@@ -21,7 +21,15 @@ from engine.executor.plans.explanation import (
 )
 from engine.executor.plans.history import PassRun
 from engine.lang.counts import byte_size, counted, duration, some_of
-from tsrepl.session.called import Called, called, check_has_run, compiled_at_once, group_name, no_grad_hint
+from tsrepl.session.called import (
+    Called,
+    called,
+    check_has_run,
+    compiled_at_once,
+    example_call,
+    group_name,
+    no_grad_hint,
+)
 from tsrepl.session.learning import failure_rows, short_kind
 from tsrepl.session.modules import without_scopes
 from tsrepl.session.places import Places
@@ -71,11 +79,15 @@ def story(workspace: Workspace, argument: str) -> Iterable[Reply]:
         if (earlier := len(each.plans) - most) > 0:
             yield TextReply(f"{name} has {counted(earlier, 'earlier plan')}: %plan {_named(target, name)} shows all")
     yield from no_grad_hint("explain", target, (plan for _, each in found for plan in each.plans[-most:]))
-    name = _named(target, found[0][0]) if len(found) == 1 else argument
-    yield TextReply(f"more: {', '.join(f'%{command} {name}' for command in _MORE)}")
+    name = _named(target, found[0][0]) if len(found) == 1 and not target.option else example_call(target)
+    yield _more(_MORE, name)
 
 
 _MORE: Final = ("kernels", "profile", "guards", "autodiff")
+
+
+def _more(commands: Iterable[str], argument: str) -> TextReply:
+    return TextReply(f"more: {', '.join(f'%{command} {argument}' for command in commands)}")
 
 
 def _named(target: Called, name: str) -> str:
@@ -216,7 +228,7 @@ def plans(workspace: Workspace, argument: str) -> Iterable[Reply]:
         yield ReportReply("", (Section(title, _PLAN_COLUMNS, rows, note=_LEGEND),))
         if counts := _dropped(of):
             yield TextReply(counts)
-    yield TextReply(f"more: {', '.join(f'%{command} {argument}' for command in ('passes', 'explain', *_MORE))}")
+    yield _more(("passes", "explain", *_MORE), workspace.suggested(argument))
 
 
 _LEGEND: Final = "hits: calls that found it; misses: calls of groups that no kernel took; failures: checks that failed"

@@ -63,7 +63,7 @@ def types(workspace: Workspace, argument: str) -> Iterable[Reply]:
     if rows:
         yield ProfileReply(argument, rows)
         dropped = "; the plan that there was is dropped for it" if had_plans else ""
-        yield TextReply(f"%guards {argument} shows what plans check because of this{dropped}")
+        yield TextReply(f"%guards {workspace.suggested(argument)} shows what plans check because of this{dropped}")
         return
     call = example_call(target)
     yield ProfileReply(argument, tuple(each for f in target.functions for each in _unprofiled(target.name(f), f)))

@@ -41,7 +41,7 @@ from tsrepl.session.failures import UsageError, error_replies, interrupt_reply
 from tsrepl.session.instruction_rows import instruction_text
 from tsrepl.session.places import full_place
 from tsrepl.session.replies import ErrorReply, Moment, Reply, TextReply, TimeReply, TraceReply, TraceRow
-from tsrepl.session.values import described, summary
+from tsrepl.session.values import RESULT, described
 from tsrepl.session.workspace import Workspace
 
 # -- %trace
@@ -186,7 +186,7 @@ class _Recording:
             self._head.clear()
             self._tail.clear()
             self._total = 0
-        self._result = summary(state.result)
+        self._result = described(state.result, RESULT)
 
     def _note(self) -> str:
         """The choice of the rows; where it leaves none, the fact that it does."""

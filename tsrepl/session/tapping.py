@@ -17,7 +17,7 @@ from tsrepl.session.failures import UsageError
 from tsrepl.session.files import words_of
 from tsrepl.session.modules import module_node
 from tsrepl.session.replies import Reply, TapReply, TapRow, TextReply
-from tsrepl.session.values import summary
+from tsrepl.session.values import RESULT, described
 from tsrepl.session.workspace import LAST, Workspace
 
 CALL: Final = "--"
@@ -40,13 +40,13 @@ def tap(workspace: Workspace, argument: str) -> Iterable[Reply]:
     taps = Taps(watched.module, watched.patterns, raw=True)
     with taps:
         result, _ = workspace.evaluate(watched.call)
-    rows = tuple(TapRow(place, len(found), summary(found[-1])) for place, found in taps.calls.items())
+    rows = tuple(TapRow(place, len(found), described(found[-1])) for place, found in taps.calls.items())
     named = bool(rows) and all(value is None or isinstance(value, Tensor) for value in taps.values.values())
     if named:
         has_none = any(value is None for value in taps.values.values())
         element = OptionalType(TENSOR) if has_none else TENSOR
         workspace.bind(LAST, taps.values, DictType(STR, element))
-    shown = "" if "" in taps.calls else summary(result)
+    shown = "" if "" in taps.calls else described(result, RESULT)
     yield TapReply(watched.call, rows, shown, LAST if named else "", tuple(taps.unreached))
 
 

@@ -6,7 +6,9 @@ facts about a tensor that stand beside it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,8 @@ SUMMARY = 44
 DEEPEST = 6
 """Containers nested deeper than this are shown as `…`: a list may contain itself."""
 MOST_ITEMS = 1000
+RESULT = 200
+"""Characters of the summary of what a call returned."""
 FIRST_ELEMENTS = 3
 """Elements of a tensor that its summary shows."""
 
@@ -51,11 +55,25 @@ def summary(value: Any, limit: int = SUMMARY) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-def described(value: Any) -> str:
-    """The summary; of a tensor with more than a few elements, what these are like instead of the first of them."""
+def described(value: Any, limit: int = SUMMARY) -> str:
+    """The summary; of a tensor with more than a few elements, what these are like instead of the first of them.
+
+    Behind a list, tuple or dict stand the numbers of NaN and infinities in its tensors.
+    """
+    if isinstance(value, (list, tuple, dict)):
+        return ", ".join([summary(value, limit), *_bad_numbers(value.values() if isinstance(value, dict) else value)])
     if not isinstance(value, Tensor) or value.numel() <= FIRST_ELEMENTS or value.is_quantized:
-        return summary(value)
+        return summary(value, limit)
     return f"{tensor_facts(value)}  {statistics(value)}"
+
+
+def _bad_numbers(values: Iterable[Any]) -> list[str]:
+    """`2 NaN` and the like for what is in tensors among the values; nothing for what there is none of."""
+    total: Counter[str] = Counter()
+    for each in islice(values, MOST_ITEMS):
+        if isinstance(each, Tensor) and not each.is_quantized:
+            total.update(dict(_others(each.detach().cpu().numpy())))
+    return [f"{count:,} {name}" for name, count in total.items() if count]
 
 
 BARS = "▁▂▃▄▅▆▇█"
@@ -75,12 +93,13 @@ def statistics(tensor: Tensor) -> str:
         counts = np.histogram(finite, len(BARS), (low, high))[0] if low < high else np.array([finite.size])
         bars = "".join(BARS[int(each)] for each in np.ceil(counts / counts.max() * (len(BARS) - 1)))
         parts.append(f"{bars if low < high else ''} {low:.3g} … {float(finite.mean()):.3g} … {high:.3g}".strip())
-    parts += [f"{count:,} {name}" for name, count in _others(numbers) if count]
+    parts += _bad_numbers([tensor])
     return ", ".join(parts)
 
 
-def _others(numbers: Any) -> list[tuple[str, int]]:
+def _others(array: Any) -> list[tuple[str, int]]:
     """The numbers of NaN and infinities; masks are made of negative ones, so that the sign matters."""
+    numbers = np.abs(array) if array.dtype in xp.COMPLEX else array
     infinite = np.isinf(numbers)
     return [("NaN", int(np.isnan(numbers).sum())), ("inf", int((infinite & (numbers > 0)).sum())),
             ("-inf", int((infinite & (numbers < 0)).sum()))]  # fmt: skip

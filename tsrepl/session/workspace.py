@@ -105,6 +105,8 @@ class Workspace:
     history: list[str] = field(default_factory=list)
     labels: list[str] = field(default_factory=list)
     notebook: Bridge | None = None
+    option: str = ""
+    """The words before calls in the commands that replies suggest: `--no-grad ` where none records gradients."""
     _own_python: Bridge | None = None
     _made: dict[str, SessionVariable] = field(default_factory=dict)
     """The modules that the running statement made."""
@@ -362,6 +364,19 @@ class Workspace:
                 variable.type = variable.type.element
 
     # -- expressions
+
+    def suggested(self, call: str) -> str:
+        """The call as a suggested command takes it."""
+        return f"{self.option}{call}"
+
+    @contextmanager
+    def suggesting(self, option: str) -> Iterator[None]:
+        """While the block runs, suggested commands have the option."""
+        before, self.option = self.option, f"{option} "
+        try:
+            yield
+        finally:
+            self.option = before
 
     @contextmanager
     def command(self) -> Iterator[None]:

@@ -35,12 +35,17 @@ def array_code(
 ) -> str:
     """The expression as Python text that calls the functions of `pointwise`; names in `known` become constants, those
     in `spelled` other names."""
-    tree = ast.Expression(parse_python_expression(text))
-    lowered = _Lowering(arrays, known or {}).visit(tree)
+    lowered = array_tree(text, arrays, known or {})
     for node in ast.walk(lowered):
         if isinstance(node, ast.Name) and spelled and node.id in spelled:
             node.id = spelled[node.id]
     return ast.unparse(lowered)
+
+
+def array_tree(text: str, arrays: Collection[str], known: Mapping[str, Any]) -> ast.Expression:
+    """`array_code`, as a tree of its own."""
+    tree: ast.Expression = _Lowering(arrays, known).visit(ast.Expression(parse_python_expression(text)))
+    return tree
 
 
 class _Lowering(ast.NodeTransformer):

@@ -156,8 +156,12 @@ class Generator:
         return np.array(order, np.int64)
 
     def bernoulli(self, shape: tuple[int, ...], p: Any) -> Array:
-        """1.0 with probability `p` (a number or an array that broadcasts to the shape), else 0.0."""
-        return np.asarray(self.uniform(shape, xp.FLOAT64) < p).astype(np.float64)
+        """1.0 with probability `p` (a number or an array that broadcasts to the shape), else 0.0.
+
+        Beside probabilities of fewer bits than a float64 has, the numbers drawn are those of a float32, as PyTorch's.
+        """
+        few = isinstance(p, np.ndarray) and p.dtype.itemsize < 8
+        return np.asarray(self.uniform(shape, xp.FLOAT32 if few else xp.FLOAT64) < p).astype(np.float64)
 
 
 OF_DEVICES: Final[dict[str, type[Generator]]] = {}

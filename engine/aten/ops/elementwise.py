@@ -220,13 +220,14 @@ def isreal(self: Array) -> Array:
 
 
 def rrelu(self: Tensor, lower: float, upper: float, training: bool, generator_: Generator | None) -> Tensor:
-    """Leaky, with a random slope for each element while training, else with the mean of the two."""
+    """Leaky, with a random slope for each element that leaks while training, else with the mean of the two."""
     if not training:
         leaky: Tensor = run("leaky_relu", self, (lower + upper) / 2)
         return leaky
-    slopes = generator(generator_).uniform(self.array.shape, xp.FLOAT64) * (upper - lower) + lower
-    slope = Tensor(np.where(self.array <= 0, slopes, 1).astype(self.array.dtype))
-    return self * slope
+    with np.errstate(invalid="ignore"):
+        slopes, leaks = np.ones(self.array.shape), np.asarray(self.array <= 0)
+    slopes[leaks] = generator(generator_).uniform((int(leaks.sum()),), xp.FLOAT64) * (upper - lower) + lower
+    return self * Tensor(slopes.astype(self.array.dtype))
 
 
 op("aten::logcumsumexp(Tensor self, int dim) -> Tensor", kernel=log_cumulative_sum, variants=OUT,

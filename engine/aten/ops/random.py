@@ -34,7 +34,7 @@ def _uniform(source: Generator, shape: tuple[int, ...], d: xp.NumpyDtype) -> Arr
         return _pairs(source.uniform((*shape, 2), _part_of(d)), d)
     if d not in xp.FLOATING:
         raise no_kernel("check_uniform_bounds", d)
-    return source.uniform(shape, d)
+    return source.uniform(shape, wide(d)).astype(d, copy=False)
 
 
 def _normal(source: Generator, shape: tuple[int, ...], d: xp.NumpyDtype) -> Array:
@@ -192,7 +192,7 @@ def _draw_bernoulli(shape: tuple[int, ...], d: xp.NumpyDtype, p: Any, source: An
         raise no_kernel("bernoulli_scalar_cpu_", d)
     elif not 0 <= p <= 1:
         raise OperatorError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
-    return generator(source).bernoulli(shape, np.asarray(p).astype(np.float64)).astype(d)
+    return generator(source).bernoulli(shape, p).astype(d)
 
 
 def _probabilities(p: Array, shape: tuple[int, ...], d: xp.NumpyDtype) -> Array:
@@ -200,7 +200,7 @@ def _probabilities(p: Array, shape: tuple[int, ...], d: xp.NumpyDtype) -> Array:
         raise no_kernel("bernoulli_tensor_cpu_self_", d)
     if math.prod(shape) and p.dtype not in xp.FLOATING:
         raise no_kernel("bernoulli_tensor_cpu_p_", p.dtype)
-    spread = expand(p, shape, False)
+    spread = expand(p if p.dtype.itemsize == 8 else p.astype(xp.FLOAT32, copy=False), shape, False)
     wrong = p[~((p >= 0) & (p <= 1))]
     if wrong.size:
         raise OperatorError(
@@ -218,11 +218,14 @@ def bernoulli_p(self: Array, p: Any, source: Any) -> Array:
     return _draw_bernoulli(self.shape, self.dtype, p, source)
 
 
-def _in_place(draw: Callable[..., Array]) -> Callable[..., Tensor]:
-    """The form of a draw that overwrites the tensor."""
+def in_place(draw: Callable[..., Array]) -> Callable[..., Tensor]:
+    """The form of a draw that overwrites the tensor, in the order in which its elements lie in memory."""
 
     def body(self: Tensor, *args: Any) -> Tensor:
-        overwrite(self, draw(self.array, *(a.array if isinstance(a, Tensor) else a for a in args)))
+        array = self.array
+        axes = sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]) if array.shape[axis] > 1 else 0)
+        given = [expand(a.array, array.shape, False).transpose(axes) if isinstance(a, Tensor) else a for a in args]
+        overwrite(self, draw(array.transpose(axes), *given).transpose(np.argsort(axes)))
         return self
 
     return body
@@ -262,8 +265,8 @@ def normal_sized_out(mean: float, std: float, size: Sequence[int], source: Any, 
 def uniform(self: Array, low: float, high: float, source: Any) -> Array:
     if low > high:
         raise OperatorError(f"uniform_ expects to return a [from, to) range, but found from={low} > to={high}")
-    drawn = _uniform(generator(source), self.shape, self.dtype)
-    return (drawn.astype(wide(self.dtype)) * (high - low) + low).astype(self.dtype)
+    drawn = _uniform(generator(source), self.shape, wide(self.dtype) if self.dtype in xp.FLOATING else self.dtype)
+    return (drawn * (high - low) + low).astype(self.dtype)
 
 
 def integers(self: Array, low: int, high: int | None, source: Any) -> Array:
@@ -354,9 +357,9 @@ _register(f"bernoulli.p(Tensor self, float p, {_GEN}) -> Tensor", kernel=bernoul
           shape="self")  # fmt: skip
 _register(f"bernoulli.Tensor(Tensor self, Tensor p, {_GEN}) -> Tensor", kernel=bernoulli_p,
           variants="function out:Tensor_out", shape="self")  # fmt: skip
-_register(f"bernoulli_.float(Tensor(a!) self, float p=0.5, {_GEN}) -> Tensor(a!)", python=_in_place(bernoulli_p),
+_register(f"bernoulli_.float(Tensor(a!) self, float p=0.5, {_GEN}) -> Tensor(a!)", python=in_place(bernoulli_p),
           variants="method")  # fmt: skip
-_register(f"bernoulli_.Tensor(Tensor(a!) self, Tensor p, {_GEN}) -> Tensor(a!)", python=_in_place(bernoulli_p),
+_register(f"bernoulli_.Tensor(Tensor(a!) self, Tensor p, {_GEN}) -> Tensor(a!)", python=in_place(bernoulli_p),
           variants="method")  # fmt: skip
 _register(f"bernoulli.float_out(Tensor self, float p=0.5, {_GEN}, Tensor(a!) out) -> Tensor(a!)", kernel=bernoulli_p,
           shape="self")  # fmt: skip
@@ -370,11 +373,11 @@ _register(f"normal.float_float(float mean, float std, SymInt[] size, {_GEN}, {OP
 _register(f"normal.float_float_out(float mean, float std, SymInt[] size, {_GEN}, Tensor(a!) out) -> Tensor(a!)",
           python=normal_sized_out)  # fmt: skip
 _register(f"normal_(Tensor(a!) self, float mean=0., float std=1., {_GEN}) -> Tensor(a!)",
-          python=_in_place(normal_like), variants="method")  # fmt: skip
-filling("uniform", "", "float from=0., float to=1.", _in_place(uniform))
-filling("random", "from", "int from, int? to", _in_place(integers))
-filling("random", "to", "int to", _in_place(lambda self, to, source: integers(self, 0, to, source)))
-filling("random", "", "", _in_place(lambda self, source: integers(self, 0, None, source)))
+          python=in_place(normal_like), variants="method")  # fmt: skip
+filling("uniform", "", "float from=0., float to=1.", in_place(uniform))
+filling("random", "from", "int from, int? to", in_place(integers))
+filling("random", "to", "int to", in_place(lambda self, to, source: integers(self, 0, to, source)))
+filling("random", "", "", in_place(lambda self, source: integers(self, 0, None, source)))
 _register(f"multinomial(Tensor self, SymInt num_samples, bool replacement=False, {_GEN}) -> Tensor",
           kernel=multinomial, variants="function method out")  # fmt: skip
 

@@ -11,12 +11,10 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten.dispatch.table import op
-from engine.aten.dispatch.wrapping import overwrite
 from engine.aten.kernels.random import Generator, generator
 from engine.aten.kernels.rules import no_kernel
-from engine.aten.ops.random import filling
+from engine.aten.ops.random import filling, in_place
 from engine.aten.values import xp
-from engine.aten.values.tensor import Tensor
 from engine.aten.values.xp import Array
 from engine.lang.errors import OperatorError
 
@@ -26,14 +24,13 @@ Draw = Callable[..., Array]
 def _fill(name: str, arguments: str, draw: Draw) -> None:
     """Register `name_` and its other forms, which give the samples of `draw(generator, shape, *arguments)`."""
 
-    def body(self: Tensor, *rest: Any) -> Tensor:
+    def drawn(self: Array, *rest: Any) -> Array:
         *parameters, source = rest
-        if self.array.dtype not in xp.FLOATING and name != "geometric":
-            raise no_kernel(f"{name}_cpu", self.array.dtype)
-        overwrite(self, draw(generator(source), self.array.shape, *parameters))
-        return self
+        if self.dtype not in xp.FLOATING and name != "geometric":
+            raise no_kernel(f"{name}_cpu", self.dtype)
+        return draw(generator(source), self.shape, *parameters)
 
-    filling(name, "", arguments, body)
+    filling(name, "", arguments, in_place(drawn))
 
 
 def _uniform(source: Generator, shape: tuple[int, ...]) -> Array:
@@ -50,7 +47,8 @@ def exponential(source: Generator, shape: tuple[int, ...], rate: float) -> Array
 def geometric(source: Generator, shape: tuple[int, ...], p: float) -> Array:
     if not 0.0 < p < 1.0:
         raise OperatorError(f"geometric_ expects p to be in (0, 1), but got p={p}")
-    drawn: Array = np.maximum(np.ceil(np.log1p(-_uniform(source, shape)) / np.log1p(-p)), 1.0)
+    with np.errstate(divide="ignore"):
+        drawn: Array = np.maximum(np.ceil(np.log(_uniform(source, shape)) / np.log1p(-p)), 1.0)
     return drawn
 
 

@@ -121,7 +121,8 @@ def _grouped(
         return owner is not None and (is_in_loop(owner) or (owner.kind == _LOOP and may_join(owner)))
 
     def may_end(node: Node) -> bool:
-        return may_join(node) and _makes_tensors(node)
+        """True if the group gives something: what nobody uses is there for its writes, and runs by itself."""
+        return may_join(node) and _makes_tensors(node) and any(value.has_uses for value in node.outputs)
 
     _copy_lists(graph)
     known = {*graph.find_all_nodes(kind)}

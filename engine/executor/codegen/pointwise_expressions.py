@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
 
 from engine.aten.dispatch.op import Op
 from engine.aten.dispatch.unboxed import kind_of
-from engine.aten.kernels.expression import array_code
+from engine.aten.kernels.expression import array_tree
 from engine.aten.kernels.pointwise import FLOAT_FORMS, FUNCTIONS, OF_FLOATS
 from engine.aten.values import xp
 from engine.ir.constants import constant_value
@@ -53,8 +54,7 @@ def pointwise_expression(op: Op, node: Node, dtype: xp.NumpyDtype, array: Operan
             known[argument.name] = 1 if _is_unit(argument, constant) else constant
         else:
             texts[argument.name] = value(v)
-    tree = ast.Expression(parse_python_expression(array_code(op.scalar, arrays, known)))
-    return ast.unparse(_Numpy(dtype, texts, name).visit(tree))
+    return ast.unparse(_Numpy(dtype, texts, name).visit(array_tree(op.scalar, arrays, known)))
 
 
 def _is_unit(argument: Argument, constant: float) -> bool:
@@ -68,9 +68,8 @@ class _Numpy(ast.NodeTransformer):
         self.dtype, self.texts, self.name = dtype, texts, name
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
-        text = self.texts.get(node.id)
-        operand: ast.AST = node if text is None else parse_python_expression(text)
-        return operand
+        text = self.texts.get(node.id, node.id)
+        return ast.Name(text, ast.Load()) if text.isidentifier() else parse_python_expression(text)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         assert isinstance(node.func, ast.Name)
@@ -78,7 +77,7 @@ class _Numpy(ast.NodeTransformer):
         form = FLOAT_FORMS.get(node.func.id)
         if form is None:
             return self._call(_FUNCTIONS[node.func.id], arguments)
-        expanded: ast.AST = self._expand(parse_python_expression(form), dict(zip("xy", arguments, strict=False)))
+        expanded: ast.AST = self._expand(_parsed_form(form), dict(zip("xy", arguments, strict=False)))
         return expanded
 
     def _expand(self, form: Any, arguments: dict[str, Any]) -> Any:
@@ -102,6 +101,10 @@ class _Numpy(ast.NodeTransformer):
         exact = type(value) is float or held.item() == value
         constant: ast.AST = ast.Name(self.name("constant", held), ast.Load()) if exact else number
         return constant
+
+
+_parsed_form: Final = cache(parse_python_expression)
+"""Trees that nobody changes: `_expand` builds others of them."""
 
 
 def _is_number(node: Any) -> bool:

@@ -40,6 +40,7 @@ from engine.ir.clone import copy_graph
 from engine.ir.facts.inference import apply_facts
 from engine.ir.graph import Graph
 from engine.ir.graph import Node as GraphNode
+from engine.ir.ops import writes as is_write
 from engine.lang import scalars
 from engine.lang.generated import compile_function
 from engine.lang.locks import lock
@@ -298,6 +299,11 @@ class DifferentiableGroup:
         found: Graph = self.node.attr("Subgraph")
         return found
 
+    @property
+    def writes(self) -> bool:
+        """True if a run writes to what it is given, as that of batch norms in training: no call may run twice."""
+        return any(map(is_write, self.graph.nodes()))
+
     def run(self, *args: Any) -> Any:
         if HOOKS.trace is not None or not MODE.enabled or MODE.packing or MODE.checks_nan:
             return self.unsplit(*args)
@@ -320,7 +326,7 @@ class DifferentiableGroup:
         result = self.unsplit(*args)
         self.owner.want(self, key, args)
         variant = self.variants.get(key)
-        return result if variant is None else variant.run(args)
+        return result if variant is None or self.writes else variant.run(args)
 
     def split(self, args: Sequence[Any]) -> Variant:
         """The variant for such arguments.  Raises NotDifferentiable."""

@@ -38,7 +38,7 @@ from engine.frontend.syntax.views import (
     WithItem,
 )
 from engine.lang.errors import ParseError, together
-from engine.lang.interpreter_settings import MAX_PARAMETERS, deep_recursion
+from engine.lang.interpreter_settings import MAX_PARAMETERS, collecting_rarely, deep_recursion
 from engine.lang.lexer import Lexer, check_length, definition_starts
 from engine.lang.source import Source, SourceRange
 
@@ -105,7 +105,7 @@ def _read(
     rows: bool = True,
 ) -> _T:
     """The result of the rule, which must read the whole source, or its part from `begin` to `end`."""
-    with deep_recursion():
+    with deep_recursion(), collecting_rarely():
         parser = Parser(source, extended=extended, begin=begin, end=end, rows=rows)
         try:
             found = rule(parser)
@@ -151,7 +151,7 @@ class Parser:
     def __init__(
         self, source: Source, *, extended: bool = False, begin: int = 0, end: int | None = None, rows: bool = True
     ) -> None:
-        self.lexer = Lexer(source, extended=extended, begin=begin, end=end, rows=rows and not extended)
+        self.lexer = Lexer(source, extended=extended, begin=begin, end=end, rows=rows)
         self.extended = extended
         self.expressions = Expressions(self.lexer, extended=extended)
         self._begin = self.lexer.cur

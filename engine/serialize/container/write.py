@@ -203,9 +203,8 @@ def _not_written(path: object, target: Path, error: OSError) -> ArchiveError:
 
 def _write_beside(target: Path, pieces: Iterable[Contents]) -> None:
     temporary = temporary_beside(target)
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
-        with os.fdopen(handle, "wb") as file:
+        with open(temporary, "xb") as file:
             hold(file.fileno())
             file.writelines(pieces)
             file.flush()

@@ -12,12 +12,14 @@ import lzma
 import re
 import struct
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 from engine.lang.counts import some_of
 from engine.serialize.identify.kinds import KINDS, Finding, Head
+from engine.serialize.identify.tar_members import is_tar, tar_members
 
 _STARTS: Final[tuple[tuple[int, bytes, Finding], ...]] = (
     (0, b"GGUF", Finding("gguf")),
@@ -120,7 +122,7 @@ def compressed(head: Head) -> Finding | None:
     except (zlib.error, OSError, ValueError, lzma.LZMAError, EOFError, MemoryError):
         inside = b""
     facts = [("format", name)]
-    if inside[257:262] == b"ustar":
+    if is_tar(inside):
         return Finding("compressed", (*facts, ("inside", "a tar file")), advice=("unpack it first: tar -xf {file}",))
     begun = Head(head.path, inside, len(inside))
     found = known_start(begun) or told_as_text(begun)
@@ -166,26 +168,22 @@ def _metadata(value: Any) -> tuple[tuple[str, str], ...]:
 
 def tar(head: Head) -> Finding | None:
     """A tar file; PyTorch's first format was one with four members of known names."""
-    if head.data[257:262] != b"ustar":
+    if not is_tar(head.data):
         return None
-    names = [name for name in _tar_names(head) if not name.endswith(("PaxHeader", "@LongLink"))]
+    with open(head.path, "rb") as file:
+        names = [member.name for member in tar_members(partial(_part, file, head.size), _MOST_NAMES)]
     if {"pickle", "storages", "tensors"} <= set(names):
         return Finding("torch-tar", (("members", ", ".join(names)),))
     return Finding("tar", (("members", clipped(", ".join(names))),))
 
 
-def _tar_names(head: Head, most: int = 20) -> Iterator[str]:
-    """The members' names; each header says how far it is to the next."""
-    at = 0
-    with open(head.path, "rb") as file:
-        for _ in range(most):
-            file.seek(at)
-            block = file.read(512)
-            size = block[124:136].strip(b"\0 ")
-            if len(block) < 512 or block[257:262] != b"ustar" or not re.fullmatch(rb"[0-7]{1,12}", size):
-                return
-            yield block[:100].rstrip(b"\0").decode(errors="replace")
-            at += 512 + -(-int(size, 8) // 512) * 512
+def _part(file: IO[bytes], end: int, start: int, size: int) -> bytes:
+    file.seek(min(start, end))
+    return file.read(size)
+
+
+_MOST_NAMES: Final = 40
+"""Headers of a tar file that are read to tell whether it is one of PyTorch."""
 
 
 # -- ONNX: a protobuf message without any magic number

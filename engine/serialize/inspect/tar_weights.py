@@ -12,11 +12,10 @@ Counts are numbers in pickles, and all that follows is little-endian, of 64 bits
 
 from __future__ import annotations
 
-import re
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import field
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -24,13 +23,10 @@ from engine.aten.values.xp import Array
 from engine.lang.errors import ArchiveError
 from engine.lang.records import dataclass
 from engine.serialize.identify.by_pickle import MappedPickle, mapped
+from engine.serialize.identify.tar_members import tar_members
 from engine.serialize.pickling.entries import StorageEntry, StorageKind, TensorEntry, checked
 from engine.serialize.pickling.scan import PickleRefusal
 from engine.serialize.pickling.values import describe_pickle
-
-_BLOCK: Final = 512
-_OCTAL: Final = re.compile(rb"[0-7]{1,12}")
-MOST_MEMBERS: Final = 1000
 
 
 @dataclass(slots=True, eq=False)
@@ -65,19 +61,11 @@ def tar_parts(path: str) -> TarParts:
 
 
 def _members(data: MappedPickle) -> Iterator[tuple[str, tuple[int, int]]]:
-    """Name, start and end of each; a header says how far it is to the next."""
-    at = 0
-    for _ in range(MOST_MEMBERS):
-        block = data[at : at + _BLOCK]
-        size = block[124:136].strip(b"\0 ")
-        if len(block) < _BLOCK or block[257:262] != b"ustar" or not _OCTAL.fullmatch(size):
-            return
-        start = at + _BLOCK
-        end = start + int(size, 8)
-        if end > len(data):
+    """Name, start and end of each."""
+    for name, start, size in tar_members(lambda at, count: data[at : at + count]):
+        if size > len(data) - start:
             raise ArchiveError("the file ends inside its tensors", hints=("fetch it again: it is cut off",))
-        yield block[:100].rstrip(b"\0").decode(errors="replace").removeprefix("./"), (start, end)
-        at = start + -(-(end - start) // _BLOCK) * _BLOCK
+        yield name, (start, start + size)
 
 
 @dataclass(slots=True, eq=False)

@@ -1,86 +1,33 @@
-"""Tar files of the first PyTorch, written as it wrote them."""
+"""Tar files of the first PyTorch are read; what lies in their headers or members is refused."""
 
-import io
-import pickle
 import struct
 import tarfile
-from typing import ClassVar
 
-import numpy as np
 import pytest
 
 from engine.lang.errors import ArchiveError
 from engine.serialize.identify.identify import identify
 from engine.serialize.inspect.weights import load_weights, open_weights
+from tests.unit.serialize.inspect.tar_files import (
+    BIG,
+    STORAGES,
+    TENSORS,
+    described,
+    dumped,
+    headed,
+    members,
+    saved,
+    tarred,
+)
 
-
-class Name:
-    """Is pickled as a global name."""
-
-    def __init__(self, name):
-        self.name = name
-
-    def __reduce__(self):
-        return self.name
-
-
-class Pickler(pickle._Pickler):
-    def persistent_id(self, value):
-        return str(value.key) if isinstance(value, Key) else None
-
-    def save_global(self, value, name=None):
-        self.write(b"ctorch\n" + (name or value.name).encode() + b"\n")
-
-    dispatch: ClassVar = {**pickle._Pickler.dispatch, Name: save_global}
-
-
-class Key:
-    def __init__(self, key):
-        self.key = key
-
-
-def dumped(value):
-    file = io.BytesIO()
-    Pickler(file, 2).dump(value)
-    return file.getvalue()
-
-
-ROWS = np.arange(6, dtype="<f4")
-BIG = 1 << 40
-STORAGES = b"".join((
-    dumped(2), dumped((BIG, "cpu", Name("FloatStorage"))), struct.pack("<q", 6), ROWS.tobytes(),
-    dumped((7, "cpu", Name("LongStorage"))), struct.pack("<q", 1), struct.pack("<q", 5), dumped([(8, BIG, 2, 3)]),
-))  # fmt: skip
-
-
-def described(key, root, size, stride, offset=0):
-    numbers = struct.pack(f"<ii{2 * len(size) + 1}q", len(size), 0, *size, *stride, offset)
-    return dumped((key, root, Name("FloatTensor"))) + numbers
-
-
-TENSORS = dumped(3) + described(1, BIG, (2, 3), (3, 1)) + described(2, 7, (1,), (1,)) + described(3, 8, (2,), (1,), 1)
-VALUE = {"weight": Key(1), "layers": [Key(2), Key(3)], "epoch": 3}
-
-
-def saved(path, storages=STORAGES, tensors=TENSORS, value=None, cut=0):
-    file = io.BytesIO()
-    with tarfile.open(fileobj=file, mode="w") as tar:
-        members = {"sys_info": dumped({}), "pickle": dumped(value or VALUE), "tensors": tensors, "storages": storages}
-        for name, data in members.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(data)
-            tar.addfile(info, io.BytesIO(data))
-    path.write_bytes(file.getvalue()[: len(file.getvalue()) - cut])
-    return path
+TOLD = {"weight": [[0, 1, 2], [3, 4, 5]], "layers.0": [5], "layers.1": [3, 4]}
 
 
 def test_its_tensors_are_read(tmp_path):
     path = saved(tmp_path / "old.pt")
     assert identify(path).kind == "torch-tar" and identify(path).has_weights
     found = load_weights(path)
-    assert {name: tensor.tolist() for name, tensor in found.items()} == {
-        "weight": [[0, 1, 2], [3, 4, 5]], "layers.0": [5], "layers.1": [3, 4],
-    }  # fmt: skip
+    assert {name: tensor.tolist() for name, tensor in found.items()} == TOLD
 
 
 @pytest.mark.parametrize("changes", [
@@ -95,3 +42,48 @@ def test_its_tensors_are_read(tmp_path):
 def test_damaged_ones_are_refused(changes, tmp_path):
     with pytest.raises(ArchiveError):
         open_weights(saved(tmp_path / "old.pt", **changes))
+
+
+SIZE, KIND = slice(124, 136), slice(156, 157)
+WHOLE = tarred(members())
+WIDE = b"\x80" + len(STORAGES).to_bytes(11, "big")
+ALIKE = {
+    "times with fractions": tarred(members(), tarfile.PAX_FORMAT, mtime=1.5),
+    "long comments": tarred(members(), tarfile.PAX_FORMAT, pax_headers={"comment": "x" * 200_000}),
+    "sizes in records": tarred(
+        members(), tarfile.PAX_FORMAT, pax_headers=lambda data: {"comment": "size=3", "size": str(len(data))}
+    ),
+    "sizes of 95 bits": headed(WHOLE, "storages", SIZE, WIDE),
+    "names below a folder": tarred({f"./{name}": data for name, data in members().items()}),
+    "others between": tarred({"a": b"x" * 700, **members(), "b": b"x" * 512}),
+    "names without an end": tarred({"x" * 30_000: b"", **members()}, tarfile.GNU_FORMAT),
+    "links beside": tarred({"a": b"", **members()}, type=lambda data: b"0" if data else b"2", linkname="/etc/passwd"),
+}  # fmt: skip
+HOSTILE = {
+    "no storages but a link": headed(WHOLE, "storages", KIND, b"2"),
+    "a file with holes": headed(WHOLE, "tensors", KIND, b"S"),
+    "a size below nothing": headed(WHOLE, "storages", SIZE, b"-0000000001"),
+    "a number below nothing": headed(WHOLE, "storages", SIZE, b"\xff" * 12),
+    "a size of 95 bits": headed(WHOLE, "sys_info", SIZE, b"\x80" + b"\xff" * 11),
+    "a size behind the end": headed(WHOLE, "storages", SIZE, b"77777777777"),
+    "a size that is no number": headed(WHOLE, "pickle", SIZE, b"12x"),
+    "a size of records that is no number": tarred(members(), tarfile.PAX_FORMAT, pax_headers={"size": "9" * 5000}),
+    "members without an end": tarred({f"m{n}": b"" for n in range(3000)} | members()),
+}
+
+
+@pytest.mark.parametrize("name", ALIKE)
+def test_headers_may_say_the_same_otherwise(name, tmp_path):
+    path = tmp_path / "old.pt"
+    path.write_bytes(ALIKE[name])
+    assert identify(path).kind == "torch-tar"
+    assert {key: tensor.tolist() for key, tensor in load_weights(path).items()} == TOLD
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_headers_that_lie_are_refused(name, tmp_path):
+    path = tmp_path / "old.pt"
+    path.write_bytes(HOSTILE[name])
+    assert identify(path).kind in ("torch-tar", "tar", "truncated", "damaged")
+    with pytest.raises(ArchiveError):
+        load_weights(path)

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from tsrepl.render.blocks import TableBlock
+from tsrepl.render.layout import blocks_of
 from tsrepl.render.palette import rich_theme
 from tsrepl.render.terminal import new_console, print_reply, to_rich, to_text
 from tsrepl.session.replies import (
@@ -17,6 +19,8 @@ from tsrepl.session.replies import (
     ModuleNode,
     ModuleReply,
     Reply,
+    ReportReply,
+    Section,
     ValueReply,
 )
 
@@ -40,6 +44,40 @@ def test_golden(width: int, replies: dict[str, Reply], request: pytest.FixtureRe
 @pytest.mark.parametrize("width", [20, 40, 80])
 def test_nothing_is_wider_than_the_page(width: int, name: str, reply: Reply) -> None:
     assert max((len(line) for line in to_text(reply, width).splitlines()), default=0) <= width
+
+
+_NAME = re.compile(r"[A-Za-z_]{3,}(?!…)")
+
+
+def test_names_and_titles_of_columns_stay_whole(name: str, reply: Reply) -> None:
+    titles = {
+        column.title.strip() for block in blocks_of(reply) if isinstance(block, TableBlock) for column in block.columns
+    }
+    whole = {*_NAME.findall(to_text(reply)), *titles}
+    assert {word for width in range(40, 130, 6) for word in _NAME.findall(to_text(reply, width))} - whole == set()
+
+
+COLUMNS = ("", "for", ">guards", ">failures", "because")
+ROWS = (("1", "(x: Float(*, *), n: int)", "12", "0", "it is called with other sizes than before"),
+        ("2", "", "3", "1", "first call"))  # fmt: skip
+
+
+def test_a_table_has_columns_where_these_break_no_word_and_else_its_rows_are_paragraphs() -> None:
+    reply = ReportReply("", (Section("", COLUMNS, ROWS),))
+    texts = [to_text(reply, width) for width in range(20, 110)]
+    words = {
+        word for cell in (*COLUMNS[2:], *(cell for row in ROWS for cell in row)) for word in cell.strip(">").split()
+    }
+    assert [{*text.split()} - {"for"} for text in texts] == [words] * len(texts)
+    are_tables = [text.split()[0] == "for" for text in texts]
+    assert sorted(are_tables) == are_tables
+    assert {*are_tables} == {False, True}
+    assert len(texts[-1].splitlines()) == 3
+
+
+def test_a_paragraph_stays_where_it_begins() -> None:
+    reply = ReportReply("", (Section("", note="one two three four five six seven"),))
+    assert to_text(reply, 20).splitlines() == ["  one two three four", "  five six seven"]
 
 
 def test_unlimited_width_breaks_no_line(replies: dict[str, Reply]) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from engine.fuser.backend import machine
+from engine.lang.counts import counted
 from tsrepl.magics.words import as_magics
+from tsrepl.session.commands import NO_GRAD
 from tsrepl.session.plan_replies import AutodiffReply, ExplainReply
-from tsrepl.session.replies import KernelsReply, ReportReply, TextReply
+from tsrepl.session.replies import ErrorReply, HelpReply, KernelsReply, ReportReply, TextReply
 from tsrepl.session.session import Session
 
 pytestmark = pytest.mark.skipif(not machine.has_feature("sse2") and not machine.has_feature("neon"), reason="no LLVM")
@@ -119,3 +123,54 @@ def test_a_plan_tells_the_difference_that_it_was_made_for() -> None:
     (reply, *_) = session.execute("%plan f")
     assert isinstance(reply, ReportReply)
     assert "profiled anew" in {row[2] for row in reply.sections[0].rows}
+
+
+COMMANDS = ("explain", "plan", "profile", "profile --types", "kernels", "guards")
+_SUGGESTED = re.compile(r"%\w+(?: --[\w-]+)* [\w.+*()]+")
+
+
+@pytest.mark.parametrize("option", ["", "--no-grad "])
+@pytest.mark.parametrize("text", ["g(x)", "g(x)+g(x*2)", "(x.tanh()*2).relu()", "g"])
+def test_what_replies_suggest_is_asked_as_the_call_was(text: str, option: str) -> None:
+    session = Session()
+    session.execute("x = torch.ones(2)\ndef g(x):\n    return (x * 2).tanh()\n")
+    session.execute("g(x)")
+    told = [reply for command in COMMANDS for reply in session.execute(f"%{command} {option}{text}")]
+    suggested = {each for reply in told if isinstance(reply, TextReply) for each in _SUGGESTED.findall(reply.text)}
+    calls = {each for each in suggested if each.endswith(")")}
+    assert calls or text == "g"
+    assert all(f" {NO_GRAD} " in each for each in calls) if option else NO_GRAD not in "".join(calls)
+    failed = [each for each in suggested for reply in session.execute(each) if isinstance(reply, ErrorReply)]
+    assert failed == []
+
+
+@pytest.mark.parametrize("kinds", [1, 3, 4, 6])
+def test_plans_that_a_story_leaves_out_are_counted(kinds: int) -> None:
+    session = Session()
+    session.execute("def g(x):\n    return (x * 2).tanh()\n")
+    for rank in range(kinds):
+        session.execute(f"g(torch.ones({[1] * rank}))")
+    found, *hints = session.execute("%explain g")
+    assert isinstance(found, ExplainReply)
+    assert found.summaries == (f"g: {counted(kinds, 'call')} looked for a plan, "
+                               f"{counted(kinds, 'plan was', 'plans were')} made",)  # fmt: skip
+    earlier = [hint.text for hint in hints if isinstance(hint, TextReply) and "earlier" in hint.text]
+    left_out = kinds - len(found.plans)
+    assert earlier == ([f"g has {counted(left_out, 'earlier plan')}: %plan g shows all"] if left_out else [])
+    (report, _) = session.execute("%plan g")
+    assert isinstance(report, ReportReply)
+    assert len(report.sections[0].rows) == kinds
+
+
+def test_what_columns_of_plans_count_is_told_below_them_and_in_the_help() -> None:
+    session = Session()
+    session.execute("1 + 1")
+    (report, _) = session.execute("%plan torch.ones(2).tanh()")
+    assert isinstance(report, ReportReply)
+    section = report.sections[0]
+    counts = {title.lstrip(">") for title in section.columns} & {"hits", "misses", "failures"}
+    assert len(counts) == 3
+    (help,) = session.execute("%help plan")
+    assert isinstance(help, HelpReply)
+    for text in (section.note, " ".join(help.paragraphs).lower()):
+        assert all(count in text for count in counts)

@@ -172,3 +172,13 @@ def test_a_pattern_for_everything_names_modules_alone(session: Session) -> None:
 def test_a_hint_says_how_many_names_it_leaves_out(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engine.torch.jit.probing.taps.MOST_NAMED", 2)
     assert last(session, "%tap m xyzzy -- m(x)", ErrorReply).hints == ("there is first, layers and 3 more",)
+
+
+@pytest.mark.parametrize("bad", ["NaN", "inf", "-inf"])
+def test_one_bad_number_among_many_shows_where_it_comes_first(session: Session, bad: str) -> None:
+    session.execute(
+        f"x = torch.ones(50)\nx[49] = {{'NaN': float('nan'), 'inf': float('inf'), '-inf': -float('inf')}}['{bad}']"
+    )
+    reply = last(session, "%tap m * -- m(x)", TapReply)
+    assert [f"1 {bad}" in row.value for row in reply.rows if "float32" in row.value] == [True] * 5
+    assert f"1 {bad}" in last(session, "%tap m first -- m(x)[0]", TapReply).result
