@@ -71,7 +71,7 @@ class Op:
     - `shape`: the rule for their sizes, a function of `kernels.shapes`, or the argument whose sizes they have;
       pointwise rows need none.
     - `unfolds`: which operators its `python` body calls, forms and numbers alone decide: specialised graphs hold these.
-    - `data_dependent`: elements decide the shape, or nothing decides the elements.
+    - `data_dependent`: elements decide the shape, or the number that is the result; or nothing decides elements.
     - `layout`: "contiguous" if the kernel's results are that for operands of any layout; "channels last" if images
       whose channels lie innermost stay so, and all else is contiguous; "operands" if they lie as those of pointwise
       operators do, by the operands that tell dimensions apart.
