@@ -137,6 +137,8 @@ def _key(value: Any) -> Hashable | None:
         return _keys(dict, [part for item in value.items() for part in item])
     if isinstance(value, Tensor):
         array = value.array
+        if value.is_meta:
+            return None
         return (array.dtype, array.shape, array.tobytes()) if bool((array == array).all()) else None
     if isinstance(value, Object):
         return id(value)

@@ -20,6 +20,7 @@ from engine.lang.errors import Caution, CompileError
 from engine.lang.locks import callers, lock
 from engine.lang.records import dataclass
 from engine.lang.schema import FunctionSchema
+from engine.lang.source import SourceRange
 from engine.lang.types import ClassType as ClassType
 from engine.lang.types import Type
 
@@ -56,6 +57,8 @@ class Function:
     cautions: tuple[Caution, ...] = ()
     kept: Any = None
     """Source text from its own archive, written to archives again where the code calls unknown operators."""
+    written: SourceRange | None = None
+    """The definition in its archive, which tells of a function that does not compile, too."""
     examples: tuple[Type, ...] = ()
     """The types of the arguments that it was traced with, behind `self`; archives keep them."""
     _schema: FunctionSchema | None = None

@@ -2,7 +2,7 @@
 
 In: a qualified name, `__torch__.torch.classes.quantized.LinearPackedParamsBase`.  Out: its type.  The builtin types
 exist once, so that operators' schemas and all archives share them; for any other, each archive has a type of its own,
-whose objects are kept unchanged and have no methods.
+whose objects are kept unchanged and have no methods.  So has it for a class of programs whose code is not there.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections import Counter
 from typing import Any, Final
 
 from engine.lang.errors import MissingOperatorError
-from engine.lang.types import ClassType
+from engine.lang.types import ClassType, Type
 
 PREFIX: Final = "__torch__.torch.classes."
 _BUILT_IN: Final = {
@@ -22,6 +22,9 @@ _BUILT_IN: Final = {
         "xnnpack.LinearOpContext", "xnnpack.Conv2dOpContext", "xnnpack.TransposeConv2dOpContext",
     )
 }  # fmt: skip
+
+
+_EXTENSION: Final = "the class comes from an extension of PyTorch; its objects are kept, shown and saved as they are"
 
 
 class _UnknownMethods(dict[str, Any]):
@@ -40,17 +43,18 @@ class _UnknownMethods(dict[str, Any]):
     def __missing__(self, name: str) -> Any:
         raise MissingOperatorError(
             f"the method '{name}' of the class '{self._owner}' is not known here",
-            hints=("the class comes from an extension of PyTorch; its objects are kept, shown and saved as they are",),
+            hints=(_why_unknown(self._owner),),
         )
 
 
 def is_custom_name(qualname: str) -> bool:
-    return qualname.startswith(PREFIX)
+    """True for names like `__torch__.torch.classes.mylib.Thing`."""
+    return qualname.startswith(PREFIX) and "." in qualname.removeprefix(PREFIX)
 
 
 def is_custom(type: ClassType) -> bool:
-    """True for a class that is not written in TorchScript."""
-    return is_custom_name(type.qualname)
+    """True for a class that is not written in TorchScript, and for one whose code is not there."""
+    return is_custom_name(type.qualname) or isinstance(type.methods, _UnknownMethods)
 
 
 def builtin(name: str) -> ClassType:
@@ -71,6 +75,21 @@ def is_foreign(type: ClassType) -> bool:
 def unknown_calls(type: ClassType) -> Counter[str]:
     """Number of calls of each method of a class that only an archive knows, in the code that was compiled so far."""
     return type.methods.calls if isinstance(type.methods, _UnknownMethods) else Counter()
+
+
+def refuse_to_make(type: ClassType) -> Any:
+    """Raises MissingOperatorError for an object of a class that only an archive knows."""
+    raise MissingOperatorError(f"the class '{type.qualname}' is not known here", hints=(_why_unknown(type.qualname),))
+
+
+def _why_unknown(qualname: str) -> str:
+    return _EXTENSION if is_custom_name(qualname) else "the archive does not hold the code of the class"
+
+
+def note_unknown(type: Type, name: str) -> None:
+    """Note that a program uses something of the class, if only an archive knows that."""
+    if isinstance(type, ClassType) and isinstance(type.methods, _UnknownMethods):
+        type.methods.note(name)
 
 
 def foreign(qualname: str, called: list[str]) -> ClassType:

@@ -74,7 +74,9 @@ def where_missing_ones_are(names: Iterable[str]) -> str:
     names = list(names)
     spaces = {name.partition("::")[0].partition("_")[0] for name in names}
     gpu = next((back_end for space, back_end in _OF_PHONES.items() if space in spaces), "")
-    if gpu:
+    if spaces == {""} and all(name.startswith("__torch__") for name in names):
+        origin = "the archive does not hold its code"
+    elif gpu:
         origin = (
             f"it runs on a phone's GPU, for which the program was optimized (backend='{gpu}'): optimize it for the CPU"
         )

@@ -158,7 +158,7 @@ DEVICE_TYPES: Final = {
     "privateuseone": 20,
 }  # fmt: skip
 """The types of devices that a program may name, in the order of PyTorch's error, with its numbers
-(c10/core/DeviceType.h).  Only those of the CPU and of CUDA have tensors here."""
+(c10/core/DeviceType.h).  Only those of the CPU, of CUDA and of `meta` have tensors here."""
 _DEVICE = re.compile(rf"({'|'.join(DEVICE_TYPES)})(?::(0|[1-9]\d*))?")
 
 

@@ -35,6 +35,7 @@ EXCEPTIONS: Final = {
     "frontend/matching/overload_order.py": "the original's order of overloads, in-place forms included",
     "frontend/tracing/forms.py": "forms in which traces record calls, one rewrite an operator",
     "frontend/tracing/recording.py": "matches by pattern what traces record of numbers",
+    "aten/values/meta.py": "functions of numpy, and methods of its arrays, by their names there",
     "frontend/sugared/values.py": "attributes and methods of values in the language",
     "fuser/groups/compositions.py": "operators made of reductions, as descriptions of elements in kernels",
     "fuser/scalars/container_rules.py": "operators of lists and dicts as kernel IR",

@@ -113,3 +113,23 @@ def test_the_pager_tells_its_keys_and_fills_its_last_page(shell: Callable[..., T
     assert len([line for line in screen.splitlines() if line.strip()]) == 24
     opened.type("q")
     opened.wait_for_prompt()
+
+
+def test_all_that_an_error_says_is_read_in_the_pager(shell: Callable[..., Terminal]) -> None:
+    opened = shell(paged=True)
+    opened.enter("torch.sum('x', 2, 3, 4)")
+    opened.type("%more")
+    opened.press("Enter")
+    assert "aten::sum" in opened.wait_for("? help")
+    opened.type("q")
+    opened.wait_for_prompt()
+    assert "3" in opened.enter("1 + 2").splitlines()
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+def test_counts_of_plans_have_whole_names_on_narrow_screens(shell: Callable[..., Terminal], columns: int) -> None:
+    opened = shell(columns)
+    opened.enter("%run net.py", "%plan --no-grad scale(torch.ones(3, 4), 2.0)")
+    words = opened.everything().split()
+    assert {"guards", "kernels", "hits", "misses", "failures"} <= {*words}
+    assert "%explain --no-grad scale" in " ".join(words)

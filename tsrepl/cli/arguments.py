@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import groupby
+from textwrap import wrap
 from typing import Any, Final, NoReturn
 
 from engine.lang.errors import did_you_mean
@@ -80,6 +83,59 @@ examples:
   tsrepl show weights.safetensors
   tsrepl show program.py --tree
 """
+
+
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    """Texts as they are written where the page has room for them; else paragraphs are filled, and what stands beside a
+    row's beginning moves below it.  Commands stay whole, to be copied."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        lines, width = text.splitlines(), width + _MARGIN
+        if all(len(line) <= width for line in lines):
+            return super()._fill_text(text, width, indent)
+        parts = (group for _, group in groupby(lines, lambda line: not line or line[0] == " "))
+        return "\n".join(line for part in parts for line in _narrowed([*part], width))
+
+
+def _narrowed(lines: Sequence[str], width: int) -> Iterator[str]:
+    """The lines of a paragraph, or rows, on a page of that width."""
+    if lines[0][:1] not in ("", " "):
+        yield from _fill(" ".join(lines), width)
+        return
+    rows: list[list[str]] = []
+    for line in lines:
+        rows[len(rows) - line.startswith(_CONTINUED) :] = [[*(rows[-1] if line.startswith(_CONTINUED) else ()), line]]
+    for row in rows:
+        yield from row if all(len(line) <= width for line in row) else _below(row, width)
+
+
+def _fill(text: str, width: int, indent: int = 0) -> list[str]:
+    blanks = " " * indent
+    return wrap(
+        text, width, initial_indent=blanks, subsequent_indent=blanks, break_long_words=False, break_on_hyphens=False
+    )
+
+
+def _below(row: Sequence[str], width: int) -> Iterator[str]:
+    """A row whose explanation stands on lines of its own, if its beginning takes much of the page."""
+    found = _ROW.fullmatch(row[0])
+    begin, *explained = (found[1], found[2]) if found is not None else (row[0],)
+    text = " ".join([*explained, *map(str.strip, row[1:])])
+    beside = found.start(2) if found is not None else width
+    if beside > width // 3:
+        yield begin
+        begin, beside = "", len(_CONTINUED) + 3
+    for line in _fill(text, width, beside):
+        yield begin + line[len(begin) :]
+        begin = ""
+
+
+_ROW: Final = re.compile(r"( *\S.*?) {2,}(\S.*)")
+"""The beginning of a row, and what stands beside it."""
+_CONTINUED: Final = " " * 3
+"""The beginning of a line that goes on with the row above it."""
+_MARGIN: Final = 2
+"""Columns that argparse leaves free."""
 
 
 class CommandParser(argparse.ArgumentParser):
@@ -194,7 +250,7 @@ _VIEWS: Final = {
 
 def _new_parser(make: Callable[..., CommandParser], about: str, examples: str, **options: str) -> CommandParser:
     parser = make(
-        description=about, epilog=examples, formatter_class=argparse.RawDescriptionHelpFormatter,
+        description=about, epilog=examples, formatter_class=_Formatter,
         allow_abbrev=False, **options,
     )  # fmt: skip
     parser.add_argument(

@@ -108,9 +108,14 @@ def operators(path: str, *, as_data: bool = False) -> Iterator[Reply]:
         note = "the archive loads; calling one of these stops with its name"
         rows = _counted(dict(missing))
         yield ReportReply("", (Section("not known here", columns, rows, "error", note),))
+    broken = [name for name, _ in seen.broken]
+    if broken:
+        heading = "what does not compile, whose calls are not counted"
+        yield ReportReply("", (Section(heading, ("",), tuple((name,) for name in broken), "warning"),))
     total = sum(known.values())
-    heading = f"{counted(len(known), 'operator')} in {counted(total, 'call')}" + ("" if missing else ", all known")
-    yield ReportReply("", (Section(heading, columns, _counted(known), "" if missing else "good"),), status)
+    is_good = not missing and not broken
+    heading = f"{counted(len(known), 'operator')} in {counted(total, 'call')}" + (", all known" if is_good else "")
+    yield ReportReply("", (Section(heading, columns, _counted(known), "good" if is_good else ""),), status)
 
 
 def _counted(counts: dict[str, int]) -> tuple[tuple[str, str], ...]:

@@ -14,7 +14,7 @@ from engine.executor.plans.explanation import GroupExplanation, KernelExplanatio
 from engine.fuser.backend.machine import MachineError
 from engine.fuser.gpu.assemble import NotAssembled
 from engine.fuser.gpu.inspection import Inspection, LaunchFacts
-from engine.fuser.gpu.ptx import TARGETS
+from engine.fuser.gpu.ptx import ARCHITECTURES
 from engine.fuser.groups.from_graph import NotFused
 from engine.fuser.ir.kernel_text import show
 from tsrepl.session.called import called, check_has_run, compiled_at_once, group_name
@@ -37,10 +37,10 @@ def kernels(workspace: Workspace, argument: str) -> Iterable[Reply]:
     text, _, options = argument.partition(OPTION)
     target, _, form = options.strip().partition(" ")
     form = form or "ptx"
-    if not target.startswith("sm_") or form not in FORMS:
-        forms = ", ".join(FORMS)
-        raise UsageError(f"{OPTION} takes a GPU's architecture and a form of text", hints=(
-            f"architectures are {', '.join(TARGETS)}, forms {forms}",))  # fmt: skip
+    if target not in ARCHITECTURES or form not in FORMS:
+        wrong = f"'{form}' is no form" if target in ARCHITECTURES else f"'{target}' is no architecture of a GPU"
+        told = f"{OPTION} takes an architecture and a form: {', '.join(ARCHITECTURES)}; {', '.join(FORMS)}"
+        raise UsageError(wrong, hints=(told,))
     found = called(workspace, text.strip())
     if found.call is not None:
         with compiled_at_once():

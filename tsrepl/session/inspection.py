@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from textwrap import dedent
 from typing import Final
 
 from engine.aten.dispatch import table
@@ -14,7 +15,8 @@ from engine.executor.plans.executor import code_of
 from engine.executor.plans.source_lines import line_of
 from engine.ir.printer import graph_lines
 from engine.ir.unit import Function
-from engine.lang.errors import did_you_mean
+from engine.lang.errors import EngineError, did_you_mean
+from engine.lang.source import SourceRange
 from engine.serialize.code.python_text import ConstantTable
 from engine.serialize.code.source_export import SourcePrinter, is_method
 from tsrepl.session.failures import UsageError
@@ -92,8 +94,8 @@ def schema(workspace: Workspace, argument: str) -> Iterable[Reply]:
 
 
 def signature(function: Function) -> str:
-    """The schema without `self`, whose type says nothing new."""
-    schema = function.schema
+    """The schema without `self`, whose type says nothing new.  Raises CompileError where only the body tells it."""
+    schema = function.signature
     if is_method(function):
         schema = replace(schema, arguments=schema.arguments[1:], _index={})
     return without_scopes(str(schema))
@@ -119,13 +121,26 @@ def graph_reply(title: str, function: Function, *, with_lines: bool = False, is_
 
 
 def code_reply(title: str, function: Function) -> CodeReply:
-    """The printed text, and what its `CONSTANTS.cN` are."""
+    """The printed text, and what its `CONSTANTS.cN` are; of a function that does not compile, its archive's text."""
+    try:
+        function.ensure_defined()
+    except EngineError:
+        if function.written is None:
+            raise
+        return CodeReply(title, _as_written(function.written))
     constants = ConstantTable()
     printer = SourcePrinter(lambda _type, name: name, constants)
     printer.function(function, typed_self=not is_method(function))
     return CodeReply(
         title, str(printer.body), tuple((f"c{i}", summary(value)) for i, value in enumerate(constants.values))
     )
+
+
+def _as_written(range: SourceRange) -> str:
+    """The text of a definition, as far to the left as others."""
+    text = range.source.text
+    indent = text[text.rfind("\n", 0, range.start) + 1 : range.start]
+    return dedent(f"{indent}{range.text.rstrip()}\n")
 
 
 def operator_schemas(name: str) -> tuple[str, ...]:

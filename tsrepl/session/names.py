@@ -18,6 +18,7 @@ from engine.lang.deferred import deferred
 from engine.lang.errors import CompileError
 from engine.lang.source import SourceRange
 from engine.lang.types import Type
+from tsrepl.session import python_torch
 
 if TYPE_CHECKING:
     from tsrepl.session import outside as outsiders
@@ -52,7 +53,7 @@ class SessionResolver(TextResolver):
     """Names that the session defines, imports or has from outside."""
 
     def __init__(self, known: KnownNames) -> None:
-        super().__init__(known.unit)
+        super().__init__(known.unit, torch=python_torch.PromptTorch())
         self.known = known
         self.outside = outsiders.OutsideResolver(known.outside) if known.outside else None
 

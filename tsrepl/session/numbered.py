@@ -11,6 +11,7 @@ from typing import Any, Final
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import Select, Var
 from engine.ir.graph import Graph
+from engine.ir.match import callee_of
 from engine.lang.scalars import DTYPE_ALIASES, DTYPE_BY_NAME, DTYPE_BY_NUMBER, MEMORY_FORMATS
 
 _NAMES: Final = {
@@ -22,11 +23,12 @@ _DTYPE: Final = "prim::dtype"
 
 def name_of_number(expression: Tree, graph: Graph, value: Any) -> str:
     """The name for the number that the expression, the last of the graph's entry, has given; "" for other values."""
-    if type(value) is not int or expression.kind != Select.kind:
+    if type(value) is not int:
         return ""
-    select = Select(expression)
-    if select.value.kind == Var.kind and Var(select.value).name == "torch" and select.name in _NAMES:
-        return f"torch.{_NAMES[select.name]}"
+    if expression.kind == Select.kind:
+        select = Select(expression)
+        if select.value.kind == Var.kind and Var(select.value).name == "torch" and select.name in _NAMES:
+            return f"torch.{_NAMES[select.name]}"
     dtype = DTYPE_BY_NUMBER.get(value)
     return repr(dtype) if dtype is not None and _is_dtype(graph) else ""
 
@@ -37,8 +39,9 @@ def names_number(expression: Tree, graph: Graph) -> bool:
 
 
 def _is_dtype(graph: Graph) -> bool:
-    """True if the graph's last result is the dtype of a tensor."""
+    """True if the graph's last result is the dtype of a tensor, or that of a function which returns one."""
     result = graph.outputs[-1]
     if result.node.kind == "prim::TupleConstruct":
         result = result.node.inputs[-1]
-    return result.node.kind == _DTYPE
+    callee = callee_of(result.node)
+    return result.node.kind == _DTYPE or (callee is not None and _is_dtype(callee.graph))

@@ -298,25 +298,35 @@ def _show_program(path: str, view: str, method: str | None) -> Iterator[Reply]:
         yield from show_bytecode(path)  # the instructions alone, where the module that they work on is not there
         return
     every = program.functions() if method is None else {method: program.find(method)}
-    known, errors = _compiled(every)
+    errors = _errors_in(every)
     if view == "sources":
-        yield from sources(path, list(known.values()) if method else program.every_function())
+        yield from sources(path, list(every.values()) if method else program.every_function())
         return
-    yield from _shown(program, view, known)
-    for error in errors:
-        yield from error_replies(error)
+    shown = {name: each for name, each in every.items() if name not in errors or _is_told(each, view)}
+    yield from _shown(program, view, shown)
+    for error in errors.values():
+        yield from [_not_compiled(error)] if shown else error_replies(error)
 
 
-def _compiled(functions: dict[str, Function]) -> tuple[dict[str, Function], list[EngineError]]:
-    """The functions that compile, and the errors of the others, so that all that can be shown is."""
-    known, errors = {}, []
+def _errors_in(functions: dict[str, Function]) -> dict[str, EngineError]:
+    """The errors of the functions that do not compile."""
+    errors = {}
     for name, function in functions.items():
         try:
             function.ensure_defined()
-            known[name] = function
         except EngineError as error:
-            errors.append(error)
-    return known, errors
+            errors[name] = error
+    return errors
+
+
+def _is_told(function: Function, view: str) -> bool:
+    """True for a function of an archive, whose text tells in that view what its graph cannot."""
+    return function.written is not None and view in ("", "code", "tree")
+
+
+def _not_compiled(error: EngineError) -> TextReply:
+    """The first line of the error, which names the function."""
+    return TextReply(error.message.partition("\n")[0].rstrip(":."), "warning")
 
 
 def _shown(program: LoadedProgram, view: str, known: dict[str, Function]) -> Iterator[Reply]:

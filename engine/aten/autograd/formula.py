@@ -27,6 +27,7 @@ from engine.aten.dispatch.wrapping import view
 from engine.aten.values import libraries, xp
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.tensor import Tensor, wrapped
+from engine.lang.errors import OperatorError
 from engine.lang.generated import define
 from engine.lang.python_syntax import parse_python_expression
 from engine.lang.records import dataclass
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
 
 NO_GRADIENT: Final = "None"
 """The formula of an argument on which the result does not depend differentiably."""
+NOT_IMPLEMENTED: Final = "not implemented"
+"""The formula of an argument whose gradient exists, but is not known: a backward pass that needs it raises."""
+NO_FORMULA: Final = frozenset({NO_GRADIENT, NOT_IMPLEMENTED})
 _SIZES: Final = frozenset({"size", "numel", "dim"})
 """Methods that only look at a tensor's form."""
 _FORM_AT: Final = {"zeros_like": 0, "_cat_backward": 1}
@@ -100,7 +104,11 @@ class Formula:
 
 def compile_formula(op: Op, argument: str) -> Formula:
     """The formula for one argument of an entry."""
-    schema, text = op.schema, op.gradient[argument]
+    schema, text = op.schema, (op.gradient or op.gradient_in_place)[argument]
+    if text == NOT_IMPLEMENTED:
+        place = schema.index_of(argument)
+        assert place is not None
+        return Formula(place, text, (), True, None, True, partial(_refusing, op, argument))
     tree = ast.Expression(parse_python_expression(text))
     sources = {a.name: (False, i) for i, a in enumerate(schema.arguments)} | _results(schema)
     uses = list(_uses(tree, sources.keys() | {"grad", "grads"}))
@@ -114,6 +122,13 @@ def compile_formula(op: Op, argument: str) -> Formula:
     uses_grad = any(name == "grad" for name, _ in uses)
     write = partial(_functions, op, text, names, set(names) - values)
     return Formula(index, text, reads, uses_grad, _through(tree), is_complex, write)
+
+
+def _refusing(op: Op, argument: str) -> tuple[Callable[..., Any], Whole | None]:
+    def refuse(*values: Any) -> Any:
+        raise OperatorError(f"the derivative for '{op.name.removeprefix('aten::')}: {argument}' is not implemented.")
+
+    return refuse, None
 
 
 def _functions(op: Op, text: str, names: Sequence[str], forms: set[str]) -> tuple[Callable[..., Any], Whole | None]:

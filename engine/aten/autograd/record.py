@@ -96,7 +96,8 @@ def recipe_of(op: Op) -> Recipe:
 
 def _recipe(op: Op) -> Recipe:
     source = op.functional or op
-    formulas = [compile_formula(source, name) for name, text in source.gradient.items() if text != NO_GRADIENT]
+    gradient = source.gradient or source.gradient_in_place
+    formulas = [compile_formula(source, name) for name, text in gradient.items() if text != NO_GRADIENT]
     written = [i for i, a in enumerate(op.schema.arguments) if a.is_write]
     is_out = any(op.schema.arguments[i].kwarg_only for i in written)
     returns = op.schema.returns
@@ -104,7 +105,7 @@ def _recipe(op: Op) -> Recipe:
         op=op,
         name=node_name(op),
         formulas={formula.argument: formula for formula in formulas},
-        is_known=bool(source.gradient),
+        is_known=bool(gradient),
         gives_list=bool(returns) and isinstance(returns[0].type, ListType),
         written=None if is_out or not written else written[0],
         only_out=is_out,

@@ -7,8 +7,11 @@ for the CPU, see Note [Namespace rebinding]; a few kernels that need what librar
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from functools import cache
 from typing import Any, Final
+
+import numpy as np
 
 from engine.aten.devices import philox
 from engine.aten.devices.namespace_rebinding import rebound_for
@@ -17,7 +20,7 @@ from engine.aten.dispatch import quantized_forms
 from engine.aten.dispatch.errors import describe, refusal
 from engine.aten.dispatch.op import Op
 from engine.aten.kernels import random
-from engine.aten.values import libraries
+from engine.aten.values import libraries, meta
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.libraries import Library
 from engine.aten.values.tensor import Tensor
@@ -80,6 +83,8 @@ def computed(op: Op, kernel: Callable[..., Any], *args: Any) -> Any:
         return kernel(*args) if _all_here(args) else kernel(*_joined(op, args, scalars.CPU))
     library = libraries.library(place.type)
     args = _joined(op, args, place)
+    if not library.has_numbers:
+        return _formed(op, kernel, args)
     with library.on(place.index):
         if op.nondeterministic:
             with random.shared(philox.of_device(place)):
@@ -131,11 +136,37 @@ def worked(op: Op, work: Callable[..., Any], *args: Any) -> Any:
         _check_generators(args, "cpu" if place is None else place.type)
     if place is None:
         return work(*args)
+    library = libraries.library(place.type)
+    if not library.has_numbers:
+        return _formed(op, work, args)
     if op.nondeterministic:
         return _drawn(op, work, args, place)
-    library = libraries.library(place.type)
     with library.on(place.index):
         return _given(library, rebound_for(library, place.index).of(work), args)
+
+
+def _formed(op: Op, work: Callable[..., Any], args: Sequence[Any]) -> Any:
+    """The form of the operator's result, without its numbers; what it writes to stays as it is, random numbers are none
+    of the program's.  Raises OperatorError where elements decide the form."""
+    if op.data_dependent and _has_arrays(args):
+        raise meta.asks_elements(op.name)
+    if op.nondeterministic and op.schema.arguments[0].is_write:
+        return args[0]
+    token = meta.FORMING.set(True)
+    try:
+        with random.shared(random.Generator()) if op.nondeterministic else nullcontext():
+            return _without_numbers(work(*map(_without_device, args)))
+    finally:
+        meta.FORMING.reset(token)
+
+
+def _without_numbers(result: Any) -> Any:
+    if isinstance(result, (list, tuple)):
+        return type(result)(map(_without_numbers, result))
+    if isinstance(result, Tensor):
+        return result if isinstance(result.array, meta.MetaArray) else result.to(scalars.device("meta"))
+    is_array = isinstance(result, (np.ndarray, np.generic)) and not isinstance(result, meta.MetaArray)
+    return meta.like(np.asarray(result)) if is_array else result
 
 
 def _drawn(op: Op, work: Callable[..., Any], args: Sequence[Any], place: scalars.device) -> Any:
@@ -175,10 +206,10 @@ def _joined(op: Op, args: Sequence[Any], place: scalars.device) -> tuple[Any, ..
         here = libraries.device_of(value)
         if here == place or (here.type == place.type and place.index is None):
             return value
-        if here.type == "cpu" and (value.ndim == 0 or joins):
+        if here.type == "cpu" and (value.ndim == 0 or joins or meta.FORMING.get()):
             return libraries.moved(value, place)
-        if is_told:
-            return libraries.moved(value, place)
+        if is_told:  # the operator makes a tensor of this form
+            return value.view(np.ndarray) if isinstance(value, meta.MetaArray) else libraries.moved(value, place)
         raise apart(here, place)
 
     return tuple(map(join, args))

@@ -12,12 +12,15 @@ from typing import Any
 import numpy as np
 
 from engine.aten.dispatch.op import Op
+from engine.aten.kernels.rules import ordered_like
 
 
 def laid_out(op: Op, kernel: Callable[..., Any]) -> Callable[..., Any]:
     """The kernel with its results in the operator's order; arrays of other devices stay as they lie."""
     if not op.layout:
         return kernel
+    if op.layout == "operands":
+        return _as_operands(kernel)
     keeps_images = op.layout == "channels last"
 
     def placed(result: Any) -> Any:
@@ -32,6 +35,27 @@ def laid_out(op: Op, kernel: Callable[..., Any]) -> Callable[..., Any]:
         return tuple(map(placed, result)) if isinstance(result, tuple) else placed(result)
 
     return ordered
+
+
+def _as_operands(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    def ordered(*args: Any) -> Any:
+        result = kernel(*args)
+        arrays = [each for each in args if type(each) is np.ndarray]
+        if all(each.flags.c_contiguous for each in arrays):
+            return result
+        return tuple(laid(each, arrays) for each in result) if isinstance(result, tuple) else laid(result, arrays)
+
+    def laid(result: Any, arrays: list[Any]) -> Any:
+        alike = [each for each in arrays if _spreads(each.shape, result.shape)]
+        return ordered_like(result, alike) if type(result) is np.ndarray else result
+
+    return ordered
+
+
+def _spreads(shape: tuple[int, ...], whole: tuple[int, ...]) -> bool:
+    """True if an array of this shape is an operand of a pointwise operator whose result has the whole one."""
+    pairs = zip(shape[::-1], whole[::-1], strict=False)
+    return len(shape) <= len(whole) and all(a in (1, b) for a, b in pairs)
 
 
 def _are_images(array: Any) -> bool:

@@ -56,6 +56,8 @@ class Op:
     Ways to call it:
     - `variants`: "method" (on its first argument), "function" (as `torch.name`; default), "inplace" and "out" (further
       entries made from this one; "out:NAME" names the overload of that entry, otherwise the same or `NAME_out`).
+    - `gradient_in_place`: the formulas of the in-place entry, of a row whose own results have no gradient, as they are
+      truth values: written to floats they are numbers.
     - `alias_of`: the name of the operator of which this is another name; programs are compiled to that one.
 
     Its results:
@@ -69,9 +71,10 @@ class Op:
     - `shape`: the rule for their sizes, a function of `kernels.shapes`, or the argument whose sizes they have;
       pointwise rows need none.
     - `unfolds`: which operators its `python` body calls, forms and numbers alone decide: specialised graphs hold these.
-    - `data_dependent`: elements decide the shape, or nothing decides the elements.
+    - `data_dependent`: elements decide the shape, or the number that is the result; or nothing decides elements.
     - `layout`: "contiguous" if the kernel's results are that for operands of any layout; "channels last" if images
-      whose channels lie innermost stay so, and all else is contiguous.
+      whose channels lie innermost stay so, and all else is contiguous; "operands" if they lie as those of pointwise
+      operators do, by the operands that tell dimensions apart.
     - `also_writes`: arguments that it writes to, though the schema does not say so, as PyTorch's does not; `writes_if`:
       the flag without which it does not.
     - `hands_on`: one may be an argument itself, or show the memory of one, though the schema does not say so.
@@ -115,6 +118,7 @@ class Op:
     keeps: str = ""
     shape: str | Rule | None = None
     gradient: Mapping[str, str] = field(default_factory=dict)
+    gradient_in_place: Mapping[str, str] = field(default_factory=dict)
     variants: frozenset[str] = frozenset()
     side_effects: bool = False
     also_writes: tuple[str, ...] = ()

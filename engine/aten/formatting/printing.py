@@ -15,6 +15,7 @@ import numpy as np
 
 from engine.aten.kernels.affine import dequantize
 from engine.aten.values import libraries, promotion, xp
+from engine.aten.values.meta import MetaArray
 from engine.aten.values.quantizer import is_quantized, quantizer_of
 from engine.aten.values.tensor import Tensor
 from engine.aten.values.xp import Array
@@ -76,6 +77,9 @@ def tensor_repr(t: Tensor) -> str:
     """`tensor([[1., 2.]])`, as PyTorch's repr."""
     if is_quantized(t.array):
         return _quantized_repr(t.array)
+    if isinstance(t.array, MetaArray):
+        is_default = t.array.dtype == promotion.default_dtype()
+        return _completed(t, "...", [f"device='{t.device}'", f"size={tuple(t.array.shape)}"], is_default)
     suffixes: list[str] = []
     array, d = libraries.on_host(t.array), t.array.dtype
     if array.size == 0:
@@ -90,7 +94,12 @@ def tensor_repr(t: Tensor) -> str:
         default = d in (promotion.default_dtype(), promotion.default_complex(), xp.INT64, xp.BOOL)
     if array is not t.array:
         suffixes.append(f"device='{t.device}'")
-    if not default:
+    return _completed(t, body, suffixes, default)
+
+
+def _completed(t: Tensor, body: str, suffixes: list[str], is_default: bool) -> str:
+    """The whole text, of the numbers' text and what follows; `is_default` of a dtype that goes without saying."""
+    if not is_default:
         suffixes.append(f"dtype={t.dtype!r}")
     if t.grad_fn is not None:
         suffixes.append(f"grad_fn=<{t.grad_fn.name()}>")
@@ -234,6 +243,8 @@ def cpp_str(t: Tensor) -> str:
     """` 1\\n 2\\n[ CPUFloatType{2} ]`: what a program's print gives; of complex numbers it shows the real part."""
     if is_quantized(t.array):
         return _quantized_str(t)
+    if isinstance(t.array, MetaArray):
+        return f"[ Meta{t.dtype.ir_name}Type{{{','.join(map(str, t.array.shape))}}} ]"
     array = libraries.on_host(t.array.real if t.array.dtype in xp.COMPLEX else t.array)
     kind = f"[ {'CUDA' if t.is_cuda else 'CPU'}{t.dtype.ir_name}Type{{{','.join(map(str, array.shape))}}} ]"
     if array.size == 0:

@@ -46,7 +46,11 @@ def no_bool_negation(self: Any) -> None:
 
 
 def same_dtypes(self: Any, end: Any, weight: Any) -> None:
+    """Of three tensors; one number may have any dtype that does not make the result complex."""
     for name, value in (("end", end), ("weight", weight)):
+        is_number = value is weight and np.ndim(value) == 0
+        if is_number and (np.asarray(value).dtype not in xp.COMPLEX or self.dtype in xp.COMPLEX):
+            continue
         if isinstance(value, np.ndarray) and value.dtype != self.dtype:
             raise OperatorError(f"expected dtype {c_name(self.dtype)} for `{name}` but got dtype {c_name(value.dtype)}")
 

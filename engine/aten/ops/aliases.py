@@ -53,7 +53,8 @@ def _copy_entry(entry: Op, text: str, variants: str, autocast: str = "") -> Op:
         "scalar": entry.scalar, "kernel": entry.kernel, "python": entry.python,
         "dtype": entry.dtype, "keeps": entry.keeps,
         "gradient": _renamed_gradient(entry, text), "nondeterministic": entry.nondeterministic,
-        "alias_of": entry.name, "autocast": autocast,
+        "gradient_in_place": entry.gradient_in_place, "layout": entry.layout, "alias_of": entry.name,
+        "autocast": autocast,
     }  # fmt: skip
     return op(text, variants=variants, **facts)
 

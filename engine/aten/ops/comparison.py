@@ -67,18 +67,35 @@ def _list_equal(a: list[Array], b: list[Array]) -> bool:
 _SIGNS: Final = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 for _name, _sign in _SIGNS.items():
     op(f"aten::{_name}.Tensor(Tensor self, Tensor other) -> Tensor", scalar=f"self {_sign} other", dtype="bool",
-       variants=ALL)  # fmt: skip
+       variants=ALL, gradient_in_place={"self": "zeros_like(grad)", "other": "zeros_like(grad)"})  # fmt: skip
     op(f"aten::{_name}.Scalar(Tensor self, Scalar other) -> Tensor", scalar=f"self {_sign} other", dtype="bool",
-       variants=ALL)  # fmt: skip
-op("aten::eq.Tensor_list(Tensor[] a, Tensor[] b) -> bool", kernel=_list_equal)
-op("aten::ne.Tensor_list(Tensor[] a, Tensor[] b) -> bool", kernel=lambda a, b: not _list_equal(a, b))
+       variants=ALL, gradient_in_place={"self": "zeros_like(grad)"})  # fmt: skip
+op("aten::eq.Tensor_list(Tensor[] a, Tensor[] b) -> bool", kernel=_list_equal, data_dependent=True)
+op(
+    "aten::ne.Tensor_list(Tensor[] a, Tensor[] b) -> bool",
+    kernel=lambda a, b: not _list_equal(a, b),
+    data_dependent=True,
+)
 op("aten::isclose(Tensor self, Tensor other, float rtol=1.0000000000000001e-05, float atol=1e-08, "
    "bool equal_nan=False) -> Tensor", kernel=isclose, variants="function method")  # fmt: skip
 op("aten::allclose(Tensor self, Tensor other, float rtol=1.0000000000000001e-05, float atol=1e-08, "
-   "bool equal_nan=False) -> bool", kernel=allclose, variants="function method")  # fmt: skip
-op("aten::equal(Tensor self, Tensor other) -> bool", kernel=equal, variants="function method", jit_autocast="widest")
-op("aten::is_nonzero(Tensor self) -> bool", kernel=is_nonzero, variants="function method")
+   "bool equal_nan=False) -> bool", kernel=allclose, variants="function method", data_dependent=True)  # fmt: skip
+op(
+    "aten::equal(Tensor self, Tensor other) -> bool",
+    kernel=equal,
+    variants="function method",
+    jit_autocast="widest",
+    data_dependent=True,
+)
+op("aten::is_nonzero(Tensor self) -> bool", kernel=is_nonzero, variants="function method", data_dependent=True)
 
+
+# ------------------------------------------------------------------ layouts
+
+describe(
+    "isclose",
+    layout="operands",
+)
 
 # ------------------------------------------------------------------ dtypes refused, and checks of `out`
 

@@ -18,7 +18,7 @@ from engine.aten.dispatch.wrapping import overwrite, refuse_overlap, store_out
 from engine.aten.formatting.values import type_name
 from engine.aten.kernels import shapes
 from engine.aten.kernels.memory import check_memory
-from engine.aten.kernels.rules import broadcast_shapes, is_dense, no_kernel
+from engine.aten.kernels.rules import broadcast_shapes, is_dense, no_kernel, ordered_like
 from engine.aten.values import libraries, xp
 from engine.aten.values.promotion import (
     converted,
@@ -292,7 +292,8 @@ def like(self: Array, value: Any, dtype: int | None, device: Any = None) -> Arra
         if type(value) is int and value == 0:
             return result
     else:
-        result = np.empty_like(self, d, order="K" if is_dense(self) else "C", subok=False)
+        made = np.empty_like(self, d, order="K" if is_dense(self) else "C", subok=False)
+        result = made if is_dense(self) else ordered_like(made, [self])
     result.fill((element if result.size == 1 else converted)(value, d))
     return result
 

@@ -346,6 +346,14 @@ op("aten::view_as_complex(Tensor(a) self) -> Tensor(a)", kernel=view_as_complex,
    gradient={"self": "view_as_real(grad)"}, autocast="full")  # fmt: skip
 
 
+# ------------------------------------------------------------------ layouts
+
+describe(
+    "angle conj_physical isreal copysign.Tensor copysign.Scalar fmax fmin gcd lcm heaviside hypot "
+    "logaddexp logaddexp2 nextafter complex polar",
+    layout="operands",
+)
+
 # ------------------------------------------------------------------ dtypes refused, and checks of `out`
 
 describe("hardshrink", refuses=no_code("bic", "hardshrink_cpu"))

@@ -306,6 +306,13 @@ op("aten::pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor", kernel=
    variants="function out", gradient={"self": "pixel_shuffle(grad, downscale_factor)"})  # fmt: skip
 
 
+# ------------------------------------------------------------------ layouts
+
+describe(
+    "flip",
+    layout="operands",
+)
+
 # ------------------------------------------------------------------ dtypes refused, and checks of `out`
 
 describe(

@@ -12,7 +12,7 @@ import numpy as np
 from engine.aten.dispatch import out_checks
 from engine.aten.dispatch.table import describe, op
 from engine.aten.kernels.blocks import contiguous_copy
-from engine.aten.kernels.rules import is_dense, steps, wrap_dim
+from engine.aten.kernels.rules import is_dense, ordered_like, steps, wrap_dim
 from engine.aten.values.tensor import Tensor, wrapped
 from engine.aten.values.xp import Array
 from engine.lang.errors import OperatorError, OperatorIndexError
@@ -72,7 +72,7 @@ def laid_out(self: Array, memory_format: int) -> Array:
     if self.flags.c_contiguous and memory_format <= MEMORY_FORMATS["preserve_format"]:
         return self.copy()
     if memory_format == MEMORY_FORMATS["preserve_format"]:
-        return self.copy(order="K") if is_dense(self) else contiguous_copy(self)
+        return self.copy(order="K") if is_dense(self) else ordered_like(contiguous_copy(self), [self])
     order = _CHANNELS_LAST.get(memory_format)
     if order is None:
         return contiguous_copy(self)

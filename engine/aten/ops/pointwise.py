@@ -120,7 +120,9 @@ op("aten::positive(Tensor(a) self) -> Tensor(a)", kernel=lambda self: self, vari
 op("aten::isnan(Tensor self) -> Tensor", scalar="self != self", dtype="bool", variants="function method out")
 op("aten::isinf(Tensor self) -> Tensor", kernel=isinf, variants="function method out")
 op("aten::isfinite(Tensor self) -> Tensor", scalar="isfinite(self)", dtype="bool", variants="function method")
-op("aten::logical_not(Tensor self) -> Tensor", scalar="logical_not(self)", dtype="bool", variants=ALL)
+# As in PyTorch, gradients pass by what the in-place forms of these write.
+op("aten::logical_not(Tensor self) -> Tensor", scalar="logical_not(self)", dtype="bool", variants=ALL,
+   gradient_in_place={"self": "grad"})  # fmt: skip
 op("aten::bitwise_not(Tensor self) -> Tensor", kernel=bitwise_not, variants=ALL)
 op("aten::nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
    kernel=nan_to_num, variants=ALL, gradient={"self": "grad * isfinite(self)"})  # fmt: skip
@@ -368,7 +370,7 @@ for _name, _short, _message in (("left", "lshift", "lshift_cpu"), ("right", "rsh
     _augmented(_short, f"{_full}_.Tensor_Scalar", f"{_full}_.Tensor")
 for _name in ("logical_and", "logical_or", "logical_xor"):
     op(f"aten::{_name}(Tensor self, Tensor other) -> Tensor", scalar=f"{_name}(self, other)", dtype="bool",
-       variants=ALL)  # fmt: skip
+       variants=ALL, gradient_in_place={"self": "grad"})  # fmt: skip
 
 # ------------------------------------------------------------------ three tensors
 
@@ -455,6 +457,16 @@ op("aten::masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",
    gradient={"self": "grad.masked_fill(mask, 0)", "value": "where(mask, grad, 0).sum()"},
    shape=shapes.pointwise, dtype="same", layout="contiguous")  # fmt: skip
 
+
+# ------------------------------------------------------------------ layouts
+
+describe(
+    "nan_to_num bitwise_and bitwise_or bitwise_xor bitwise_not clamp_min clamp_max clamp "
+    "bitwise_left_shift bitwise_right_shift div.Tensor_mode div.Scalar_mode lerp where round.decimals "
+    "pow.Tensor_Tensor pow.Tensor_Scalar",
+    layout="operands",
+)
+describe("pow.Scalar", layout="contiguous")
 
 # ------------------------------------------------------------------ dtypes refused, and checks of `out`
 

@@ -412,6 +412,13 @@ op("aten::manual_seed.generator(Generator(a!) self, int seed) -> Generator(a!)",
    side_effects=True)  # fmt: skip
 
 
+# ------------------------------------------------------------------ layouts
+
+describe(
+    "rand_like rand_like.generator randn_like randn_like.generator",
+    layout="operands",
+)
+
 # ------------------------------------------------------------------ dtypes refused, and checks of `out`
 
 describe("bernoulli.Tensor_out bernoulli.float_out normal.out", out_check=out_checks.check_same)

@@ -186,7 +186,7 @@ def _neutral(reduce: str, d: xp.NumpyDtype) -> Any:
 
 op("aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", kernel=gather,
    variants=OUT, gradient={"self": "zeros_like(self).scatter_add(dim, index, grad)"}, shape="index",
-   dtype="same")  # fmt: skip
+   dtype="same", layout="contiguous")  # fmt: skip
 op("aten::scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", kernel=scatter, variants=ALL,
    gradient={"self": "grad.scatter(dim, index, 0)"}, shape="self", dtype="same")  # fmt: skip
 op("aten::scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", kernel=scatter, variants=ALL,

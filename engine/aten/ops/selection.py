@@ -348,7 +348,7 @@ op("aten::as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] st
                      "size, stride, storage_offset), size, stride, storage_offset)",
              "src": "grad.contiguous().as_strided(size, stride, storage_offset)"})  # fmt: skip
 op("aten::fill_diagonal_(Tensor(a!) self, Scalar fill_value, bool wrap=False) -> Tensor(a!)", python=fill_diagonal_,
-   variants="method")  # fmt: skip
+   variants="method", gradient={"self": "grad.clone().fill_diagonal_(0, wrap)"})  # fmt: skip
 
 # ------------------------------------------------------------------ sets and places
 

@@ -170,6 +170,13 @@ op("aten::bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Ten
    variants="function method out", data_dependent=True)  # fmt: skip
 
 
+# ------------------------------------------------------------------ layouts
+
+describe(
+    "sort.stable sort argsort",
+    layout="operands",
+)
+
 # ------------------------------------------------------------------ dtypes refused, and checks of `out`
 
 describe("_unique2", refuses=no_code("c", "unique"))

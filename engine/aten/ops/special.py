@@ -150,13 +150,14 @@ op("aten::special_xlog1py.other_scalar(Tensor self, Scalar other) -> Tensor", ke
 op("aten::special_xlog1py.self_scalar(Scalar self, Tensor other) -> Tensor", kernel=_XLOG1PY, variants=OUT,
    gradient={"other": "grad * self / (other + 1)"})  # fmt: skip
 op("aten::special_zeta(Tensor self, Tensor other) -> Tensor", kernel=_ZETA, variants=OUT,
-   gradient={"other": "grad * -self * special_zeta(self + 1., other)"})  # fmt: skip
+   gradient={"self": "not implemented", "other": "grad * -self * special_zeta(self + 1., other)"})  # fmt: skip
 op("aten::special_zeta.other_scalar(Tensor self, Scalar other) -> Tensor", kernel=_ZETA, variants=OUT)
 op("aten::special_zeta.self_scalar(Scalar self, Tensor other) -> Tensor", kernel=_ZETA, variants=OUT,
    gradient={"other": "grad * -self * special_zeta(self + 1., other)"})  # fmt: skip
 for _name, _gamma, _sign in (("igamma", gamma.igamma, ""), ("igammac", gamma.igammac, "-")):
     op(f"aten::{_name}(Tensor self, Tensor other) -> Tensor", kernel=in_double(_gamma, f"{_name}_cpu"), variants=ALL,
-       gradient={"other": f"{_sign}grad * exp((self - 1) * log(other) - other - lgamma(self))"})  # fmt: skip
+       gradient={"self": "not implemented",
+                 "other": f"{_sign}grad * exp((self - 1) * log(other) - other - lgamma(self))"})  # fmt: skip
 op("aten::sinc(Tensor self) -> Tensor", kernel=sinc, variants=ALL,
    gradient={"self": "grad * where(self == 0, 0.0, ((self * 3.141592653589793).cos() - result) / self)"})  # fmt: skip
 op("aten::logit(Tensor self, float? eps=None) -> Tensor", kernel=logit, variants=ALL,
@@ -167,6 +168,16 @@ op("aten::polygamma_(Tensor(a!) self, int n) -> Tensor(a!)", python=polygamma_, 
 op("aten::mvlgamma(Tensor self, int p) -> Tensor", kernel=mvlgamma, variants=ALL,
    gradient={"self": "grad * digamma(self.unsqueeze(-1) - arange(p, device=self.device) / 2).sum([-1])"})  # fmt: skip
 
+
+# ------------------------------------------------------------------ layouts
+
+describe(
+    "digamma erfinv i0 lgamma logit sinc special_bessel_j0 special_bessel_j1 special_entr special_erfcx "
+    "special_i0e special_i1 special_i1e special_log_ndtr special_ndtri special_xlog1py special_zeta "
+    "igamma igammac xlogy polygamma",
+    layout="operands",
+)
+describe("mvlgamma", layout="contiguous")
 
 # ------------------------------------------------------------------ dtypes refused, and checks of `out`
 

@@ -76,6 +76,25 @@ def cuda(self: Tensor) -> Tensor:
     return moved
 
 
+_OF_ONEDNN: Final = frozenset({xp.FLOAT32, xp.BFLOAT16, xp.FLOAT16, xp.UINT8, np.dtype(np.int8)})
+
+
+def to_mkldnn(self: Array, dtype: int | None) -> Array:
+    """The numbers in memory of their own: here every tensor is dense, so there is no layout of oneDNN's to lie in.
+
+    Raises OperatorError for dtypes that oneDNN has not.
+    """
+    if self.dtype not in _OF_ONEDNN:
+        raise OperatorError(
+            "dense_to_mkldnn expects float, bfloat16, half, uint8, int8 tensor input", hints=("x.float() converts",)
+        )
+    return to(self, dtype, copy=True)
+
+
+def to_dense(self: Array, dtype: int | None, masked_grad: bool | None) -> Array:
+    return to(self, dtype)
+
+
 def to_reduced(self: Array, cuda_enabled: bool, cpu_enabled: bool, cuda_dtype: int, cpu_dtype: int) -> Array:
     enabled, dtype = (cpu_enabled, cpu_dtype) if libraries.library_of(self) is None else (cuda_enabled, cuda_dtype)
     return to(self, dtype) if enabled and self.dtype == np.float32 else self
@@ -115,6 +134,10 @@ op("aten::_autocast_to_full_precision(Tensor(a) self, bool cuda_enabled, bool cp
    kernel=to_full, gradient={"self": "grad"})  # fmt: skip
 op("aten::item(Tensor self) -> Scalar", kernel=item, variants="method")
 op("aten::cpu(Tensor(a) self) -> Tensor(b|a)", python=cpu, variants="method", shape="self", dtype="same")
+op("aten::to_mkldnn(Tensor self, ScalarType? dtype=None) -> Tensor", kernel=to_mkldnn, variants="method",
+   gradient={"self": "grad.to(self.dtype)"}, shape="self", dtype="same", layout="contiguous")  # fmt: skip
+op("aten::to_dense(Tensor self, ScalarType? dtype=None, *, bool? masked_grad=None) -> Tensor", kernel=to_dense,
+   variants="method", gradient={"self": "grad.to(self.dtype)"}, shape="self", dtype="same", hands_on=True)  # fmt: skip
 op("aten::cuda(Tensor(a) self) -> Tensor(b|a)", python=cuda, variants="method", shape="self", dtype="same")
 
 # ------------------------------------------------------------------ questions

@@ -16,9 +16,10 @@ from engine.aten.dispatch.compose import run
 from engine.aten.python import binding
 from engine.aten.values import interchange, libraries, xp
 from engine.aten.values.hooks import HOOKS, NOT_TRACED
+from engine.aten.values.meta import MetaArray
 from engine.aten.values.quantizer import is_quantized, quantizer_of
 from engine.aten.values.storage import Storage, TypedStorage, address, storage_of, typed
-from engine.aten.values.tensor import Tensor, tensor, wrapped
+from engine.aten.values.tensor import Tensor, sizes_of, tensor, wrapped
 from engine.lang import scalars
 from engine.lang.errors import OperatorError
 
@@ -183,16 +184,22 @@ def _restored(
 
 def _new(self: Tensor, *args: Any) -> Tensor:
     """A tensor of the same dtype: of these sizes, values as they come, or of the data."""
-    if len(args) == 1 and not isinstance(args[0], int) and type(args[0]).__name__ != "Size":
-        return tensor(args[0], self.dtype, self.device)
-    sizes = args[0] if args and not isinstance(args[0], int) else args or (0,)
-    return tensor(np.zeros(sizes, self.array.dtype), device=self.device)
+    sizes = sizes_of(args or (0,))
+    made = tensor(args[0] if sizes is None else np.zeros(sizes, self.array.dtype), self.dtype, self.device)
+    if HOOKS.tracer is not None:
+        HOOKS.tracer.constant(made, "legacy constructor")
+    return made
 
 
 def _new_tensor(
     self: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
     place = self.device if device is None else device
+    if isinstance(data, Tensor):
+        given = (data.detach(), scalars.device(str(place)), self.dtype if dtype is None else dtype, False, True)
+        copy: Tensor = call("to", given, {}).detach()
+        copy.requires_grad = requires_grad
+        return copy
     made = tensor(data, self.dtype if dtype is None else dtype, place, requires_grad)
     if HOOKS.tracer is not None:
         HOOKS.tracer.constant(made, "new_tensor")
@@ -301,7 +308,7 @@ _METHODS: Final[dict[str, Any]] = {
     "__cuda_array_interface__": property(interchange.cuda_array_interface),
     "__dlpack__": interchange.dlpack, "__dlpack_device__": interchange.dlpack_device, "__copy__": _copy,
     "new": _new, "new_tensor": _new_tensor, "resize_as_": _resize_as, "map_": _map, "dim_order": _dim_order,
-    "to_dense": _same, "is_pinned": pinned.is_pinned, "is_shared": _no, "is_distributed": _no, "is_coalesced": _no,
+    "is_pinned": pinned.is_pinned, "is_shared": _no, "is_distributed": _no, "is_coalesced": _no,
     "get_device": _get_device, "size": _size, "contiguous": _contiguous, "detach": _detach, "apply_": _apply,
     "nelement": _elements, "ndimension": _dimensions, "share_memory_": _same, "pin_memory": pinned.pin_memory,
     "record_stream": kept_memory.record_stream,
@@ -312,10 +319,11 @@ _METHODS: Final[dict[str, Any]] = {
     "H": property(_hermitian),
     "real": _operator_property("real"), "imag": _operator_property("imag"),
     **dict.fromkeys(
-        "is_sparse is_sparse_csr is_meta is_mkldnn is_mps is_xpu is_nested is_ipu is_xla is_vulkan "
+        "is_sparse is_sparse_csr is_mkldnn is_mps is_xpu is_nested is_ipu is_xla is_vulkan "
         "is_maia is_mtia volatile".split(), property(lambda self: False)
     ),
-    "is_cpu": property(lambda self: not self.is_cuda),
+    "is_cpu": property(lambda self: libraries.library_of(self.array) is None),
+    "is_meta": property(lambda self: type(self.array) is MetaArray),
     "is_quantized": property(lambda self: is_quantized(self.array)), "qscheme": _qscheme,
 }  # fmt: skip
 

@@ -7,16 +7,17 @@ array, so tensors store no device.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from functools import cache
 from typing import Any, Final
 
 import numpy as np
 
+from engine.aten.values import meta
 from engine.aten.values.hooks import HOOKS
 from engine.lang import scalars
-from engine.lang.errors import OperatorAssertionError, OperatorError
+from engine.lang.errors import OperatorAssertionError, OperatorDtypeError, OperatorError
 from engine.lang.records import dataclass
 
 
@@ -33,7 +34,7 @@ class Library:
     to_host: Callable[[Any], Any]
     address: Callable[[Any], int]
     index_of: Callable[[Any], int]
-    """The number of the device that an array is on."""
+    """The number of the device that an array is on; None of `meta`, which has none."""
     show: Callable[[Sequence[int], Any, Any, int, Sequence[int]], Any]
     """A view of an array's memory: shape, dtype, the array, byte offset, byte strides."""
     on: Callable[[int | None], AbstractContextManager[Any]]
@@ -52,6 +53,8 @@ class Library:
     """The module that manages devices, streams and events, with the names of `cupy.cuda`."""
     failures: tuple[type[Exception], ...] = ()
     """Exceptions that the library raises for failures of the device and for unsupported requests."""
+    has_numbers: bool = True
+    """False for arrays that are a form alone: kernels run on them as they are."""
 
 
 def _cuda() -> Library:
@@ -110,7 +113,24 @@ def _solving(cupy: Any, function: Callable[..., Any]) -> Callable[..., Any]:
     return solved
 
 
-LOADERS: Final[dict[str, Callable[[], Library]]] = {"cuda": _cuda}
+def _meta() -> Library:
+    """The library of arrays without numbers, on the one device `meta`."""
+    no_number: Any = None
+
+    def from_host(array: Any) -> Any:
+        return array if isinstance(array, meta.MetaArray) else meta.like(array)
+
+    def to_host(array: Any) -> Any:
+        raise OperatorDtypeError(meta.NO_DATA, hints=("torch.empty_like(x, device='cpu') makes a tensor of this form",))
+
+    return Library(
+        "meta", meta.MetaArray, np, from_host, to_host, lambda array: int(array.__array_interface__["data"][0]),
+        lambda array: no_number, meta.show, lambda index: nullcontext(), lambda: no_number, lambda: 1, lambda: None,
+        lambda index: "meta", lambda: (0, 0), lambda: None, lambda function: function, None, has_numbers=False,
+    )  # fmt: skip
+
+
+LOADERS: Final[dict[str, Callable[[], Library]]] = {"cuda": _cuda, "meta": _meta}
 """Device type -> the loader of its library."""
 _LOADED: Final[dict[str, Library]] = {}
 _BY_ARRAY: Final[dict[type, Library]] = {}
@@ -134,7 +154,7 @@ class _DefaultDevice:
 
     def accelerator(self) -> str | None:
         """The type of the devices that a number alone stands for, if there are any."""
-        return next(filter(is_there, LOADERS), None)
+        return next((kind for kind in LOADERS if kind != "meta" and is_there(kind)), None)
 
     def choose(self, place: scalars.device | None) -> None:
         """Set the default of every thread.  Raises OperatorError where there is no such device."""

@@ -34,7 +34,8 @@ class Size(tuple[int, ...]):
         return count
 
     def __repr__(self) -> str:
-        return f"torch.Size({list(self)})"
+        numbers = [int(getattr(size, "array", size)) for size in self]  # those of traced programs are tensors
+        return f"torch.Size({numbers})"
 
 
 new_size: Final[Callable[..., Size]] = tuple.__new__

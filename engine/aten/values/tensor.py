@@ -7,6 +7,7 @@ table; `engine.aten.python.binding` binds them.
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, SupportsIndex, cast
@@ -442,10 +443,18 @@ def _array_for_program(args: tuple[Any, ...]) -> Array:
     data, d = args[0], promotion.default_dtype()
     if isinstance(data, np.generic):
         return np.asarray(data)
-    sizes = [arg for arg in args if type(arg) is int] if type(data) is int else data
-    if isinstance(data, (int, Size)) and not isinstance(data, bool):
-        return np.zeros(sizes, d)
-    return tensor(data).array.astype(d)
+    sizes = sizes_of([arg for arg in args if arg is not False and arg is not None])
+    return np.zeros(sizes, d) if sizes is not None else tensor(data).array.astype(d)
+
+
+def sizes_of(args: Sequence[Any]) -> list[int] | None:
+    """The sizes, where a constructor that takes sizes or data is given these: a `Size`, integers, or numbers in tensors
+    beside others; None for data."""
+    given = args[0] if len(args) == 1 and isinstance(args[0], Size) else args
+    are_sizes = given is not args or all(isinstance(arg, int) and not isinstance(arg, bool) for arg in args)
+    if not are_sizes and not (len(args) > 1 and all(isinstance(arg, (int, Tensor)) for arg in args)):
+        return None
+    return [operator.index(size) for size in given]
 
 
 def _array_from(data: Any, wanted: xp.NumpyDtype | None) -> Array:
@@ -476,6 +485,8 @@ def _shape_of(data: Any, flat: list[Any], kinds: set[xp.NumpyDtype]) -> tuple[in
         kinds.update(_DTYPE_OF_PYTHON[kind]() for kind in found)
         return (len(data),)
     if isinstance(data, (Tensor, np.ndarray, np.generic)):
+        if HOOKS.tracer is not None and isinstance(data, Tensor):
+            HOOKS.tracer.lost("a Python number")
         array = libraries.on_host(data.array) if isinstance(data, Tensor) else np.asarray(data)
         flat += xp.to_list(array.ravel())
         kinds.add(array.dtype)

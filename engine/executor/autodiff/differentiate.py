@@ -37,6 +37,7 @@ from engine.executor.autodiff.formulas import (
     FormulaGraph,
     differentiable_arguments,
     formula_graph,
+    not_implemented,
     owner_of_formulas,
 )
 from engine.executor.autodiff.specialising import Item, NotDifferentiable, Specialiser, Step, stand_in
@@ -228,6 +229,8 @@ class Tape:
             raise NotDifferentiable(step.origin, _COMPLEX)
         if not op.gradient and any(_is_real(item.example) for item in outputs):
             raise NotDifferentiable(step.origin, f"{op.name} has no formula for its gradient")
+        if not_implemented(op) & {*taken}:
+            raise NotDifferentiable(step.origin, f"{op.name} has no formula for one of its gradients")
         if not {*taken} & {*known}:
             return set()
         if any(formula_graph(op, i) is None for i in known):

@@ -11,7 +11,7 @@ import ast
 from functools import cache
 from typing import Final
 
-from engine.aten.autograd.formula import NO_GRADIENT
+from engine.aten.autograd.formula import NO_FORMULA, NOT_IMPLEMENTED
 from engine.aten.dispatch import table
 from engine.aten.dispatch.op import Op
 from engine.frontend.compilation.compile import compile_source
@@ -53,8 +53,13 @@ class FormulaGraph:
 
 def differentiable_arguments(op: Op) -> list[int]:
     """The numbers of the arguments that have a formula."""
-    found = (op.schema.index_of(name) for name, text in op.gradient.items() if text != NO_GRADIENT)
+    found = (op.schema.index_of(name) for name, text in op.gradient.items() if text not in NO_FORMULA)
     return sorted(place for place in found if place is not None)
+
+
+def not_implemented(op: Op) -> set[int | None]:
+    """The numbers of the arguments whose gradients exist, but are not known."""
+    return {op.schema.index_of(name) for name, text in op.gradient.items() if text == NOT_IMPLEMENTED}
 
 
 @cache

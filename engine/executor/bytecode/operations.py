@@ -10,6 +10,7 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from engine.aten.dispatch import table
@@ -22,6 +23,7 @@ from engine.executor.conversion.from_python import Mismatch, from_python, is_ins
 from engine.executor.conversion.to_python import to_python
 from engine.ir.graph import Node
 from engine.ir.unit import Function
+from engine.lang.custom_classes import is_foreign, refuse_to_make
 from engine.lang.deferred import deferred
 from engine.lang.errors import (
     ArgumentError,
@@ -150,7 +152,7 @@ def _chunk(node: Node) -> Operation:
 
 def _create_object(node: Node) -> Operation:
     type = _class_of(node.output.type)
-    return lambda: Object(type)
+    return partial(refuse_to_make, type) if is_foreign(type) else lambda: Object(type)
 
 
 def _get_attribute(node: Node) -> Operation:

@@ -225,9 +225,10 @@ def _extreme(node: Node, range: SourceRange) -> Iterator[Caution]:
 
 def _dtype(node: Node, range: SourceRange) -> Iterator[Caution]:
     if any(use.user.kind in _SHOWING for use in node.output.uses):
-        yield Caution("a dtype is a number here: 6 is torch.float32", range, ("compare it with torch.float32",))
+        yield Caution(_DTYPE_IS_A_NUMBER, range, ("compare it with torch.float32 and the like",))
 
 
+_DTYPE_IS_A_NUMBER: Final = "a dtype is a number here: torch.float32 is 6, torch.int64 is 4"
 _FIELD: Final = re.compile(r"\{[^{}]+\}")
 _SPECIFIER: Final = re.compile(r"%[^sdifec]")
 _SHOWING: Final = frozenset(["prim::ReturnStmt", "prim::Print", "aten::str", "aten::format"])

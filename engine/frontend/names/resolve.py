@@ -80,9 +80,11 @@ class TextResolver:
     Text of the standard library may use every operator as a function of `torch`; if `strict`, only real functions.
     """
 
-    def __init__(self, unit: CompilationUnit, prefix: str = "", *, strict: bool = False) -> None:
+    def __init__(
+        self, unit: CompilationUnit, prefix: str = "", *, strict: bool = False, torch: TorchNamespace | None = None
+    ) -> None:
         self.unit, self.prefix = unit, prefix
-        self._namespaces = {"torch": TorchNamespace(strict=strict), "math": MathNamespace()}
+        self._namespaces = {"torch": torch or TorchNamespace(strict=strict), "math": MathNamespace()}
 
     def resolve_value(self, b: Builder, name: str, range: SourceRange) -> SugaredValue | None:
         found = self._namespaces.get(name) or EXCEPTIONS.get(name)

@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from engine.aten.values.ivalue import EnumValue
 from engine.frontend.matching.schema_match import Actual, Call, match_schema
 from engine.frontend.sugared.sugared_value import Builder, SugaredIterable, SugaredValue
-from engine.frontend.sugared.values import MethodValue, SimpleValue, SpecialForm, set_attribute
+from engine.frontend.sugared.values import MethodValue, SimpleValue, SpecialForm, UnknownMethod, set_attribute
 from engine.ir.constants import constant_value
 from engine.ir.graph import Value
 from engine.ir.unit import Function
+from engine.lang.custom_classes import is_foreign, note_unknown
 from engine.lang.errors import CompileError, did_you_mean
 from engine.lang.schema import NO_DEFAULT, Argument, FunctionSchema
 from engine.lang.source import SourceRange
@@ -66,6 +67,10 @@ class ClassValue(SugaredValue):
         self.type = type
 
     def call(self, b: Builder, args: Sequence[Actual], kwargs: Sequence[Actual], range: SourceRange) -> SugaredValue:
+        if is_foreign(self.type):
+            value = self.create(b, range)
+            UnknownMethod(value, "__init__").call(b, args, kwargs, range)
+            return SimpleValue(value)
         if "__init__" not in self.type.methods:
             raise CompileError(
                 f"Class {self.type.name} does not have an __init__ function defined",
@@ -87,6 +92,7 @@ class ClassValue(SugaredValue):
         method = self.type.static_methods.get(name) or next((hook for hook in hooks if hook.name == name), None)
         if isinstance(method, Function):
             return FunctionValue(method)
+        note_unknown(self.type, name)
         raise CompileError(
             f"Tried to lookup unknown attribute on class {self.type.name}: {name}",
             range,

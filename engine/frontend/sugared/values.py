@@ -8,7 +8,7 @@ attributes are the tables below.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from engine.aten.dispatch import table
 from engine.frontend.diagnostics.hints import (
@@ -26,7 +26,7 @@ from engine.frontend.sugared.custom_methods import custom_class
 from engine.frontend.sugared.sugared_value import Builder, SugaredIterable, SugaredValue, schema_of
 from engine.ir.constants import constant_value
 from engine.ir.graph import Value
-from engine.lang.custom_classes import is_custom, is_foreign
+from engine.lang.custom_classes import is_custom, is_foreign, note_unknown
 from engine.lang.errors import CompileError, MissingOperatorError, did_you_mean
 from engine.lang.scalars import DTYPE_ALIASES, DTYPE_BY_NAME
 from engine.lang.schema import FunctionSchema
@@ -222,7 +222,8 @@ class BuiltinFunction(SugaredValue):
         last = self.name.rpartition("::")[2]
         if table.overloads(self.name):
             return (f"'{last}' is an operator, to be called",)
-        return did_you_mean(last, [*_OTHER_NAMES, *(name.rpartition("::")[2] for name in table.names())])
+        known = (name.rpartition("::")[2] for name in table.names())
+        return did_you_mean(last, [*_OTHER_NAMES, *(name for name in known if name[:2] != "__")])
 
     def call(self, b: Builder, args: Sequence[Actual], kwargs: Sequence[Actual], range: SourceRange) -> SugaredValue:
         if self.leads and self.self_value is not None:
@@ -271,12 +272,15 @@ class UnknownMethod(MethodValue):
 
     __slots__ = ()
 
+    def as_value(self, b: Builder, range: SourceRange) -> Value:
+        note_unknown(self.value.type, self.name)
+        return super().as_value(b, range)
+
     def call(self, b: Builder, args: Sequence[Actual], kwargs: Sequence[Actual], range: SourceRange) -> SugaredValue:
         if kwargs:
             text = f"the method '{self.name}' of '{self.value.type}' is not known here, and takes no keywords"
             raise MissingOperatorError(text, range)
-        owner: Any = self.value.type
-        owner.methods.note(self.name)
+        note_unknown(self.value.type, self.name)
         node = b.node("prim::CallMethod", [self.value, *(actual.value for actual in args)], [TENSOR], range)
         return UnknownResult(node.set_attr("name", self.name).output)
 

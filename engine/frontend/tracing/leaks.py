@@ -36,9 +36,9 @@ _LEAKS: Final = {
     "numpy": DATAFLOW.format("a NumPy array"),
     "__array__": DATAFLOW.format("a NumPy array"),
     "__len__": _LENGTH,
-    "__repr__": "",
+    "__repr__": DATAFLOW.format("a Python string"),
 }
-"""Method -> its warning; "" for none."""
+"""Method -> its warning."""
 _OPERATORS: Final = {"T": "numpy_T", "mT": "mT", "mH": "mH", "H": "matrix_H", "nelement": "numel", "data": "detach"}
 """Member -> the operator that is recorded for it."""
 
@@ -50,8 +50,7 @@ def value_of_member(name: str, tensor: Tensor, *args: Any, **kwargs: Any) -> Any
 
 
 def _leaking(name: str, message: str, state: TracingState, tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
-    if message:
-        warn(message)
+    warn(message)
     with state.pause():
         return getattr(tensor, name)(*args, **kwargs)
 

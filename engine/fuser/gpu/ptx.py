@@ -13,12 +13,16 @@ from typing import Any, Final
 
 from engine.fuser.backend import kernel_cache
 from engine.fuser.backend.llvm_lines import Listing, listing_of_assembly
-from engine.fuser.backend.machine import llvm_binding
+from engine.fuser.backend.machine import MachineError, llvm_binding
 from engine.fuser.gpu import to_nvptx
 from engine.fuser.gpu.launches import Launch
 from engine.fuser.gpu.shapes import Shape
 
 Code = Sequence[tuple[Launch, Shape]]
+ARCHITECTURES: Final = tuple(
+    "sm_70 sm_72 sm_75 sm_80 sm_86 sm_87 sm_89 sm_90 sm_90a sm_100 sm_100a sm_101 sm_101a sm_120 sm_120a".split()
+)
+"""Targets that LLVM has; of others it writes to standard error, and makes code for none in particular."""
 TARGETS: Final = ("sm_70", "sm_80", "sm_90", "sm_100")
 """Targets whose code is checked: Volta, Ampere, Hopper, Blackwell."""
 _OPT: Final = 3
@@ -57,6 +61,8 @@ def _compiled(text: str, target: str) -> str:
 
 
 def _machine(llvm: Any, target: str) -> Any:
+    if target not in ARCHITECTURES:
+        raise MachineError(f"there is no architecture '{target}'")
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     return llvm.Target.from_triple(to_nvptx.TRIPLE).create_target_machine(cpu=target, opt=_OPT)

@@ -151,13 +151,17 @@ def _principal(argument: str, known: Known) -> dtype | None:
 def kind_of_device(node: Node, known: Known) -> device | None:
     """The device that all operands are known to be on, or that the operator brings them to, with a number or without:
     what people want to know of a graph, and nothing that a program could rely on."""
-    if node.kind == "aten::cuda":
-        return device("cuda")
+    if node.kind in _KINDS:
+        return _KINDS[node.kind]
     asked = known.value("device") if "device" in known else None
     if isinstance(asked, device):
         return asked
     found, by_one = device_of(node, known), node.kind in _FOLLOWS | _STAYS | _MOVES.keys()
     return found if by_one or all(type.device for type in _all_tensors(known)) else None
+
+
+_KINDS: Final = {"aten::cuda": device("cuda"), "aten::to_mkldnn": device("mkldnn")}
+"""Operators that bring a tensor to a kind of device, or what PyTorch counts among those."""
 
 
 def device_of(node: Node, known: Known) -> device | None:

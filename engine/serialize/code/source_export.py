@@ -62,7 +62,8 @@ def function_code(function: Function) -> str:
 
 def is_method(function: Function) -> bool:
     """True if the function is a method: its first argument, of any name, is the object that owns it."""
-    owner = function.schema.arguments[0].type if function.schema.arguments else None
+    arguments = function.signature.arguments
+    owner = arguments[0].type if arguments else None
     return isinstance(owner, ClassType) and function.qualname == f"{owner.qualname}.{function.name}"
 
 

@@ -16,10 +16,11 @@ from functools import partial
 from typing import Any, Final, Protocol
 
 from engine.frontend.compilation.compile import declare, signature_of
+from engine.frontend.matching.schema_match import Actual
 from engine.frontend.names.namespaces import OperatorNamespace
 from engine.frontend.names.resolve import type_value
 from engine.frontend.names.type_annotations import TypeReader
-from engine.frontend.sugared.classes import ConstantValue, FunctionValue
+from engine.frontend.sugared.classes import ClassValue, ConstantValue, FunctionValue
 from engine.frontend.sugared.custom_methods import custom_class
 from engine.frontend.sugared.sugared_value import Builder, SugaredValue
 from engine.frontend.sugared.values import SpecialForm
@@ -29,7 +30,7 @@ from engine.frontend.syntax.views import ClassDef, Def
 from engine.ir.constants import type_of
 from engine.ir.graph import Value
 from engine.ir.unit import DEFINING, CompilationUnit, Function
-from engine.lang.custom_classes import foreign, is_custom_name
+from engine.lang.custom_classes import foreign, is_custom_name, is_foreign
 from engine.lang.errors import ArchiveError, CompileError, EngineError
 from engine.lang.progress import step
 from engine.lang.schema import FunctionSchema
@@ -92,6 +93,18 @@ class SourceImporter:
                 self.guarded(lambda: import_class(self, qualname, ClassDef(tree)), qualname)
             return self.unit.find_type(qualname)
 
+    def missing_class(self, qualname: str) -> ClassType:
+        """A class for a name that the archive uses and has no code for."""
+        with DEFINING, self.unit.attempt():
+            found = foreign(qualname, self.opaque.names)
+            self.unit.add_type(qualname, found)
+            return found
+
+    def note(self, type: Type) -> None:
+        """Note that code names the type, if the archive has no code for it."""
+        if isinstance(type, ClassType) and is_foreign(type) and not is_custom_name(type.qualname):
+            self.opaque.names.append(type.qualname)
+
     def read_type(self, annotation: str) -> Type:
         """The type that an annotation in a pickle spells.  Raises CompileError."""
         return TypeReader(self.resolver).read(parse_expression(Source(annotation, "<annotation>", is_generated=True)))
@@ -119,7 +132,7 @@ class SourceImporter:
         functions = declare(self.unit, trees, self.resolver, qualname, type)
         for function, tree in zip(functions, trees, strict=True):
             assert function.creator is not None
-            function.before_run = self.before_run
+            function.before_run, function.written = self.before_run, tree.range
             function.creator = partial(self._compile, function.creator, tree)
             self._unsigned[function] = partial(self._sign, function, tree, type)
         return functions
@@ -278,7 +291,11 @@ class ArchiveResolver:
         return self._values.get(name)
 
     def resolve_type(self, name: str, range: SourceRange) -> Type | None:
-        return self._importer.find_type(name) if name.startswith(f"{ROOT}.") else None
+        if not name.startswith(f"{ROOT}."):
+            return None
+        found = self._importer.find_type(name) or self._importer.missing_class(name)
+        self._importer.note(found)
+        return found
 
     def names(self) -> Iterable[str]:
         return self._values
@@ -340,10 +357,21 @@ class _CodeNamespace(SugaredValue):
     def describe(self) -> str:
         return f"module '{self._path}'"
 
+    def as_value(self, b: Builder, range: SourceRange) -> Value:
+        self._importer.opaque.names.append(self._path)
+        return super().as_value(b, range)
+
+    def call(self, b: Builder, args: Sequence[Actual], kwargs: Sequence[Actual], range: SourceRange) -> SugaredValue:
+        name = f"{prefix_of(self._path)}::{name_of(self._path)}"
+        return self._importer.opaque.operator(name).call(b, args, kwargs, range)
+
     def attr(self, b: Builder, name: str, range: SourceRange) -> SugaredValue:
         qualname = f"{self._path}.{name}"
+        if name == "__new__":
+            return ClassValue(self._importer.missing_class(self._path)).attr(b, name, range)
         type = self._importer.find_type(qualname)
         if type is not None:
+            self._importer.note(type)
             value = type_value(type)
             if value is None:
                 raise CompileError(f"'{qualname}' cannot be used as a value", range)

@@ -255,7 +255,7 @@ def _numbers_that_are_none(seen: Survey) -> Iterator[CheckFinding]:
     """Weights that are broken, and those that hold infinity, as masks do."""
     broken, endless = [], []
     for path, _, tensor in seen.tensors():
-        if tensor.dtype.category in ("float", "complex"):
+        if tensor.dtype.category in ("float", "complex") and not tensor.is_meta:
             # A view may show the same numbers any number of times.
             array = min(tensor.array, tensor.memory.flat(), key=lambda each: int(each.size))
             if np.isnan(array).any():

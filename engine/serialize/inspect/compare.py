@@ -154,14 +154,19 @@ def _opened(path: str | os.PathLike[str]) -> _Side:
         return _Side(found, entries, close=weights.close)
     seen = survey(path)
     tensors: _Entries = {
-        path: (f"{t.dtype.name} {_sizes(t.shape)}", partial(numbers_of, path, t)) for path, _, t in seen.tensors()
+        path: (f"{t.dtype.name} {_sizes(t.shape)}", partial(numbers_of, path, t) if not t.is_meta else _none)
+        for path, _, t in seen.tensors()
     }
     return _Side(found, tensors, seen)
 
 
 def _numbers_of(weight: Weight) -> Callable[[], Array]:
     """A function that reads its numbers; a tensor on the device meta has none."""
-    return weight.array if weight.has_numbers else lambda: np.empty(0)
+    return weight.array if weight.has_numbers else _none
+
+
+def _none() -> Array:
+    return np.empty(0)
 
 
 def _sizes(shape: tuple[int, ...]) -> str:
@@ -213,6 +218,8 @@ class _Texts:
 
 def _tensor_text(tensor: Tensor) -> str:
     """Its first numbers, and the sum of all; a view may show the same ones any number of times."""
+    if tensor.is_meta:
+        return f"{tensor.dtype.name} {_sizes(tuple(tensor.shape))} on meta"
     first = ", ".join(str(each) for each in islice(integers_of(tensor.array).flat, 4))
     numbers = min(tensor.array, tensor.memory.flat(), key=lambda each: int(each.size))
     digest = hashlib.sha256(np.ascontiguousarray(numbers).tobytes()).hexdigest()

@@ -96,7 +96,11 @@ def extract_folder(path: str | os.PathLike[str], target: str) -> list[tuple[str,
 
 
 def _tensors_of(seen: Survey) -> Named:
-    return {path: (t.dtype.name, np.asarray(numbers_of(path, t), order="C")) for path, _, t in seen.tensors()}
+    return {
+        path: (t.dtype.name, np.asarray(numbers_of(path, t), order="C"))
+        for path, _, t in seen.tensors()
+        if not t.is_meta
+    }
 
 
 def _constants(seen: Survey) -> Named:

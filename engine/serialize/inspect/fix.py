@@ -190,6 +190,6 @@ def repack(path: str | os.PathLike[str], target: str | os.PathLike[str], run: Ru
     seen = walked(Survey(found, module, {}))
     after = identify(target)
     versions = [dict(each.facts).get("version", "?") for each in (found, after)]
-    lay = dict(card_of(path).facts).get("device", "cpu")
-    moved, named = "" if lay == "cpu" else lay, tuple(seen.named_devices())
+    lay = dict(card_of(path).facts).get("device", "cpu").split(", ")
+    moved, named = ", ".join(each for each in lay if each not in ("cpu", *_KEPT)), tuple(seen.named_devices())
     return Repacked(versions[0], versions[1], found.size, after.size, seen.rewrites(), module, moved, named)

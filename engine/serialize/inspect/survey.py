@@ -22,7 +22,7 @@ from engine.ir.constants import NOT_CONSTANT, constant_value
 from engine.ir.graph import Graph, Node
 from engine.ir.ops import op_of
 from engine.ir.unit import Function
-from engine.lang.custom_classes import PREFIX, find, is_custom, unknown_calls
+from engine.lang.custom_classes import PREFIX, find, is_custom, is_foreign, unknown_calls
 from engine.lang.errors import ArchiveError, EngineError
 from engine.lang.records import dataclass
 from engine.lang.scalars import device
@@ -99,10 +99,12 @@ class Survey:
         return found
 
     def missing(self) -> Counter[str]:
-        """The operators that are not in the table and the methods of classes that are not known, with counts."""
+        """The operators that are not in the table, and the unknown classes with their methods, with counts."""
         found: Counter[str] = Counter()
         for function in self.functions:
             found.update(node.kind for node in function.graph.all_nodes() if is_opaque(node))
+            made = (node.output.type for node in function.graph.find_all_nodes("prim::CreateObject"))
+            found.update(each.qualname for each in made if isinstance(each, ClassType) and is_foreign(each))
         # What does not compile has no graph: its text tells.
         named = Counter(_named(self.code.values())) if self.broken else Counter()
         for each in self.classes:

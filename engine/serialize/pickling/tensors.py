@@ -17,17 +17,18 @@ from typing import Any, Final, cast
 import numpy as np
 
 from engine.aten.values import libraries
+from engine.aten.values.meta import MetaArray, formed
 from engine.aten.values.quantizer import PER_TENSOR, Quantizer, described, is_quantized, per_channel, per_tensor
 from engine.aten.values.storage import Storage, address
 from engine.aten.values.tensor import Tensor
 from engine.aten.values.xp import COMPLEX, FLOATING, QUANTIZED, REAL, TO_NUMPY, Array, NumpyDtype, as_strided
 from engine.lang import scalars
-from engine.lang.errors import ArchiveError, MissingDeviceError, OperatorError, OperatorTypeError
+from engine.lang.errors import ArchiveError, MissingDeviceError, OperatorError, OperatorMemoryError, OperatorTypeError
 from engine.lang.records import dataclass
 from engine.serialize.container.file_bytes import shell_word
 from engine.serialize.container.qualified_names import CODE_FOLDER
 from engine.serialize.container.read import Container
-from engine.serialize.pickling.entries import check_view, storage_id
+from engine.serialize.pickling.entries import check_view, size_of, storage_id
 from engine.serialize.pickling.read import PickleRefusal
 from engine.serialize.pickling.scan import expect_tuple
 
@@ -72,15 +73,21 @@ class TensorReader:
             raise PickleRefusal(f"a storage has the key {key!r:.40}")
         known = self._storages.get(key)
         if known is None:
-            array = self._mapped(self._read(key, kind.dtype, count), location)
+            array = (
+                self._without_numbers(kind.dtype, count) if location == "meta" else self._read(key, kind.dtype, count)
+            )
+            array = self._mapped(array, location)
             known = self._storages[key] = LoadedStorage(kind.dtype, Storage(array))
         if known.dtype is not kind.dtype or known.storage.owner.size < count:
             raise PickleRefusal(f"storage '{key}' is described in two ways")
         return known
 
     def _mapped(self, array: Array, location: str) -> Array:
-        """The storage's memory where it is wanted.  Raises PickleRefusal where there is no such device."""
-        wanted = self.map_location
+        """The storage's memory where it is wanted.  Raises PickleRefusal where there is no such device.
+
+        What has no numbers stays on `meta`.
+        """
+        wanted = None if location == "meta" else self.map_location
         if callable(wanted):
             chosen = wanted(Storage(array), location)
             if isinstance(chosen, Storage):
@@ -109,6 +116,13 @@ class TensorReader:
             hints.append(f"or make a file for the CPU: tsrepl fix --device cpu {path} -o cpu.pt")
         text = f"its tensors lie on '{wanted}', and this machine has no such device"
         return MissingDeviceError(text, record=f"{self.folder}.pkl", hints=hints)
+
+    def _without_numbers(self, dtype: scalars.dtype, count: int) -> Array:
+        """A storage on `meta`, whose record is empty: addresses, which take no memory."""
+        try:
+            return formed((count,), _memory_dtype(dtype), (dtype.itemsize,))
+        except OperatorMemoryError as error:
+            raise PickleRefusal(f"a storage on meta is said to hold {count} numbers") from error
 
     def _read(self, key: str, dtype: scalars.dtype, count: int) -> Array:
         name = f"{self.folder}/{key}"
@@ -152,6 +166,18 @@ class TensorReader:
         if "conj" in lazy:
             array = np.conjugate(array)
         return Tensor(np.negative(array) if "neg" in lazy else array, requires_grad)
+
+    def rebuild_without_numbers(self, dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Tensor:
+        """The tensor that a `_rebuild_meta_tensor_no_storage` call describes, on `meta`.  Raises PickleRefusal."""
+        if not isinstance(dtype, scalars.dtype) or type(requires_grad) is not bool:
+            raise PickleRefusal("a tensor's description is damaged")
+        sizes, steps = size_of(size), size_of(stride)
+        if len(sizes) != len(steps) or min(*sizes, *steps, 0) < 0:
+            raise PickleRefusal("a tensor's description is damaged")
+        libraries.library("meta")
+        span = 1 + sum((n - 1) * step for n, step in zip(sizes, steps, strict=True)) if 0 not in sizes else 0
+        storage = LoadedStorage(dtype, Storage(self._without_numbers(dtype, span)))
+        return self.rebuild(storage, 0, sizes, steps, requires_grad, None)
 
     def rebuild_oldest(self, loaded: Any, offset: Any, size: Any, stride: Any) -> Tensor:
         """The tensor of a `_rebuild_tensor` call, of files from before PyTorch 0.4."""
@@ -235,7 +261,9 @@ def wanted_device(map_location: Any) -> Any:
 
 
 def storage_bytes(storage: Storage) -> bytes | memoryview:
-    """The storage's memory as little-endian bytes; not a copy where it is so already."""
+    """The storage's memory as little-endian bytes; not a copy where it is so already.  Of one on `meta` none."""
+    if isinstance(storage.owner, MetaArray):
+        return b""
     flat = np.ascontiguousarray(libraries.on_host(storage.flat()))
     if sys.byteorder == "big":
         flat = flat.copy()

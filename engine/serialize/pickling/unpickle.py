@@ -89,7 +89,6 @@ _PLAIN: Final = {name: PickleGlobal(".".join(name), call) for name, call in _TAB
 _OTHER_TENSORS: Final = {
     "torch._utils._rebuild_nested_tensor": "nested",
     "torch._utils._rebuild_sparse_tensor": "sparse", "torch._utils._rebuild_sparse_csr_tensor": "sparse",
-    "torch._utils._rebuild_meta_tensor_no_storage": "meta",
     **{f"torch.{each.storage}": each.name for each in scalars.DTYPE_WORDS.values()},
 }  # fmt: skip
 _STORAGES: Final = {
@@ -137,6 +136,9 @@ class GlobalNames:
             self._known["torch._utils", "_rebuild_tensor"] = PickleGlobal("_rebuild_tensor", tensors.rebuild_oldest)
             self._known["torch._utils", "_rebuild_qtensor"] = PickleGlobal(
                 "_rebuild_qtensor", tensors.rebuild_quantized
+            )
+            self._known["torch._utils", "_rebuild_meta_tensor_no_storage"] = PickleGlobal(
+                "_rebuild_meta_tensor_no_storage", tensors.rebuild_without_numbers
             )
             self._known["torch._utils", "_rebuild_parameter"] = PickleGlobal("_rebuild_parameter", _parameter)
 

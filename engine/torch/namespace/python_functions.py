@@ -17,7 +17,7 @@ from engine.aten.python.methods import LEGACY_TYPES
 from engine.aten.values import libraries, promotion, xp
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.storage import Storage
-from engine.aten.values.tensor import Size, Tensor, from_numpy, tensor
+from engine.aten.values.tensor import Size, Tensor, from_numpy, sizes_of, tensor
 from engine.fuser.backend import threads, tiering
 from engine.lang import scalars
 from engine.lang.errors import OperatorError
@@ -180,14 +180,13 @@ class LegacyTensor:
 
 def legacy_tensor(d: scalars.dtype, *args: Any) -> Tensor:
     """An uninitialized tensor of these sizes, or a tensor of the data.  Raises TypeError for both at once."""
-    if not args or all(isinstance(arg, int) for arg in args):
-        empty: Tensor = call("empty", (list(args) or [0],), {"dtype": d})
+    sizes = sizes_of(args or (0,))
+    if sizes is not None:
+        empty: Tensor = call("empty", (sizes,), {"dtype": d})
         return empty
     if len(args) > 1:
         raise TypeError(f"new() takes sizes or one sequence of data, but got {len(args)} arguments")
     (data,) = args
-    if type(data).__name__ == "Size":
-        return legacy_tensor(d, *data)
     made = tensor(data, dtype=d)
     if HOOKS.tracer is not None:
         HOOKS.tracer.constant(made, "legacy constructor")

@@ -11,7 +11,8 @@ from copy import deepcopy
 from typing import Any
 
 from engine.aten.autograd import no_grad
-from engine.aten.values.tensor import Tensor, tensor
+from engine.aten.values.tensor import Tensor
+from engine.torch.namespace.creation import tensor
 from engine.torch.nn.modules.batchnorm import _BatchNorm
 from engine.torch.nn.modules.module import Module
 from engine.torch.optim.optimizer import Optimizer

@@ -193,6 +193,9 @@ class _StatePickler:
 
     def _plain_tensor(self, value: Tensor, requires_grad: bool) -> None:
         storage, array = value.memory, value.array
+        if value.is_meta:
+            self._without_numbers(value, requires_grad)
+            return
         how = quantizer_of(array) if is_quantized(array) else None
         if how is not None and how.dtype.name == "quint4x2":
             raise ArchiveError("numbers of four bits are saved with the compiled module that has them alone")
@@ -207,6 +210,13 @@ class _StatePickler:
         self._write(requires_grad)
         self._global("collections", "OrderedDict")
         self._out += b")RtR"
+
+    def _without_numbers(self, value: Tensor, requires_grad: bool) -> None:
+        self._global("torch._utils", "_rebuild_meta_tensor_no_storage")
+        self._out += b"("
+        for part in (value.dtype, tuple(value.array.shape), steps(value.array), requires_grad):
+            self._write(part)
+        self._out += b"tR"
 
     def _quantizer(self, how: Quantizer) -> None:
         self._out += b"("

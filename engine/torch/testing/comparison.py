@@ -100,6 +100,8 @@ def _compare_one(actual: Any, expected: Any, options: _Options, where: str) -> N
         return
     mine, theirs = (each if isinstance(each, Tensor) else tensor(each) for each in (actual, expected))
     _compare_forms(mine, theirs, options, where)
+    if mine.is_meta:
+        return
     _compare_values(mine.array, theirs.array, options, where)
 
 
@@ -113,6 +115,7 @@ def _compare_forms(actual: Tensor, expected: Tensor, options: _Options, where: s
     pairs = {
         "shape": (actual.shape, expected.shape),
         "dtype": (actual.dtype, expected.dtype) if options.check_dtype else (),
+        "device": (actual.device, expected.device) if actual.is_meta or expected.is_meta else (),
         "stride": (actual.stride(), expected.stride()) if options.check_stride else (),
     }
     for what, pair in pairs.items():

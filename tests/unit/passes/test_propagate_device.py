@@ -45,3 +45,13 @@ def test_a_device_that_only_the_run_tells_is_no_constant() -> None:
     run_pass("propagate_device", graph)
     run_pass("peephole", graph)
     assert graph.find_node("prim::device") is not None
+
+
+def test_the_layout_of_onednn_counts_as_a_device_and_leaves_numbers_alone() -> None:
+    unit = torch.jit.CompilationUnit(
+        "def f(x):\n    return x.to_mkldnn()\ndef g(x):\n    return x.to_mkldnn().to_dense()\n"
+    )
+    torch._C._jit_pass_propagate_device(unit.f.graph)
+    assert next(unit.f.graph.outputs()).type().device() == torch.device("mkldnn")
+    x = torch.rand(2, 3)
+    assert torch.equal(unit.g(x), x)

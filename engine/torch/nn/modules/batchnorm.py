@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from engine.aten.dispatch.calls import call
-from engine.aten.values.tensor import Tensor, tensor
+from engine.aten.values.tensor import Tensor
+from engine.torch.namespace.creation import tensor
 from engine.torch.nn import functional as F
 from engine.torch.nn import init
 from engine.torch.nn.modules.module import Module

@@ -10,6 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, Final, TypeVar
 
+from engine.aten.dispatch.calls import call
 from engine.aten.values.hooks import HOOKS, NOT_TRACED
 from engine.aten.values.tensor import Tensor
 from engine.lang import scalars
@@ -358,7 +359,9 @@ class Module(Stateful):
 
     def to_empty(self: M, *, device: Any, recurse: bool = True) -> M:
         """Replace all parameters and buffers by uninitialized ones on the device."""
-        return self._apply(lambda tensor: tensor.data.clone(), recurse)
+        return self._apply(
+            lambda tensor: call("empty_like", (tensor.data,), {"device": scalars.device(device)}), recurse
+        )
 
     def share_memory(self: M) -> M:
         return self

@@ -1,6 +1,7 @@
-"""Results that lie in C order whatever the layout of the operands."""
+"""How results lie in memory: in C order whatever the layout of the operands, or as that of pointwise operators."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,8 +14,8 @@ TURNED = torch.arange(24.0).reshape(4, 3, 2).permute(2, 1, 0)
 
 def test_rows_with_a_layout_have_kernels() -> None:
     rows = [each for each in table.entries() if each.layout]
-    assert {each.layout for each in rows} == {"contiguous", "channels last"}
-    assert all(each.kernel is not None for each in rows)
+    assert {each.layout for each in rows} == {"contiguous", "channels last", "operands"}
+    assert {each.name for each in rows} == {each.name for each in rows if each.kernel is not None}
 
 
 @pytest.mark.parametrize(
@@ -41,3 +42,62 @@ def test_images_stay_channels_last() -> None:
     images = torch.arange(48.0).reshape(2, 2, 3, 4).to(memory_format=torch.channels_last)
     assert torch.cat([images, images], 1).is_contiguous(memory_format=torch.channels_last)
     assert torch.cat([images.transpose(2, 3), images.transpose(2, 3)]).is_contiguous()
+
+
+def _layouts(*sizes: int) -> list[Any]:
+    """Tensors that broadcast to these sizes: in order, turned, repeated along a dimension, with gaps, ones of it."""
+    plain = torch.rand(*sizes)
+    turned = torch.rand(*sizes[::-1]).permute(*range(len(sizes))[::-1])
+    rows, columns = plain[:1], plain[..., :1]
+    gaps = torch.rand(2 * sizes[-1], *sizes[-2::-1])[::2].permute(*range(len(sizes))[::-1])
+    return [plain, turned, rows.expand(*sizes), columns.expand(*sizes), gaps, rows, columns]
+
+
+UNARY = "angle erfinv i0 isreal lgamma digamma logit nan_to_num sinc exp relu".split()
+BINARY = (
+    "copysign fmax fmin heaviside hypot logaddexp logaddexp2 nextafter isclose clamp_min clamp_max clamp xlogy "
+    "igamma igammac complex polar atan2 mul"
+).split()
+INTEGRAL = "gcd lcm bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift".split()
+
+
+def _of_one(name: str, x: Any, y: Any) -> Any:
+    return getattr(torch, name)(x)
+
+
+POINTWISE: dict[str, Callable[[Any, Any], Any]] = {
+    **{name: partial(_of_one, name) for name in UNARY},
+    **{name: getattr(torch, name) for name in (*BINARY, *INTEGRAL)},
+    "div, rounded": lambda x, y: torch.div(x, y + 1, rounding_mode="floor"),
+    "lerp": lambda x, y: torch.lerp(x, y, 0.3),
+    "where": lambda x, y: torch.where(x > 0.5, x, y),
+    "clamp, both limits": lambda x, y: torch.clamp(x, y, y),
+    "zeta": torch.special.zeta,
+    "xlog1py": torch.special.xlog1py,
+    "bessel_j0": lambda x, y: torch.special.bessel_j0(x),
+    "round": lambda x, y: torch.round(x, decimals=1),
+    "flip": lambda x, y: x.flip(0),
+    "sort": lambda x, y: x.sort(0).indices,
+    "clone": lambda x, y: x.clone(),
+    "like": lambda x, y: torch.zeros_like(x),
+    "random": lambda x, y: torch.rand_like(x),
+}  # fmt: skip
+OF_ONE = {*UNARY, "bessel_j0", "round", "flip", "sort", "clone", "like", "random"}
+
+
+@pytest.mark.parametrize("name", POINTWISE)
+@pytest.mark.parametrize("sizes", [(3, 4), (2, 3, 4, 5)], ids=str)
+def test_pointwise_operators_lay_their_results_alike(name: str, sizes: tuple[int, ...]) -> None:
+    """As the sum of the same operands: a row has a kernel or an expression for reasons of its own."""
+    for x in _layouts(*sizes):
+        for y in _layouts(*sizes):
+            if name in INTEGRAL:
+                x, y = ((9 * each).long() for each in (x, y))
+            wanted = x * 2 if name in OF_ONE else x + y if name != "where" else torch.addcmul((x > 0.5).float(), x, y)
+            found = POINTWISE[name](x, y)
+            assert found.shape == wanted.shape
+            assert _steps(found) == _steps(wanted), (x.stride(), y.stride())
+
+
+def _steps(x: Any) -> list[int]:
+    return [0 if n == 1 else step for n, step in zip(x.shape, x.stride(), strict=True)]

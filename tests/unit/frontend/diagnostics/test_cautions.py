@@ -34,7 +34,7 @@ def found(expression: str) -> list[str]:
         ("'%x' % x", "'%x' % x: '%x' will raise when it runs"),
         ("min(t, t)", "min(t, t): min compares numbers: each tensor must have one element, and becomes an int"),
         ("y[slice(None, None, -1)]", "slice(None, None, -1): `slice(None, None, -1)` starts at the first element"),
-        ("t.dtype", "t.dtype: a dtype is a number here: 6 is torch.float32"),
+        ("t.dtype", "t.dtype: a dtype is a number here: torch.float32 is 6, torch.int64 is 4"),
     ],
 )
 def test_what_surprises(expression: str, what: str) -> None:

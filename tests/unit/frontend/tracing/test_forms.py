@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import engine as torch
+import engine.torch as facade
 from engine.torch import nn
 from engine.torch.nn import functional as F
 
@@ -138,6 +139,18 @@ NUMBERS: dict[str, Callable[[Any], Any]] = {
     "is_same_size": lambda x: x * x.is_same_size(X),
     "stride": lambda x: x * x.stride(0),
     "strides": lambda x: x * x.stride()[0],
+    "text of a size": lambda x: x * len(str(x.shape[0])),
+    "text of a count": lambda x: x * len("%s" % x.numel()),  # noqa: UP031
+    "text of elements": lambda x: x * len(repr(x)),
+    "formatted": lambda x: x * len(f"{x.sum():.1f}"),
+    "new tensor of sizes": lambda x: x.new_tensor([x.shape[0], 2.0]),
+    "new tensor of all sizes": lambda x: x.new_tensor(x.shape),
+    "new tensor of elements": lambda x: x.new_tensor([x[0, 0], x[0, 1]]),
+    "constructor of sizes": lambda x: x + facade.FloatTensor([x.shape[0]]),
+    "constructor of elements": lambda x: x + facade.FloatTensor([x[0, 0]]),
+    "sizes of a constructor": lambda x: facade.Tensor(x.shape[0], 2).zero_() + 1,
+    "sizes of a constructor of a dtype": lambda x: facade.FloatTensor(x.shape[0], 2).zero_() + 1,
+    "sizes of new": lambda x: x.new(x.shape[0], 2).zero_(),
 }
 
 
@@ -145,6 +158,25 @@ NUMBERS: dict[str, Callable[[Any], Any]] = {
 def test_numbers_of_python_that_depend_on_tensors_warn(name: str) -> None:
     with pytest.warns(torch.jit.TracerWarning, match="Converting a tensor to"):
         torch.jit.trace(NUMBERS[name], X, check_trace=False)
+
+
+@pytest.mark.parametrize("dtype", [None, torch.float64], ids=str)
+def test_new_tensors_follow_the_tensor_that_they_copy(dtype: Any) -> None:
+    traced = torch.jit.trace(lambda x: x.new_tensor(x * 2, dtype=dtype), X, check_trace=False)
+    assert traced(torch.ones(4)).tolist() == [2.0] * 4
+    assert traced(torch.ones(4)).dtype == dtype or dtype is None
+
+
+def test_shapes_print_as_numbers() -> None:
+    told: list[str] = []
+    torch.jit.trace(lambda x: (told.append(f"{x.shape} {x[0].size()!r}"), x * 2)[1], X, check_trace=False)
+    assert told == ["torch.Size([2, 3]) torch.Size([3])"]
+
+
+def test_constructors_take_sizes_that_are_tensors() -> None:
+    n = torch.tensor(2)
+    made = [facade.Tensor(n, 3), facade.FloatTensor(3, n), torch.ones(1).new(n, n), facade.Tensor(torch.Size([2]))]
+    assert [tuple(each.shape) for each in made] == [(2, 3), (3, 2), (2, 2), (2,)]
 
 
 @pytest.mark.parametrize("name", ["dim", "is_floating_point", "is_contiguous", "element_size", "storage_offset"])

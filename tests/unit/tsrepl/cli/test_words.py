@@ -79,3 +79,22 @@ def test_a_method_whose_object_has_another_name(tmp_path: Path, capsys: pytest.C
     assert "forward needs x (int)" in capsys.readouterr().err
     assert main(["show", str(tmp_path / "m.pt")]) == 0
     assert "forward(int x) -> int" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["", "open", "run", "show", "check", "diff", "report", "fix", "extract"])
+def test_help_fits_narrow_terminals(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Words stay the same at every width; what is longer than the page can be copied: a command, or an option."""
+    told = {}
+    for width in (30, 40, 60, 80, 200):
+        monkeypatch.setenv("COLUMNS", str(width))
+        with pytest.raises(SystemExit):
+            main([*filter(None, [command]), "--help"])
+        told[width] = capsys.readouterr().out
+        long = [line.strip() for line in told[width].splitlines() if len(line) > width]
+        assert [
+            line for line in long if not line.startswith(("tsrepl ", "echo ", "git ", "[-", "/")) or "  " in line
+        ] == []
+    behind = ["".join(text.partition("options:")[2].split()) for text in told.values()]
+    assert behind == [behind[-1]] * len(behind)

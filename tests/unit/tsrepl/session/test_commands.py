@@ -212,6 +212,17 @@ def test_kernels_on_a_gpu_need_none(run: Run[GpuKernelsReply]) -> None:
 
 def test_kernels_on_a_gpu_say_what_they_take(run: Run[ErrorReply]) -> None:
     assert "architecture" in str(run("%kernels f(x, x) --target", ErrorReply))
+    assert "no form" in run("%kernels f(x, x) --target sm_90 asm", ErrorReply).message
+
+
+@pytest.mark.parametrize("target", ["sm_99", "sm_1", "sm_", "sm_90b", "gfx90a"])
+def test_an_architecture_that_there_is_not_is_an_error_of_ours(
+    run: Run[ErrorReply], target: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    error = run(f"%kernels f(x, x) --target {target}", ErrorReply)
+    assert error.message == f"'{target}' is no architecture of a GPU"
+    assert "sm_90" in error.hints[0]
+    assert capfd.readouterr().err == ""
 
 
 def test_trace_of_a_call_leaves_out_the_entry_around_it(run: Run[TraceReply]) -> None:

@@ -500,3 +500,32 @@ def test_completion_knows_the_call(typed: str, wanted: list[str]) -> None:
     session.execute("%debug masked(torch.ones(2))")
     session.execute("display mask * 2")
     assert [each.text for each in session.complete(typed)] == wanted
+
+
+FIRST_LINES = ("b, t, d = x.shape", "y = x.mT", "y = x.mH", "y = F.relu(x)", "y = x[0, 1:]", "y = F.layer_norm(x, [2])",
+               "y = torch.einsum('ijk->kji', x)", "y = [v * 2 for v in x]", "y = x.tolist() if False else x",
+               "y = torch.stft(x[0], 2, return_complex=True)", "y = f'{x.dim()}'", "assert x.dim() == 3")  # fmt: skip
+
+
+@pytest.mark.parametrize("line", FIRST_LINES)
+def test_a_function_is_entered_at_its_own_first_line(line: str) -> None:
+    session = Session()
+    session.execute(f"def inner(x: Tensor):\n    {line}\n    return x * 2\n")
+    session.execute("def outer(x: Tensor):\n    x = x + 1\n    return inner(x)\n")
+    session.execute("x = torch.ones(1, 3, 2)")
+    session.execute("%debug outer(x)")
+    session.execute("b inner")
+    (stop,) = (reply for reply in session.execute("c") if isinstance(reply, DebugReply))
+    assert " in inner" in stop.title and stop.title.startswith("entry 1:")
+    assert any(row.is_here and row.text.strip() in (line, "return x * 2") for row in stop.source), stop.source
+
+
+def test_a_debugged_call_within_another_is_said_to_take_its_place() -> None:
+    session = Session()
+    session.execute("def f(x: Tensor):\n    return x * 2\n")
+    session.execute("%debug f(torch.ones(2))")
+    warning, stop = session.execute("%debug f(torch.ones(3))")
+    assert isinstance(warning, TextReply) and warning.level == "warning" and "left" in warning.text
+    assert isinstance(stop, DebugReply)
+    session.execute("q")
+    assert isinstance(session.execute("1 + 1")[-1], ValueReply)

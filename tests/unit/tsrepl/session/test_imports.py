@@ -7,6 +7,7 @@ from typing import Final
 
 import pytest
 
+import engine.torch as torch
 from tsrepl.session.programs import run_program, show_program
 from tsrepl.session.replies import CodeReply, DefinitionReply, ErrorReply, ModuleReply, ValueReply
 from tsrepl.session.session import Session
@@ -113,3 +114,37 @@ def test_layers_are_made_by_imported_names() -> None:
     session.execute(f"class Net(Module):\n{init}    def forward(self, x):\n        return self.a(x)\n")
     (reply,) = session.execute("Net()")
     assert isinstance(reply, ModuleReply)
+
+
+@pytest.mark.parametrize("text", ["torch.__version__", "torch.version.__version__"])
+def test_constants_of_pythons_torch_are_there(text: str) -> None:
+    session = Session()
+    session.execute(f"def f():\n    return {text}\n")
+    for each in (text, "f()"):
+        (reply,) = session.execute(each)
+        assert isinstance(reply, ValueReply)
+        assert reply.value == torch.__version__
+
+
+PYTHONS = ("torch.load", "torch.jit.load", "torch.jit.save", "torch.jit.script", "torch.jit.trace", "torch.Tensor",
+           "torch.cuda.is_available", "torch.get_num_threads", "torch.nn.Module", "torch.version", "nn.Linear",
+           "torch.finfo", "torch.compile")  # fmt: skip
+
+
+@pytest.mark.parametrize("call", ["", "(1)"])
+@pytest.mark.parametrize("path", PYTHONS)
+def test_other_names_of_pythons_torch_are_no_riddles(path: str, call: str) -> None:
+    (reply, *_) = Session().execute(f"{path}{call}")
+    if path.startswith(("nn.", "torch.nn.")) and call:
+        return  # makes a module
+    assert isinstance(reply, ErrorReply)
+    assert reply.message.startswith(f"{path.replace('nn.L', 'torch.nn.L')} is a name of Python")
+    (hint,) = reply.hints
+    assert "did you mean" not in hint
+
+
+@pytest.mark.parametrize("path", ["torch.foo", "torch.__foo__", "torch.nn.Foo", "torch.jit.foo"])
+def test_names_that_nobody_has_are_compared_with_those_that_can_be_meant(path: str) -> None:
+    (reply,) = Session().execute(path)
+    assert isinstance(reply, ErrorReply)
+    assert "__" not in "".join(reply.hints)

@@ -51,6 +51,13 @@ def error(session: Session, text: str) -> ErrorReply:
         ("y = 1; torch.ones(2).dtype", "torch.float32", 6),
         ("torch.channels_last", "torch.channels_last", 2),
         ("torch.float32 + 0", "6", 6),
+        ("def f(x: Tensor):\n    return x.dtype\n\nf(torch.ones(2, dtype=torch.int64))", "torch.int64", 4),
+        (
+            "def f(x):\n    return x.dtype\n\ndef g(x):\n    return f(x)\n\ng(torch.ones(2))",
+            "torch.float32",
+            6,
+        ),
+        ("def f(x: Tensor):\n    return x.size(0)\n\nf(torch.ones(6))", "6", 6),
     ],
 )
 def test_numbers_that_stand_for_dtypes_are_shown_by_name(session: Session, text: str, shown: str, number: int) -> None:
@@ -437,3 +444,20 @@ def test_statements_in_one_block(session: Session) -> None:
         "undefined value one",
         "undefined value two",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [("try:\n    x = 1\nexcept:\n    x = 2\n", "try"), ("try: x = 1", "try"), ("def f():\n    try:\n        return 1\n"
+     "    finally:\n        pass\n", "try"), ("f = lambda x: x", "lambda"), ("async def f():\n    pass\n", "async")],
+)  # fmt: skip
+def test_syntax_that_there_is_not_is_named(session: Session, text: str, word: str) -> None:
+    first = next(reply for reply in session.execute(text) if isinstance(reply, ErrorReply))
+    assert f"'{word}'" in first.message + "".join(first.hints)
+    assert "write `x: int = 0`" not in first.hints
+
+
+def test_a_name_whose_definition_was_refused_is_compared_with_nothing(session: Session) -> None:
+    session.execute("def fib(n: int) -> int:\n    return n if n < 2 else fib(n - 1) + fib(n - 2)\n")
+    (hint,) = error(session, "fib(10)").hints
+    assert "did not compile" in hint and "did you mean" not in hint
