@@ -48,9 +48,8 @@ def splitting_everything(mode: tiering.Mode = "eager") -> Iterator[None]:
 
 def is_left_to_the_tape(op: Op) -> bool:
     """True for operators in no group: elements decide about sizes, memory is shared or written, lists come apart."""
-    returns = op.schema.returns
-    is_view, gives_list = any(r.alias is not None for r in returns), isinstance(returns[0].type, ListType)
-    return op.data_dependent or op.side_effects or is_view or gives_list
+    gives_list = isinstance(op.schema.returns[0].type, ListType)
+    return op.data_dependent or op.side_effects or not op.gives_new or gives_list
 
 
 def program(op: Op, arguments: Sequence[Any]) -> tuple[Function, list[Tensor]]:

@@ -19,13 +19,14 @@ from tests.table.gradient_samples import SYMMETRIC, gradient_arguments_for, in_f
 UNTRIED = {
     "aten::imag", "aten::view_as_real", "aten::linalg_eigh", "aten::_alignments", "aten::as_strided_scatter",
     "aten::linalg_cholesky_ex", "aten::cholesky_solve", "aten::cholesky_inverse", "aten::linalg_eig",
-    "aten::_rnnt_loss", "aten::_fake_quantize_channels",
+    "aten::_rnnt_loss", "aten::_fake_quantize_channels", "aten::to_mkldnn",
 }  # fmt: skip
 """The first two take complex numbers, for which there are no finite differences here; the third reads half of a matrix;
 the fourth takes its argument for a log-softmax, through which only its gradient is right; of the fifth PyTorch's own
 gradient is not the derivative, and ours is PyTorch's; a Cholesky factor, too, is made of half of a matrix, and what is
 made of one has a gradient for its other half; complex eigenvectors are known up to a factor; the loss is of single
-precision, and its gradient is one of its results; what rounds has the gradient of what it stands for."""
+precision, and its gradient is one of its results; what rounds has the gradient of what it stands for; oneDNN has no
+double precision, which finite differences need."""
 ENTRIES = [
     e for e in table.entries()
     if any(text not in NO_FORMULA for text in e.gradient.values())

@@ -43,6 +43,7 @@ else:
     entries = deferred("engine.frontend.compilation.entries")
     python_errors = deferred("tsrepl.session.python_errors")
 
+_INTERPRETER: Final = "engine.executor.interpreter.interpreter"
 _TITLES: Final[tuple[tuple[type[BaseException], str], ...]] = (
     (ParseError, "Syntax error"),
     (NotSupportedError, "Not in TorchScript"),
@@ -83,7 +84,8 @@ class CommandLineError(SessionError):
 def error_reply(error: BaseException) -> ErrorReply:
     """The reply for the error."""
     if isinstance(error, KeyboardInterrupt):
-        return interrupt_reply(interrupts.interrupted_calls(error))
+        # Before there is an interpreter no program runs, and the interrupt may have come while it was loaded.
+        return interrupt_reply(interrupts.interrupted_calls(error) if _INTERPRETER in sys.modules else ())
     if isinstance(error, OSError) and not isinstance(error, EngineError):
         return _file_error(error)
     if isinstance(error, RecursionError):

@@ -189,10 +189,11 @@ def _to_any(value: Any) -> Any:
     if isinstance(value, dict):
         keys, values = _uniform([_to_any(k) for k in value]), _uniform([_to_any(v) for v in value.values()])
         return dict(zip(keys, values, strict=True))
-    inner = unwrapped(value)
-    if inner is None:
+    if (inner := unwrapped(value)) is not None:
+        return inner
+    if (compiled := PYTHON_TYPES.of_class(type(value))) is None:
         raise Mismatch(f"a {type(value).__name__} has no type in TorchScript")
-    return inner
+    return from_python(compiled)(value)
 
 
 def _uniform(values: list[Any]) -> list[Any]:

@@ -237,7 +237,6 @@ PID = b"(" + text(b"storage") + b"ctorch\nFloatStorage\n"
     PID + b"K\0" + text(b"cpu") + b"K\x04t", b"(" + text(b"storage") + b"K\x01" + text(b"0") + text(b"cpu") + b"K\x04t",
     PID + text(b"0") + text(b"cpu") + b"G" + struct.pack(">d", 4.0) + b"t",
     PID + text(b"0") + text(b"cpu") + b"K\x04tQ",
-    PID + text(b"0") + text(b"meta") + b"K\x04t",
 ])  # fmt: skip
 def test_persistent_ids_of_odd_kinds(pid):
     data = b"\x80\x02" + pid + b"Q0" + MODULE[2:]

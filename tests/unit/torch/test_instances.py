@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Any, Dict, Iterable, List  # noqa: UP035  (programs write them)
 
 import pytest
@@ -46,6 +47,15 @@ class Adds:
 
     def change(self, x: Tensor) -> Tensor:
         return x + self.amount
+
+
+class Color(Enum):
+    RED = 1
+    GREEN = 2
+
+
+class Unknown:
+    pass
 
 
 class Plain:
@@ -118,6 +128,21 @@ def test_an_attribute_with_an_interface_takes_instances_of_compiled_classes() ->
     assert script(torch.ones(2)).tolist() == [2, 2]
     with pytest.raises(CompileError, match="a Plain is no scripted object"):
         torch.jit.script(Holder(Plain()))
+
+
+def kind_of(x: Any) -> int:
+    if isinstance(x, Counter):
+        return x.count
+    if isinstance(x, Color):
+        return x.value
+    return -1
+
+
+def test_any_takes_instances_of_classes_that_are_compiled() -> None:
+    script: Any = torch.jit.script(kind_of)
+    assert [script(each) for each in (Counter(3), Color.GREEN, torch.ones(1), 7)] == [3, 2, -1, -1]
+    with pytest.raises(ArgumentError, match="a Unknown has no type in TorchScript"):
+        script(Unknown())
 
 
 def test_class_attributes_are_named_in_the_error() -> None:

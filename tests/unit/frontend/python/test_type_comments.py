@@ -99,3 +99,24 @@ def test_types_that_were_inferred_are_told() -> None:
 
     with pytest.raises(RuntimeError, match=r"'Tensor \(inferred\)' for argument 'a' .*\nInferred 'a' to be of type"):
         program("text")
+
+
+class Renamed(nn.Module):
+    """`self` has another name, and a static method has none."""
+
+    def forward(this, x):
+        # type: (List[int]) -> int
+        return this.first(x) + this.more(x[0], 1)
+
+    def first(this, x):
+        # type: (List[int]) -> int
+        return x[0]
+
+    @staticmethod
+    def more(a, b):
+        # type: (int, int) -> int
+        return a + b
+
+
+def test_methods_may_name_their_module_as_they_like() -> None:
+    assert torch.jit.script(Renamed())([3, 5]) == 7

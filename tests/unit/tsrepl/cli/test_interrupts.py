@@ -12,7 +12,7 @@ from tests.unit.serialize.model_files import ARCHIVES
 
 ROOT = Path(__file__).parents[4]
 PROGRAM = """
-import os, sys
+import os, signal, sys
 from tsrepl.cli import main
 
 words, step = sys.argv[2:], int(sys.argv[1])
@@ -26,7 +26,7 @@ def run(interrupted):
         if event in ("import", "open"):
             seen += 1
             if seen == interrupted:
-                raise KeyboardInterrupt
+                signal.raise_signal(signal.SIGINT)
 
     sys.addaudithook(hook)
     return main(words), seen
