@@ -75,6 +75,11 @@ class MetaArray(np.ndarray[Any, np.dtype[Any]]):
         if not _has_mask(key):
             np.broadcast_to(np.empty((), np.bool_), np.broadcast_shapes(np.shape(self[key]), np.shape(value)))
 
+    def dot(self, other: Any, out: Any = None) -> Any:
+        """The form of a product, which of vectors and matrices is that of `matmul`, where there is nothing to sum."""
+        product = np.matmul if 0 < self.ndim <= 2 and 0 < np.ndim(other) <= 2 else np.dot
+        return product(self, other)
+
     def astype(self, dtype: Any, order: Any = "K", casting: Any = "unsafe", subok: Any = True, copy: Any = True) -> Any:
         return self if not copy and self.dtype == dtype and order in ("K", "A") else like(self, dtype, order)
 
