@@ -70,7 +70,7 @@ def _declared(
         )
     if name in type.methods:
         raise _taken(type, name)
-    tree = tree_from_function(function, is_method=True)
+    tree = tree_from_function(function)
     hook = Hook(declare(tree, function), f"{kind} '{name}' on module '{type.name}'", tree.range, kind == "Pre-hook")
     made[name] = function, hook
     return hook

@@ -227,9 +227,7 @@ class PythonModules:
         own = dict(description.own_methods)
         for name, functions in _properties(cls):
             made = [
-                self._method(
-                    concrete, renamed(tree_from_function(function, is_method=True), f"__{name}_{role}"), function
-                )
+                self._method(concrete, renamed(tree_from_function(function), f"__{name}_{role}"), function)
                 for function, role in zip(functions, ("getter", "setter"), strict=False)
             ]
             concrete.type.properties[name] = (made[0], made[1] if len(made) > 1 else None)
@@ -256,7 +254,7 @@ class PythonModules:
     def _declare(self, concrete: ConcreteModule, name: str, function: Callable[..., Any]) -> None:
         """Declare a method, or one for each of its signatures."""
         refuse_missing_implementation(function)
-        tree, signatures = tree_from_function(function, is_method=True), overloads_of(function)
+        tree, signatures = tree_from_function(function), overloads_of(function)
         if Def(tree).name != name:
             tree = renamed(tree, name)
         if name == "__setstate__":
@@ -268,7 +266,7 @@ class PythonModules:
                 )
             tree = self._with_type_of_state(concrete, tree)
         for index, signature in enumerate(signatures):
-            copy = with_signature(tree, tree_from_function(signature, is_method=True), f"{name}__{index}")
+            copy = with_signature(tree, tree_from_function(signature), f"{name}__{index}")
             self._method(concrete, copy, function)
         if signatures:
             self.python.unit.on_undo(partial(concrete.overloads.pop, name, None))

@@ -270,7 +270,7 @@ class PythonUnit:
         self.unit.add_type(qualname, type)
         for name, member in sorted(vars(cls).items()):
             if inspect.isfunction(member):
-                tree = tree_from_function(member, is_method=True)
+                tree = tree_from_function(member)
                 type.methods[name] = _interface_method(signature_of(self.unit, tree, resolver, type), tree)
         return type
 

@@ -30,42 +30,35 @@ from engine.lang.interpreter_settings import deep_recursion
 from engine.lang.python_syntax import parse_python
 from engine.lang.source import Source, SourceRange
 
-_TREES: Final[WeakKeyDictionary[Callable[..., Any], tuple[CodeType, bool, Tree]]] = WeakKeyDictionary()
+_TREES: Final[WeakKeyDictionary[Callable[..., Any], tuple[CodeType, Tree]]] = WeakKeyDictionary()
 """The trees of the functions read so far, with their code: a function stays what it is when its file changes, until a
-tool gives it other code in place.  Beside it, whether it was known to be a method."""
+tool gives it other code in place."""
 
 
-def tree_from_function(fn: Callable[..., Any], *, is_method: bool = False) -> Tree:
+def tree_from_function(fn: Callable[..., Any]) -> Tree:
     """The `(def ...)` of a Python function or method.
-
-    What is not known to be a method is taken for one if its first parameter is `self`.
 
     Raises NotSupportedError for what TorchScript does not have, CompileError when the source cannot be read.
     """
     if not inspect.isfunction(fn):
-        return _read(fn, is_method)
+        return _read(fn)
     code, known = getattr(inspect.unwrap(fn), "__code__", fn.__code__), _TREES.get(fn)
-    if known is None or known[0] is not code or known[1] is not is_method:
-        known = _TREES[fn] = code, is_method, _read(fn, is_method)
-    return known[2]
+    if known is None or known[0] is not code:
+        known = _TREES[fn] = code, _read(fn)
+    return known[1]
 
 
-def _read(fn: Callable[..., Any], is_method: bool) -> Tree:
+def _read(fn: Callable[..., Any]) -> Tree:
     if getattr(fn, "__name__", "") == "<lambda>":
         raise _refused_lambda(fn)
     place, node = _only_statement(fn)
     if not isinstance(node, ast.FunctionDef):
         raise refused(node, place.range(node))
-    names = [arg.arg for arg in (*node.args.posonlyargs, *node.args.args)]
     defaults = _defaults(node, fn)
     _refuse_mutable_defaults(defaults, place.range(node))
     with deep_recursion():
         tree = function(
-            place,
-            node,
-            is_method=is_method or names[:1] == ["self"],
-            defaults=defaults,
-            is_overloaded=bool(overloads_of(fn)),
+            place, node, is_method=_is_method(node, fn), defaults=defaults, is_overloaded=bool(overloads_of(fn))
         )
     if place.ignored:
         blocks = {
@@ -74,6 +67,15 @@ def _read(fn: Callable[..., Any], is_method: bool) -> Tree:
         }
         setattr(fn, ignored_blocks.BLOCKS, blocks)
     return tree
+
+
+def _is_method(node: ast.FunctionDef, fn: Callable[..., Any]) -> bool:
+    """True for what has `self`, and for what the body of a class defines under another name for it."""
+    names = [arg.arg for arg in (*node.args.posonlyargs, *node.args.args)]
+    owner = getattr(inspect.unwrap(fn), "__qualname__", "").rpartition(".")[0]
+    is_in_class = bool(owner) and not owner.endswith("<locals>")
+    decorators = {each.id for each in node.decorator_list if isinstance(each, ast.Name)}
+    return names[:1] == ["self"] or (bool(names) and is_in_class and "staticmethod" not in decorators)
 
 
 def _defaults(node: ast.FunctionDef, fn: Callable[..., Any]) -> dict[str, Any]:
