@@ -132,7 +132,8 @@ class Boundary:
         except (Mismatch, EngineError) as error:
             reason = str(error)
         argument = self.schema.arguments[position]
-        shown = repr(value)
+        # To print a tensor that is traced would warn, although the error may never be shown: others try another form.
+        shown = repr(value) if HOOKS.tracer is None else _type_name(value)
         lines = [
             f"{self._name} {argument.mismatch(_type_name(value))}",
             f"Position: {position}",

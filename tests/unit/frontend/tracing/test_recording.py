@@ -225,6 +225,7 @@ def test_sizes_in_arithmetic() -> None:
         assert mine.tolist() == theirs.tolist()
 
 
+@pytest.mark.filterwarnings("error")
 def test_sizes_stay_dynamic_in_library_functions() -> None:
     image, other = torch.ones(1, 1, 2, 4), torch.ones(1, 1, 3, 5)
 
