@@ -16,6 +16,7 @@ import engine.torch.nn as nn
 from engine.aten.dispatch import table
 from engine.aten.dispatch.op import Op
 from engine.aten.values.tensor import Tensor, tensor
+from engine.executor.autodiff.specialising import unwritten
 from engine.executor.interpreter.interpreter import run_function
 from engine.fuser.backend import tiering
 from engine.ir.constants import insert_constant
@@ -143,6 +144,16 @@ def test_rows_write_to_all_that_they_say(name: str) -> None:
     op = table.find(name)
     assert op is not None
     assert written_by(op, [copied(value) for value in HIDDEN[name]]) == {*op.also_writes}
+
+
+@pytest.mark.parametrize("name", HIDDEN)
+def test_nothing_of_a_program_is_written_to_while_derivatives_are_made(name: str) -> None:
+    op = table.find(name)
+    assert op is not None
+    given = [copied(value) for value in HIDDEN[name]]
+    op.run(*unwritten(op, [*given]))
+    for mine, before in zip(given, HIDDEN[name], strict=True):
+        assert not isinstance(before, Tensor) or np.array_equal(mine.array, before.array)
 
 
 @pytest.mark.parametrize("name", QUIET)

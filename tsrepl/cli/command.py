@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 from engine.lang.deferred import deferred, left_out
 from engine.lang.interpreter_settings import loading
-from tsrepl.cli import INTERRUPTED, files
+from tsrepl.cli import FAILED, INTERRUPTED, files
 from tsrepl.cli.typed_ahead import unseen
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ else:
     plain, progress = deferred("tsrepl.render.plain"), deferred("tsrepl.render.progress")
     terminal = deferred("tsrepl.render.terminal")
 
-OK, FAILED, USAGE = 0, 1, 2
+OK, USAGE = 0, 2
 _STATUSES: Final = {"Usage": USAGE, "Interrupted": INTERRUPTED}
 
 _AS_TORCH: Final = ["run", "--as-torch"]

@@ -77,7 +77,7 @@ op(
     data_dependent=True,
 )
 op("aten::isclose(Tensor self, Tensor other, float rtol=1.0000000000000001e-05, float atol=1e-08, "
-   "bool equal_nan=False) -> Tensor", kernel=isclose, variants="function method")  # fmt: skip
+   "bool equal_nan=False) -> Tensor", kernel=isclose, variants="function method", layout="operands")  # fmt: skip
 op("aten::allclose(Tensor self, Tensor other, float rtol=1.0000000000000001e-05, float atol=1e-08, "
    "bool equal_nan=False) -> bool", kernel=allclose, variants="function method", data_dependent=True)  # fmt: skip
 op(
@@ -88,14 +88,6 @@ op(
     data_dependent=True,
 )
 op("aten::is_nonzero(Tensor self) -> bool", kernel=is_nonzero, variants="function method", data_dependent=True)
-
-
-# ------------------------------------------------------------------ layouts
-
-describe(
-    "isclose",
-    layout="operands",
-)
 
 # ------------------------------------------------------------------ dtypes refused, and checks of `out`
 

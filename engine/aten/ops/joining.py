@@ -290,7 +290,7 @@ op("aten::repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None,
    gradient={"self": "_repeat_interleave_backward(grad, self.size(), tensor(repeats), dim)"},
    data_dependent=True)  # fmt: skip
 op("aten::flip(Tensor self, int[] dims) -> Tensor", kernel=flip, variants="function method out",
-   gradient={"self": "grad.flip(dims)"}, shape="self", dtype="same")  # fmt: skip
+   gradient={"self": "grad.flip(dims)"}, shape="self", dtype="same", layout="operands")  # fmt: skip
 op("aten::roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor", kernel=roll,
    variants="function method out", gradient={"self": "grad.roll([-s for s in shifts], dims)"},
    shape="self", dtype="same", layout="contiguous")  # fmt: skip
@@ -305,13 +305,6 @@ op("aten::pixel_shuffle(Tensor self, int upscale_factor) -> Tensor", kernel=pixe
 op("aten::pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor", kernel=pixel_unshuffle,
    variants="function out", gradient={"self": "pixel_shuffle(grad, downscale_factor)"})  # fmt: skip
 
-
-# ------------------------------------------------------------------ layouts
-
-describe(
-    "flip",
-    layout="operands",
-)
 
 # ------------------------------------------------------------------ dtypes refused, and checks of `out`
 

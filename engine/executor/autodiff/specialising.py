@@ -72,10 +72,10 @@ def holds_tensor(value: Any) -> bool:
     return isinstance(value, Tensor) or (isinstance(value, (list, tuple)) and any(map(holds_tensor, value)))
 
 
-def _unwritten(op: Op, arguments: list[Any]) -> list[Any]:
+def unwritten(op: Op, arguments: list[Any]) -> list[Any]:
     """The arguments, with copies of the tensors that the operator writes to: those of a call are the program's."""
-    for place in filter(None, map(op.schema.index_of, op.also_writes)):
-        if arguments[place] is not None:
+    for place in map(op.schema.index_of, op.also_writes):
+        if place is not None and arguments[place] is not None:
             arguments[place] = Tensor(arguments[place].array.copy())
     return arguments
 
@@ -149,7 +149,7 @@ class Specialiser:
     def _operator(self, node: Node, op: Op, inputs: Sequence[Item]) -> Sequence[Item]:
         if op.unfolds and not any(type(each.example) is float and not each.is_known for each in inputs):
             return self._unfolded(node, op, inputs)
-        result = op.run(*_unwritten(op, [each.example for each in inputs]))
+        result = op.run(*unwritten(op, [each.example for each in inputs]))
         results = [result] if len(node.outputs) == 1 else [*result]
         is_known = all(each.is_known for each in inputs) or op.name in OF_FORMS
         if is_known and not any(map(holds_tensor, results)):
