@@ -18,15 +18,19 @@ from engine.lang import locks
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
 ROOT = Path(engine.__file__).parents[1]
 KINDS = {"Lock", "RLock", "Condition", "Event", "Semaphore", "BoundedSemaphore", "Barrier", "allocate_lock"}
+LIBRARIES = ("threading", "_thread", "multiprocessing")
 
 
 def _made_in(path: Path) -> list[str]:
     """The places where the module makes a lock of Python's library, or imports the means to."""
-    found = []
-    for node in ast.walk(ast.parse(path.read_text())):
+    found: list[str] = []
+    text = path.read_text(encoding="utf-8")
+    if not any(name in text for name in LIBRARIES):
+        return found
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Attribute) and node.attr in KINDS and isinstance(node.value, ast.Name):
-            names = [node.attr] if node.value.id in ("threading", "_thread", "multiprocessing") else []
-        elif isinstance(node, ast.ImportFrom) and node.module in ("threading", "_thread", "multiprocessing"):
+            names = [node.attr] if node.value.id in LIBRARIES else []
+        elif isinstance(node, ast.ImportFrom) and node.module in LIBRARIES:
             names = [each.name for each in node.names if each.name in KINDS]
         else:
             continue
