@@ -47,6 +47,8 @@ PATIENCE: Final = 120
 """Seconds that a child may take."""
 CALLERS: Final = 3
 """Callers that tell two events at one line apart."""
+tiering._PATIENCE = 0.1
+"""Seconds that a fork waits for a thread that compiles, which here stands still and so lets it wait for nothing."""
 BLOCKED: Final = 0.2
 """Seconds after which another thread is taken to wait for the one that was switched away from."""
 SYSTEM_CALLS: Final = {

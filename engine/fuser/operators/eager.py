@@ -303,13 +303,12 @@ class _Watched:
         records = _records(args)
         if records and (self.op.python is not None or self.op.functional is not None):
             return  # what is recorded are calls of other operators, or writes
-        history = history_of(self.op, found, args) if records else None
+        found = replace(found, history=history_of(self.op, found, args) if records else None)
         kernels, bodies = self.kernels, self.bodies
         if records:
             bodies = _with_first(found, bodies, self.most)
-        serves_calls = history is not None or not records
+        serves_calls = found.history is not None or not records
         if serves_calls:
-            found = replace(found, history=history)
             kernels = _with_first(found, kernels, self.most)
         self.bound(kernels, bodies)  # which raises before anything has changed
         self.kernels, self.bodies = kernels, bodies

@@ -64,7 +64,7 @@ def probe(node: Node, facts: Facts) -> Found | None:
 
 def _run(node: Node, op: Op, arguments: Sequence[Any]) -> Found | None:
     try:
-        result = op.run(*arguments)
+        result = op.compiled.run(*arguments)
     except Exception:
         # What does not fit together is the program's to meet when it runs.
         return None
