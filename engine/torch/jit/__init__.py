@@ -16,6 +16,7 @@ from engine.aten.values.hooks import HOOKS, NOT_TRACED
 from engine.executor.calls.call import fork_call
 from engine.executor.concurrency.futures import Future as Future
 from engine.executor.concurrency.futures import launch
+from engine.executor.concurrency.futures import wait as wait
 from engine.executor.interpreter.budget import Budget, BudgetedRunner
 from engine.executor.plans import executor
 from engine.frontend.compilation.compile import compile_source
@@ -211,11 +212,6 @@ def fork(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Future:
     if HOOKS.trace is None and builtins.isinstance(function, ScriptMethod):
         return fork_call(function._function, (function.owner, *args), kwargs)
     return launch(lambda: function(*args, **kwargs))
-
-
-def wait(future: Future) -> Any:
-    """The future's result.  Raises the function's error as ExecutionError."""
-    return future.wait()
 
 
 def _marked(modifier: str) -> Callable[[F], F]:
