@@ -23,7 +23,8 @@ BY_ELEMENT_SIZE = {
 }  # fmt: skip
 """Operators whose results depend on how many bytes an element has."""
 BELOW = {
-    "aten::_group_norm", "aten::_alignments", "aten::_fake_quantize", "aten::_roi_align_backward",
+    "aten::_group_norm", "aten::_alignments", "aten::_fake_quantize", "aten::_fake_quantize_channels",
+    "aten::_roi_align_backward",
     *(f"aten::upsample_{form}_backward" for form in ("linear1d", "bilinear2d", "trilinear3d")),
 }  # fmt: skip
 """Operators that public ones call, which refuse complex numbers before."""

@@ -16,9 +16,10 @@ from engine.aten.dispatch.compose import cast, run, sum_over
 from engine.aten.dispatch.table import describe, op, out_form
 from engine.aten.kernels.random import generator
 from engine.aten.kernels.refusals import no_code
+from engine.aten.ops.lookup import check_rows
 from engine.aten.values import xp
 from engine.aten.values.tensor import Tensor
-from engine.lang.errors import OperatorError, OperatorIndexError
+from engine.lang.errors import OperatorError
 
 # ------------------------------------------------------------------ dropout
 
@@ -158,9 +159,8 @@ op("aten::_weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor", python=weight_
 
 def embedding_renorm_(self: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> Tensor:
     """Shrinks the rows that are looked up to at most `max_norm`."""
+    check_rows(self.array, indices.array, "embedding_renorm_", 2)
     rows = np.unique(indices.array)
-    if rows.size and not 0 <= int(rows[0]) <= int(rows[-1]) < self.array.shape[0]:
-        raise OperatorIndexError("index out of range in self")
     if self.array.dtype not in xp.INEXACT:
         raise OperatorError(f"norm(): input dtype should be either floating point or complex. "
                             f"Got {xp.ir_name(self.array.dtype)} instead.")  # fmt: skip

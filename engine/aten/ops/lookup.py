@@ -28,15 +28,16 @@ from engine.lang.errors import OperatorError, OperatorIndexError
 def embedding(weight: Array, indices: Array, padding_idx: int, scale_grad_by_freq: bool, sparse: bool) -> Array:
     if weight.ndim != 2:
         raise OperatorError("'weight' must be 2-D")
-    _check_rows(weight, indices, "embedding")
+    check_rows(weight, indices, "embedding")
     return weight[indices]
 
 
-def _check_rows(weight: Array, indices: Array, name: str) -> None:
+def check_rows(weight: Array, indices: Array, name: str, place: int = 1) -> None:
+    """Raise OperatorError unless the indices, the argument at that place, are of whole numbers that rows have."""
     if indices.dtype not in (xp.INT64, xp.INT32):
         raise OperatorError(
-            "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
-            f"CPU{xp.ir_name(indices.dtype)}Type instead (while checking arguments for {name})"
+            f"Expected tensor for argument #{place} 'indices' to have one of the following scalar types: Long, Int; "
+            f"but got {tensor_type(indices.dtype)} instead (while checking arguments for {name})"
         )
     if not are_within(indices, weight.shape[0]):
         raise OperatorIndexError("index out of range in self")
@@ -66,7 +67,7 @@ def embedding_bag(
     per_sample_weights: Array | None, include_last_offset: bool, padding_idx: int | None = None,
 ) -> tuple[Array, Array, Array, Array]:  # fmt: skip
     """Sums (mode 0), means (1) or maxima (2) of rows, bag by bag; offsets say where bags start."""
-    _check_rows(weight, indices, "embedding_bag")
+    check_rows(weight, indices, "embedding_bag")
     if weight.dtype not in xp.FLOATING:
         raise OperatorError(
             "Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, BFloat16, "

@@ -247,7 +247,8 @@ def scaled_sum(self: Array, a: Array, b: Array, beta: Any, alpha: Any) -> Array:
 
 
 def addmm_dtype(self: Array, mat1: Array, mat2: Array, out_dtype: int, beta: Any, alpha: Any) -> Array:
-    return addmm(*_in_dtype(out_dtype, self, mat1, mat2), beta, alpha)
+    added, *factors = _in_dtype(out_dtype, self, mat1, mat2)
+    return addmm(added, factors[0], factors[1], beta, alpha)
 
 
 def baddbmm(self: Array, batch1: Array, batch2: Array, beta: Any, alpha: Any) -> Array:
@@ -256,7 +257,8 @@ def baddbmm(self: Array, batch1: Array, batch2: Array, beta: Any, alpha: Any) ->
 
 
 def baddbmm_dtype(self: Array, batch1: Array, batch2: Array, out_dtype: int, beta: Any, alpha: Any) -> Array:
-    return baddbmm(*_in_dtype(out_dtype, self, batch1, batch2), beta, alpha)
+    added, *factors = _in_dtype(out_dtype, self, batch1, batch2)
+    return baddbmm(added, factors[0], factors[1], beta, alpha)
 
 
 def linear(input: Array, weight: Array, bias: Array | None) -> Array:

@@ -69,8 +69,7 @@ def cross(self: Tensor, other: Tensor, dim: int | None) -> Tensor:
 
 
 def matrix_power(self: Tensor, n: int) -> Tensor:
-    if self.ndim < 2 or self.shape[-1] != self.shape[-2]:
-        check_square("linalg.matrix_power", self.array.astype(xp.FLOAT32))
+    check_square("linalg.matrix_power", np.empty(self.array.shape, xp.FLOAT32))  # whatever the dtype
     if n == 0:
         identity: Tensor = self.clone().copy_(Tensor(np.eye(self.shape[-1], dtype=self.array.dtype)))
         return identity

@@ -186,7 +186,8 @@ def show(shape: Sequence[int], dtype: Any, memory: Any, offset: int, strides: Se
     plain = memory.view(np.ndarray)
     if not plain.flags.c_contiguous:
         assert not offset and plain.dtype == dtype
-        return as_strided(plain, shape, strides).view(MetaArray)
+        shown: MetaArray = as_strided(plain, shape, strides).view(MetaArray)
+        return shown
     return MetaArray(tuple(shape), dtype, plain, offset, tuple(strides))
 
 
