@@ -350,9 +350,10 @@ op("aten::view_as_complex(Tensor(a) self) -> Tensor(a)", kernel=view_as_complex,
 
 describe(
     "angle conj_physical isreal copysign.Tensor copysign.Scalar fmax fmin gcd lcm heaviside hypot "
-    "logaddexp logaddexp2 nextafter complex polar",
+    "logaddexp logaddexp2 nextafter complex polar _add_relu.Tensor",
     layout="operands",
 )
+describe("rrelu", layout="contiguous")
 
 # ------------------------------------------------------------------ dtypes refused, and checks of `out`
 

@@ -347,7 +347,7 @@ def filling(name: str, overload: str, arguments: str, fill: Callable[..., Tensor
         return out
 
     _register(f"{name}_{dot}(Tensor(a!) self, {given}) -> Tensor(a!)", python=fill, variants="method")
-    _register(f"{name}{dot}(Tensor self, {given}) -> Tensor", python=filled)
+    _register(f"{name}{dot}(Tensor self, {given}) -> Tensor", python=filled, layout="operands")
     _register(f"{name}.{into}(Tensor self, {given}, Tensor(a!) out) -> Tensor(a!)", python=filled_out)
 
 
@@ -415,7 +415,7 @@ op("aten::manual_seed.generator(Generator(a!) self, int seed) -> Generator(a!)",
 # ------------------------------------------------------------------ layouts
 
 describe(
-    "rand_like rand_like.generator randn_like randn_like.generator",
+    "rand_like rand_like.generator randn_like randn_like.generator bernoulli.Tensor",
     layout="operands",
 )
 
