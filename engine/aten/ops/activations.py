@@ -16,7 +16,7 @@ from engine.aten.kernels.rules import c_name, no_kernel, ordered_like, wrap_dim
 from engine.aten.stepwise.language import worth
 from engine.aten.stepwise.products import sloped_channels
 from engine.aten.values import xp
-from engine.aten.values.promotion import wide
+from engine.aten.values.promotion import check_cast, wide
 from engine.aten.values.tensor import Tensor
 from engine.aten.values.xp import Array
 from engine.lang.errors import OperatorDtypeError, OperatorError
@@ -231,6 +231,8 @@ def _keep_mask(like: Array, p: float) -> Array:
     """Random mask: 0 with probability p, else the factor that preserves the mean."""
     if p == 1:
         return np.zeros(like.shape, like.dtype)
+    if like.dtype not in xp.COMPLEX:
+        check_cast(xp.FLOAT32, like.dtype)
     return (generator().bernoulli(like.shape, 1 - p) / (1 - p)).astype(like.dtype)
 
 

@@ -37,15 +37,16 @@ def _uniform(source: Generator, shape: tuple[int, ...], d: xp.NumpyDtype) -> Arr
     return source.uniform(shape, wide(d)).astype(d, copy=False)
 
 
-def _normal(source: Generator, shape: tuple[int, ...], d: xp.NumpyDtype) -> Array:
-    """Of variance 1; a complex number's parts have half of it each."""
+def _normal(source: Generator, shape: tuple[int, ...], d: xp.NumpyDtype, mean: float = 0.0, std: float = 1.0) -> Array:
+    """A complex number's parts have half of the variance each."""
     if d in xp.COMPLEX:
-        return _pairs(source.normal((*shape, 2), _part_of(d)) * np.sqrt(0.5).astype(_part_of(d)), d)
+        drawn = _pairs(source.normal((*shape, 2), _part_of(d)) * np.sqrt(0.5).astype(_part_of(d)), d)
+        return (drawn * std + mean).astype(d, copy=False)
     if 0 in shape:
         return np.empty(shape, d)
     if d not in xp.FLOATING:
         raise no_kernel("normal_kernel_cpu", d)
-    return source.normal(shape, d)
+    return source.normal(shape, d, mean, std)
 
 
 def _part_of(d: xp.NumpyDtype) -> xp.NumpyDtype:
@@ -234,8 +235,7 @@ def in_place(draw: Callable[..., Array]) -> Callable[..., Tensor]:
 def normal_like(self: Array, mean: float, std: float, source: Any) -> Array:
     if std < 0:
         raise OperatorError(f"normal expects std >= 0.0, but found std {std}")
-    drawn = _normal(generator(source), self.shape, self.dtype)
-    return (drawn.astype(wide(self.dtype)) * std + mean).astype(self.dtype)
+    return _normal(generator(source), self.shape, self.dtype, mean, std)
 
 
 def normal(mean: Any, std: Any, source: Any) -> Array:
@@ -245,8 +245,11 @@ def normal(mean: Any, std: Any, source: Any) -> Array:
         raise OperatorError("normal expects all elements of std >= 0.0")
     d = result_type(v for v in (mean, std) if isinstance(v, np.ndarray))
     shape = broadcast_shapes(np.shape(mean), np.shape(std))
-    drawn = _normal(generator(source), shape, d).astype(wide(d))
-    return np.asarray(drawn * std + mean).astype(d)
+    if not isinstance(std, np.ndarray):
+        drawn = _normal(generator(source), shape, d, 0.0, std)
+    else:
+        drawn = np.asarray(_normal(generator(source), shape, d).astype(wide(d)) * std).astype(d)
+    return np.asarray(drawn.astype(wide(d)) + mean).astype(d)
 
 
 def normal_sized(
