@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten.dispatch.table import op
+from engine.aten.dispatch.table import describe, op
 from engine.aten.kernels import rejection
 from engine.aten.kernels.random import Generator, Stream, generator
 from engine.aten.kernels.rules import no_kernel
@@ -134,17 +134,11 @@ _fill("geometric", "float p", geometric)
 _fill("cauchy", "float median=0., float sigma=1.", cauchy)
 _fill("log_normal", "float mean=1., float std=2.", log_normal)
 _COUNTS: Final = "Generator? generator=None"
-op(f"aten::poisson(Tensor self, {_COUNTS}) -> Tensor", kernel=poisson, nondeterministic=True, layout="contiguous")
-op(
-    f"aten::binomial(Tensor count, Tensor prob, {_COUNTS}) -> Tensor",
-    kernel=binomial,
-    nondeterministic=True,
-    layout="contiguous",
-)
-op(f"aten::_standard_gamma(Tensor self, {_COUNTS}) -> Tensor", kernel=gamma, nondeterministic=True, layout="contiguous")
-op(
-    f"aten::_sample_dirichlet(Tensor self, {_COUNTS}) -> Tensor",
-    kernel=dirichlet,
-    nondeterministic=True,
-    layout="contiguous",
-)
+op(f"aten::poisson(Tensor self, {_COUNTS}) -> Tensor", kernel=poisson, nondeterministic=True)
+op(f"aten::binomial(Tensor count, Tensor prob, {_COUNTS}) -> Tensor", kernel=binomial, nondeterministic=True)
+op(f"aten::_standard_gamma(Tensor self, {_COUNTS}) -> Tensor", kernel=gamma, nondeterministic=True)
+op(f"aten::_sample_dirichlet(Tensor self, {_COUNTS}) -> Tensor", kernel=dirichlet, nondeterministic=True)
+
+# ------------------------------------------------------------------ layouts
+
+describe("poisson binomial _standard_gamma _sample_dirichlet", layout="contiguous")
