@@ -20,7 +20,7 @@ import numpy as np
 
 from engine.aten.dispatch import device_dispatch, errors
 from engine.aten.dispatch.dtype_support import Guard, guard_of
-from engine.aten.dispatch.layouts import laid_out
+from engine.aten.dispatch.layouts import laid_out, operands_of, ordering_line
 from engine.aten.dispatch.op import Body, Compiled, Op, Written
 from engine.aten.dispatch.out_checks import Check
 from engine.aten.dispatch.scalar import QUICK_ENVIRONMENT, PointwiseKernels, QuickCode, pointwise_kernels
@@ -55,7 +55,7 @@ def compile_op(op: Op) -> Compiled:
     if python is None and op.composite is not None:
         python = _composite(op)
     if python is not None:
-        work = guard(python)
+        work = guard(laid_out(op, python))
         if not (tensors_of(schema.arguments) or tensors_of(schema.returns) or op.side_effects):
             return Compiled(work, work)
         return _behind_hooks(op, schema, _calling(op, schema, work), grad=bool(op.gradient))
@@ -158,9 +158,19 @@ def _guarded_kernel(op: Op, pointwise: PointwiseKernels | None, guard: Guard) ->
         kernel = array_kernel(op.functional)
         return guard(kernel) if op.schema.arguments[0].is_write else kernel
     if pointwise is not None:
-        return guard(pointwise.kernel)
+        return guard(_ordered_kernel(op, pointwise))
     assert op.kernel is not None
     return guard(laid_out(op, op.kernel))
+
+
+def _ordered_kernel(op: Op, pointwise: PointwiseKernels) -> Callable[..., Any]:
+    """The expression as a kernel whose result lies as the operands ask for."""
+    names, quick = pointwise.names, pointwise.quick
+    general = f"general({', '.join(names)})"
+    lines = [f"result = {general}"] if quick is None else quick.lines("result = ", general, {})
+    environment = {**QUICK_ENVIRONMENT, "general": pointwise.general, "ordered_like": ordered_like}
+    lines = [*lines, ordering_line(operands_of(op)), "return result"]
+    return define("kernel", names, lines, environment, f"<scalar {pointwise.text}>")
 
 
 def _array_body(op: Op, schema: FunctionSchema, guard: Guard, check: Check) -> Body:
@@ -170,7 +180,7 @@ def _array_body(op: Op, schema: FunctionSchema, guard: Guard, check: Check) -> B
         in_place = _in_place(schema, pointwise_kernels(op.functional).quick)
     is_exact = pointwise is not None and pointwise.quick is not None and pointwise.quick.is_exact
     written = [a.name for a in schema.arguments if a.is_write]
-    compute, environment = _computation(schema, pointwise, is_exact, op.in_dtype_of_out)
+    compute, environment = _computation(op, schema, pointwise, is_exact)
     if pointwise is not None and pointwise.quick is not None:
         environment["kernel"] = guard(pointwise.general)
     else:
@@ -194,11 +204,11 @@ def _array_body(op: Op, schema: FunctionSchema, guard: Guard, check: Check) -> B
 
 
 def _computation(
-    schema: FunctionSchema, pointwise: PointwiseKernels | None, is_exact: bool, in_dtype_of_out: bool
+    op: Op, schema: FunctionSchema, pointwise: PointwiseKernels | None, is_exact: bool
 ) -> tuple[list[str], dict[str, Any]]:
     """Lines that leave the result's array, or arrays, in `result`."""
     passed = [_unwrapped(a) for a in schema.arguments if not (a.kwarg_only and a.is_write)]
-    if in_dtype_of_out:
+    if op.in_dtype_of_out:
         passed[-1] = "(dtype_number(out) if dtype is None else dtype)"
     given = ", ".join(passed)
     here = f"{'silently(kernel, ' if is_exact else 'kernel('}{given})"
@@ -211,10 +221,7 @@ def _computation(
     quick = pointwise.quick
     spelled = {name: f"{safe(name)}_array" for name in quick.tensors}
     arrays = [f"{spelled[name]} = {safe(name)}.array" for name in quick.tensors]
-    shown = ", ".join(spelled[name] for name in quick.tensors)
-    first = spelled[quick.tensors[0]]
-    is_in_order = f"result.flags.c_contiguous and ({first}.flags.c_contiguous or 0 in {first}.strides)"
-    ordered = f"if not ({is_in_order}): result = ordered_like(result, ({shown},))"
+    ordered = ordering_line([spelled[name] for name in operands_of(op)])
     lines = [*arrays, *quick.lines("result = ", general, spelled), ordered]
     return lines, {**QUICK_ENVIRONMENT}
 

@@ -12,7 +12,7 @@ from engine.aten.dispatch import table
 from engine.aten.dispatch.grad_mode import MODE
 from engine.aten.dispatch.op import Op
 from engine.aten.values import xp
-from engine.aten.values.promotion import wide
+from engine.aten.values.promotion import check_cast, wide
 from engine.aten.values.tensor import Tensor
 from engine.lang.errors import OperatorError
 
@@ -85,6 +85,20 @@ def widened(x: Tensor) -> Tensor:
 def cast(x: Tensor, d: xp.NumpyDtype) -> Tensor:
     converted: Tensor = x if x.array.dtype == d else run("to.dtype", x, xp.FROM_NUMPY[d].number, False, False, None)
     return converted
+
+
+def written_as(result: Tensor, target: Tensor) -> Tensor:
+    """The result in the dtype of the tensor in whose place PyTorch writes it.  Raises OperatorError if that has no
+    place for it."""
+    check_cast(result.array.dtype, target.array.dtype)
+    return cast(result, target.array.dtype)
+
+
+def same_type(x: Tensor, other: Tensor | None) -> None:
+    """Raise OperatorError if there is another tensor and its dtype is another."""
+    if other is not None and other.array.dtype != x.array.dtype:
+        names = xp.ir_name(x.array.dtype), xp.ir_name(other.array.dtype)
+        raise OperatorError(f"expected scalar type {names[0]} but found {names[1]}")
 
 
 def reduced(loss: Tensor, reduction: int) -> Tensor:

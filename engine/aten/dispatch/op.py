@@ -72,9 +72,10 @@ class Op:
       pointwise rows need none.
     - `unfolds`: which operators its `python` body calls, forms and numbers alone decide: specialised graphs hold these.
     - `data_dependent`: elements decide the shape, or the number that is the result; or nothing decides elements.
-    - `layout`: "contiguous" if the kernel's results are that for operands of any layout; "channels last" if images
-      whose channels lie innermost stay so, and all else is contiguous; "operands" if they lie as those of pointwise
-      operators do, by the operands that tell dimensions apart.
+    - `layout`: "contiguous" if the results are that for operands of any layout; "channels last" if the channels of
+      images lie innermost in the result where they do in the argument, and all else is contiguous; "operands" if they
+      lie as those of pointwise operators do, by the operands that tell dimensions apart, as rows with `scalar` always
+      do.  "operands: other, self" names those that are asked, in their order, where that is not the schema's.
     - `also_writes`: arguments that it writes to, though the schema does not say so, as PyTorch's does not; `writes_if`:
       the flag without which it does not.
     - `hands_on`: one may be an argument itself, or show the memory of one, though the schema does not say so.

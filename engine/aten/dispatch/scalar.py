@@ -29,7 +29,6 @@ from engine.aten.values import xp
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.promotion import DEFAULTS, converted, operand, result_type, to_float, wide
 from engine.lang.errors import OperatorError, SchemaError
-from engine.lang.generated import define
 from engine.lang.python_syntax import parse_python_expression
 from engine.lang.records import dataclass
 from engine.lang.schema import Argument, FunctionSchema
@@ -59,15 +58,6 @@ class PointwiseKernels:
         return _any_dtype(
             compute, self.rule, self.conversions, self.names[-1] == "alpha" and _checked_operand in self.conversions
         )
-
-    @property
-    def kernel(self) -> Callable[..., Any]:
-        """A kernel that looks for the common case first."""
-        if self.quick is None:
-            return self.general
-        lines = self.quick.lines("return ", f"general({', '.join(self.names)})", {})
-        environment: dict[str, Any] = {**QUICK_ENVIRONMENT, "general": self.general}
-        return define("kernel", self.names, lines, environment, f"<scalar {self.text}>")
 
 
 def pointwise_kernels(op: Op) -> PointwiseKernels:

@@ -112,30 +112,35 @@ class Generator:
             return few.reshape(shape)
         return (kept.astype(np.float64) / float(1 << bits)).astype(d).reshape(shape)
 
-    def normal(self, shape: tuple[int, ...], d: xp.NumpyDtype) -> Array:
-        """Numbers of the standard normal distribution."""
+    def normal(self, shape: tuple[int, ...], d: xp.NumpyDtype, mean: float = 0.0, std: float = 1.0) -> Array:
+        """Numbers of a normal distribution, rounded to `d` once they are scaled; from 16 on they come in blocks."""
         count = math.prod(shape)
         if count >= _BLOCK:
-            return self._normal_blocks(count, d).reshape(shape)
-        return np.array([self._one_normal() for _ in range(count)], np.float64).astype(d).reshape(shape)
+            return (self._normal_blocks(count, d) * std + mean).astype(d, copy=False).reshape(shape)
+        return (self.normals(count) * std + mean).astype(d).reshape(shape)
 
     def _normal_blocks(self, count: int, d: xp.NumpyDtype) -> Array:
-        used = np.dtype(np.float64) if d.itemsize == 8 else np.dtype(np.float32)
-        values = self.uniform((count,), used)
+        """The last block is drawn anew if it is not whole, of half types without what went before."""
+        used = xp.FLOAT64 if d.itemsize == 8 else xp.FLOAT32
         whole = count - count % _BLOCK
+        values = np.empty(count, used)
+        first = whole if d in xp.HALVES else count
+        values[:first] = self.uniform((first,), used)
         values[:whole] = _box_muller(values[:whole])
         if whole < count:
             values[count - _BLOCK :] = _box_muller(self.uniform((_BLOCK,), used))
-        return values.astype(d)
+        return values
 
-    def _one_normal(self) -> float:
-        if self._spare is not None:
-            value, self._spare = self._spare, None
-            return value
-        first, second = self.uniform((2,), xp.FLOAT64)
-        radius = float(np.sqrt(-2.0 * np.log1p(-second)))
-        self._spare = radius * float(np.sin(2.0 * np.pi * first))
-        return radius * float(np.cos(2.0 * np.pi * first))
+    def normals(self, count: int) -> Array:
+        """Float64 numbers of the standard normal distribution, drawn in pairs; one that is left over comes next."""
+        spare = [] if self._spare is None or not count else [self._spare]
+        pairs = self.uniform(((count - len(spare) + 1) // 2, 2), xp.FLOAT64)
+        radius, angle = np.sqrt(-2.0 * np.log1p(-pairs[:, 1])), 2.0 * np.pi * pairs[:, 0]
+        drawn = np.stack([radius * np.cos(angle), radius * np.sin(angle)], 1).reshape(-1)
+        values = np.concatenate([spare, drawn])
+        if count:
+            self._spare = float(values[count]) if values.size > count else None
+        return values[:count]
 
     def integers(self, shape: tuple[int, ...], low: int, high: int) -> Array:
         """Whole numbers in [low, high)."""
@@ -162,6 +167,44 @@ class Generator:
         """
         few = isinstance(p, np.ndarray) and p.dtype.itemsize < 8
         return np.asarray(self.uniform(shape, xp.FLOAT32 if few else xp.FLOAT64) < p).astype(np.float64)
+
+
+class Stream:
+    """Single numbers of a generator, drawn many at a time; `close` gives back those that nobody took."""
+
+    __slots__ = ("_before", "_count", "_next", "_source", "_values")
+
+    def __init__(self, source: Generator, count: int) -> None:
+        """`count` is about the number of uniform numbers that will be taken."""
+        self._source, self._count = source, max(count, 16)
+        self._draw()
+
+    def _draw(self) -> None:
+        self._before, self._next = self._source.state_bytes(), 0
+        self._values: list[float] = self._source.uniform((self._count,), xp.FLOAT64).tolist()
+
+    def uniform(self) -> float:
+        """A float64 number in [0, 1)."""
+        if self._next == len(self._values):
+            self._draw()
+        self._next += 1
+        return self._values[self._next - 1]
+
+    def normal(self) -> float:
+        """A float64 number of the standard normal distribution; every other one was made with the one before."""
+        source = self._source
+        if source._spare is not None:
+            value, source._spare = source._spare, None
+            return value
+        angle, radius = 2.0 * math.pi * self.uniform(), math.sqrt(-2.0 * math.log1p(-self.uniform()))
+        source._spare = radius * math.sin(angle)
+        return radius * math.cos(angle)
+
+    def close(self) -> None:
+        spare = self._source._spare
+        self._source.restore(self._before)
+        self._source.words64(self._next)
+        self._source._spare = spare
 
 
 OF_DEVICES: Final[dict[str, type[Generator]]] = {}

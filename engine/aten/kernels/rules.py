@@ -171,8 +171,10 @@ def ordered_like(result: Array, operands: Sequence[Array]) -> Array:
 
     Where numpy would also go by dimensions that an operand repeats (stride 0), those say nothing here.
     """
-    full = [np.broadcast_to(a, result.shape) for a in operands if is_array(a)]
-    order = _fastest_first(result.shape, [a.strides for a in full])
+    first = operands[0]
+    if first.strides == result.strides and first.shape == result.shape and is_dense(first):
+        return result
+    order = _fastest_first(result.shape, [_spread_strides(a, result.shape) for a in operands if is_array(a)])
     strides, step = [0] * result.ndim, result.itemsize
     for dim in order:
         strides[dim] = step
@@ -183,6 +185,13 @@ def ordered_like(result: Array, operands: Sequence[Array]) -> Array:
     turned = result.transpose(slowest_first)
     ordered = turned if turned.flags.c_contiguous else beside((turned,), turned.copy, "C")
     return ordered.transpose(np.argsort(slowest_first).tolist())
+
+
+def _spread_strides(array: Array, shape: Shape) -> tuple[int, ...]:
+    """The byte strides of an operand in the shape of the result: 0 along dimensions that it is repeated along."""
+    missing = len(shape) - array.ndim
+    pairs = zip(array.strides, array.shape, shape[missing:], strict=True)
+    return (0,) * missing + tuple(0 if n != size else stride for stride, n, size in pairs)
 
 
 def _fastest_first(shape: Shape, strides: Sequence[tuple[int, ...]]) -> list[int]:

@@ -12,11 +12,11 @@ from engine.aten.kernels import checks, pointwise, special
 from engine.aten.kernels.blocks import BLOCK, choose, in_blocks
 from engine.aten.kernels.random import generator
 from engine.aten.kernels.refusals import no_code, unsupported
-from engine.aten.kernels.rules import c_name, no_kernel, wrap_dim
+from engine.aten.kernels.rules import c_name, no_kernel, ordered_like, wrap_dim
 from engine.aten.stepwise.language import worth
 from engine.aten.stepwise.products import sloped_channels
 from engine.aten.values import xp
-from engine.aten.values.promotion import wide
+from engine.aten.values.promotion import check_cast, wide
 from engine.aten.values.tensor import Tensor
 from engine.aten.values.xp import Array
 from engine.lang.errors import OperatorDtypeError, OperatorError
@@ -137,14 +137,14 @@ def glu(self: Array, dim: int) -> Array:
     if self.shape[dim] % 2:
         raise OperatorError(f"Halving dimension must be even, but dimension {dim} is size {self.shape[dim]}")
     a, b = np.split(self.astype(wide(self.dtype), copy=False), 2, axis=dim)
-    return np.asarray(a * pointwise.sigmoid(b)).astype(self.dtype, copy=False)
+    return ordered_like(np.asarray(a * pointwise.sigmoid(b)).astype(self.dtype, copy=False), (a, b))
 
 
 op("aten::prelu(Tensor self, Tensor weight) -> Tensor", kernel=prelu, variants="function method",
    gradient={"self": "_prelu_backward(grad, self, weight)[0]",
              "weight": "_prelu_backward(grad, self, weight)[1]"}, jit_autocast="fast", autocast="fast")  # fmt: skip
 op("aten::glu(Tensor self, int dim=-1) -> Tensor", kernel=glu, variants="function out",
-   gradient={"self": "_glu_backward(grad, self, dim)"}, layout="contiguous")  # fmt: skip
+   gradient={"self": "_glu_backward(grad, self, dim)"})  # fmt: skip
 
 # ------------------------------------------------------------------ softmax
 
@@ -231,6 +231,8 @@ def _keep_mask(like: Array, p: float) -> Array:
     """Random mask: 0 with probability p, else the factor that preserves the mean."""
     if p == 1:
         return np.zeros(like.shape, like.dtype)
+    if like.dtype not in xp.COMPLEX:
+        check_cast(xp.FLOAT32, like.dtype)
     return (generator().bernoulli(like.shape, 1 - p) / (1 - p)).astype(like.dtype)
 
 

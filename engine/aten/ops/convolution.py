@@ -295,6 +295,10 @@ for _n in (1, 2, 3):
        jit_autocast="fast" if _n == 1 else "", autocast="fast")  # fmt: skip
 
 
+# ------------------------------------------------------------------ layouts
+
+describe("convolution _convolution", layout="channels last: input")
+
 # ------------------------------------------------------------------ dtypes refused, and checks of `out`
 
 describe("conv_transpose1d conv_transpose2d", refuses=no_code("n", "slow_conv_transpose2d_out_cpu"))

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten.dispatch import out_checks
-from engine.aten.dispatch.compose import cast, run
+from engine.aten.dispatch.compose import cast, run, widened
 from engine.aten.dispatch.table import describe, op, out_form
 from engine.aten.kernels import checks, pointwise
 from engine.aten.kernels.random import Generator, generator
@@ -220,10 +220,13 @@ def rrelu(self: Tensor, lower: float, upper: float, training: bool, generator_: 
     if not training:
         leaky: Tensor = run("leaky_relu", self, (lower + upper) / 2)
         return leaky
+    if self.array.dtype == xp.FLOAT16:
+        raise no_kernel("rrelu_with_noise_out_cpu", self.array.dtype)
     with np.errstate(invalid="ignore"):
         slopes, leaks = np.ones(self.array.shape), np.asarray(self.array <= 0)
     slopes[leaks] = generator(generator_).uniform((int(leaks.sum()),), xp.FLOAT64) * (upper - lower) + lower
-    return self * Tensor(slopes.astype(self.array.dtype))
+    d = self.array.dtype
+    return cast(widened(self) * Tensor(slopes.astype(wide(d))), d)
 
 
 op("aten::logcumsumexp(Tensor self, int dim) -> Tensor", kernel=log_cumulative_sum, variants=OUT,
@@ -342,9 +345,10 @@ op("aten::view_as_complex(Tensor(a) self) -> Tensor(a)", kernel=view_as_complex,
 
 describe(
     "angle conj_physical isreal copysign.Tensor copysign.Scalar fmax fmin gcd lcm heaviside hypot "
-    "logaddexp logaddexp2 nextafter complex polar",
+    "logaddexp logaddexp2 nextafter complex polar _add_relu.Tensor",
     layout="operands",
 )
+describe("rrelu", layout="contiguous")
 
 # ------------------------------------------------------------------ dtypes refused, and checks of `out`
 

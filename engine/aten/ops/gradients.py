@@ -292,6 +292,16 @@ with_grad_input(op(f"aten::mse_loss_backward({_GRAD}, Tensor target, int reducti
                    python=mse_loss_backward))  # fmt: skip
 
 
+# ------------------------------------------------------------------ layouts
+
+describe(
+    "threshold_backward leaky_relu_backward",
+    layout="operands: self, grad_output",
+)
+describe("elu_backward logit_backward", layout="operands")
+describe("_softmax_backward_data _log_softmax_backward_data mse_loss_backward", layout="contiguous")
+describe("avg_pool2d_backward", layout="channels last: self")
+
 # ------------------------------------------------------------------ dtypes refused, and checks of `out`
 
 describe("silu_backward", expression="grad_output * (sigmoid(self) * (1 + self * (1 - sigmoid(self))))")

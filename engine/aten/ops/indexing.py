@@ -318,6 +318,10 @@ op("aten::index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value
    variants=ALL, gradient={"self": "grad.index_fill(dim, index, 0)"}, shape="self", dtype="same")  # fmt: skip
 
 
+# ------------------------------------------------------------------ layouts
+
+describe("index_put _unsafe_index_put index_fill", layout="operands: self")
+
 # ------------------------------------------------------------------ dtypes refused, and checks of `out`
 
 describe(

@@ -305,6 +305,10 @@ op("aten::fake_quantize_per_tensor_affine.tensor_qparams(Tensor self, Tensor sca
    "int quant_max) -> Tensor", python=fake_quantize)  # fmt: skip
 
 
+# ------------------------------------------------------------------ layouts
+
+describe("native_dropout", layout="operands")
+
 # ------------------------------------------------------------------ dtypes refused, and checks of `out`
 
 describe("_weight_norm", refuses=no_code("bic", "weight_norm_kernel"))

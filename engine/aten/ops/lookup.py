@@ -80,6 +80,12 @@ def embedding_bag(
         )
     if per_sample_weights is not None and mode != 0:
         raise OperatorError("embedding_bag: per_sample_weights was not None, only mode='sum' is supported")
+    if per_sample_weights is not None and per_sample_weights.dtype != weight.dtype:
+        raise OperatorError(
+            "Expected tensor for argument #1 'weight' to have the same type as tensor for argument #2 "
+            f"'per_sample_weights'; but type {xp.ir_name(weight.dtype)} does not equal "
+            f"{xp.ir_name(per_sample_weights.dtype)}"
+        )
     if padding_idx is not None:
         padding_idx = _wrapped_row(padding_idx, len(weight))
     count = offsets.size - int(include_last_offset)

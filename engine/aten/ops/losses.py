@@ -12,7 +12,19 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten.dispatch import out_checks, unboxed
-from engine.aten.dispatch.compose import MEAN, NONE, SUM, cast, reduced, run, sum_over, where, widened, without_gradient
+from engine.aten.dispatch.compose import (
+    MEAN,
+    NONE,
+    SUM,
+    cast,
+    reduced,
+    run,
+    same_type,
+    sum_over,
+    where,
+    without_gradient,
+    written_as,
+)
 from engine.aten.dispatch.table import describe, op
 from engine.aten.kernels.refusals import no_code
 from engine.aten.kernels.rules import are_within
@@ -27,6 +39,9 @@ Loss = Callable[..., Tensor]
 
 
 def mse_loss(self: Tensor, target: Tensor, reduction: int) -> Tensor:
+    kinds = self.array.dtype, target.array.dtype
+    if kinds.count(xp.BOOL) == 1:  # the operator itself takes truth values, a difference does not
+        self, target = (cast(x, result_type((self.array, target.array))) for x in (self, target))
     difference = self - target
     return reduced(difference * difference, reduction)
 
@@ -47,7 +62,7 @@ def smooth_l1_loss(self: Tensor, target: Tensor, reduction: int, beta: float) ->
 def huber_loss(self: Tensor, target: Tensor, reduction: int, delta: float) -> Tensor:
     if delta <= 0:
         raise OperatorError("huber_loss does not support non-positive values for delta.")
-    return reduced(run("_smooth_distance", self, target, delta) * delta, reduction)
+    return reduced(written_as(run("_smooth_distance", self, target, delta) * delta, self), reduction)
 
 
 op("aten::_smooth_distance(Tensor self, Tensor target, Scalar beta) -> Tensor",
@@ -64,6 +79,7 @@ def nll_loss(self: Tensor, target: Tensor, weight: Tensor | None, reduction: int
     """Minus the score of each target's class, weighted by class."""
     without_gradient("nll_loss_forward" if self.ndim < 3 else "nll_loss2d_forward", weight=weight)
     _check_classes(self, target, weight)
+    same_type(self, weight)
     axis = 1 if self.ndim > 1 else 0
     target = target.reshape([]) if self.ndim == 1 == target.ndim else target
     if weight is None and not (target.array == ignore_index).any():
@@ -200,8 +216,10 @@ def binary_cross_entropy(self: Tensor, target: Tensor, weight: Tensor | None, re
     for name, values in (("input", x), ("target", target.array)):
         if bool(np.any((values < 0) | (values > 1))):
             raise OperatorError(f"all elements of {name} should be between 0 and 1")
+    if target.array.dtype != x.dtype:
+        raise OperatorError(f"Found dtype {xp.ir_name(target.array.dtype)} but expected {xp.ir_name(x.dtype)}")
     loss: Tensor = run("_binary_cross_entropy", self, target)
-    return reduced(loss if weight is None else loss * weight, reduction)
+    return reduced(loss if weight is None else written_as(loss * weight, loss), reduction)
 
 
 def _bce(self: xp.Array, target: xp.Array) -> xp.Array:
@@ -218,8 +236,9 @@ def binary_cross_entropy_with_logits(
     log_sigmoid = run("log_sigmoid", self)
     if pos_weight is not None:
         log_sigmoid = log_sigmoid * ((pos_weight - 1) * target + 1)
-    loss = (1 - target) * self - log_sigmoid
-    return reduced(loss if weight is None else loss * weight, reduction)
+    missing = 1 - target
+    loss = written_as(written_as(missing * self, missing) - log_sigmoid, missing)
+    return reduced(loss if weight is None else written_as(loss * weight, loss), reduction)
 
 
 def kl_div(self: Tensor, target: Tensor, reduction: int, log_target: bool) -> Tensor:
@@ -238,9 +257,9 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int, eps: float) -> Tensor:
     common = result_type((x1.array, x2.array))
     if common not in xp.FLOATING:
         raise OperatorError(f"expected common dtype to be floating point, yet common dtype is {xp.ir_name(common)}")
-    a, b = run("broadcast_tensors", [widened(cast(x, common)) for x in (x1, x2)])
-    units = [x / _length(x, dim, eps) for x in (a, b)]
-    return cast(sum_over(units[0] * units[1], [dim], keep=False), common)
+    floating = [x if x.array.dtype in xp.FLOATING else cast(x, common) for x in (x1, x2)]
+    units = [x / _length(x, dim, eps) for x in run("broadcast_tensors", floating)]
+    return sum_over(units[0] * units[1], [dim], keep=False)
 
 
 def _length(x: Tensor, dim: int, eps: float) -> Tensor:

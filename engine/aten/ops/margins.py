@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten.dispatch import out_checks
-from engine.aten.dispatch.compose import MEAN, reduced, run, sum_over, where, without_gradient
+from engine.aten.dispatch.compose import MEAN, reduced, run, same_type, sum_over, where, without_gradient, written_as
 from engine.aten.dispatch.grad_mode import MODE
 from engine.aten.dispatch.table import describe, op
 from engine.aten.kernels.refusals import no_code, unsupported
@@ -22,7 +22,6 @@ from engine.aten.stepwise.language import worth
 from engine.aten.stepwise.products import distances
 from engine.aten.values import xp
 from engine.aten.values.hooks import HOOKS
-from engine.aten.values.promotion import check_cast
 from engine.aten.values.tensor import Tensor
 from engine.aten.values.xp import Array
 from engine.lang.errors import OperatorError
@@ -43,6 +42,7 @@ def cdist(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None) -> Tensor:
     for name, x in (("X1", x1), ("X2", x2)):
         if x.array.dtype not in xp.FLOATING:
             raise OperatorError(f"cdist only supports floating-point dtypes, {name} got: {xp.ir_name(x.array.dtype)}")
+    same_type(x1, x2)
     if x1.shape[-1] != x2.shape[-1]:
         raise OperatorError(f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}")
     if p < 0:
@@ -205,6 +205,7 @@ def multi_margin_loss(
         )
     if weight is not None and list(weight.shape) != [x.shape[1]]:
         raise OperatorError(f"inconsistent weight size, expected {x.shape[1]} but got {list(weight.shape)}")
+    same_type(self, weight)
     _numbers(target)
     y = target.reshape([-1])
     _check_targets(y.array, x.shape[1])
@@ -243,16 +244,14 @@ def multilabel_margin_loss(self: Tensor, target: Tensor, reduction: int) -> Tens
 
 def soft_margin_loss(self: Tensor, target: Tensor, reduction: int) -> Tensor:
     without_gradient("soft_margin_loss", target=target)
-    loss = (-self * target).exp().log1p()
-    check_cast(loss.array.dtype, self.array.dtype)
-    return reduced(loss, reduction)
+    return reduced(written_as((-self * target).exp().log1p(), self), reduction)
 
 
 def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: int) -> Tensor:
     loss = input.exp() - target * input if log_input else input - target * (input + eps).log()
     if full:
         stirling = target * target.log() - target + 0.5 * (2 * math.pi * target).log()
-        loss = loss + where(run("le.Scalar", target, 1), 0.0, stirling)
+        loss = written_as(loss + where(run("le.Scalar", target, 1), 0.0, stirling), loss)
     return reduced(loss, reduction)
 
 

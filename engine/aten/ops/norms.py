@@ -164,6 +164,10 @@ op("aten::renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", pyt
    jit_autocast="full")  # fmt: skip
 
 
+# ------------------------------------------------------------------ layouts
+
+describe("renorm", layout="contiguous")
+
 # ------------------------------------------------------------------ dtypes refused, and checks of `out`
 
 describe("linalg_cond", refuses=no_code("h", "linalg_svd_cpu", empty=False))

@@ -467,6 +467,8 @@ describe(
     layout="operands",
 )
 describe("pow.Scalar", layout="contiguous")
+describe("__and__.Tensor __or__.Tensor __xor__.Tensor __lshift__.Tensor __rshift__.Tensor", layout="operands")
+describe("rsub.Tensor", layout="operands: other, self")
 
 # ------------------------------------------------------------------ dtypes refused, and checks of `out`
 

@@ -465,6 +465,10 @@ op(f"aten::col2im(Tensor self, SymInt[2] output_size, {_UNFOLD}) -> Tensor", ker
    gradient={"self": "im2col(grad, kernel_size, dilation, padding, stride)"})  # fmt: skip
 
 
+# ------------------------------------------------------------------ layouts
+
+describe("avg_pool2d max_pool2d_with_indices adaptive_max_pool2d", layout="channels last: self")
+
 # ------------------------------------------------------------------ dtypes refused, and checks of `out`
 
 describe("avg_pool1d avg_pool2d", refuses=no_code("n", "avg_pool2d"))

@@ -353,6 +353,10 @@ op("aten::linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1
    python=lambda A, offset, dim1, dim2: A.diagonal(offset, dim1, dim2))  # fmt: skip
 
 
+# ------------------------------------------------------------------ layouts
+
+describe("addbmm", layout="contiguous")
+
 # ------------------------------------------------------------------ dtypes refused, and checks of `out`
 
 describe("addbmm inner tensordot", refuses=no_code("b", "addmm_impl_cpu_"))

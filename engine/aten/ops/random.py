@@ -37,15 +37,16 @@ def _uniform(source: Generator, shape: tuple[int, ...], d: xp.NumpyDtype) -> Arr
     return source.uniform(shape, wide(d)).astype(d, copy=False)
 
 
-def _normal(source: Generator, shape: tuple[int, ...], d: xp.NumpyDtype) -> Array:
-    """Of variance 1; a complex number's parts have half of it each."""
+def _normal(source: Generator, shape: tuple[int, ...], d: xp.NumpyDtype, mean: float = 0.0, std: float = 1.0) -> Array:
+    """A complex number's parts have half of the variance each."""
     if d in xp.COMPLEX:
-        return _pairs(source.normal((*shape, 2), xp.PART_OF[d]) * np.sqrt(0.5).astype(xp.PART_OF[d]), d)
+        drawn = _pairs(source.normal((*shape, 2), xp.PART_OF[d]) * np.sqrt(0.5).astype(xp.PART_OF[d]), d)
+        return (drawn * std + mean).astype(d, copy=False)
     if 0 in shape:
         return np.empty(shape, d)
     if d not in xp.FLOATING:
         raise no_kernel("normal_kernel_cpu", d)
-    return source.normal(shape, d)
+    return source.normal(shape, d, mean, std)
 
 
 def _pairs(parts: Array, d: xp.NumpyDtype) -> Array:
@@ -230,8 +231,7 @@ def in_place(draw: Callable[..., Array]) -> Callable[..., Tensor]:
 def normal_like(self: Array, mean: float, std: float, source: Any) -> Array:
     if std < 0:
         raise OperatorError(f"normal expects std >= 0.0, but found std {std}")
-    drawn = _normal(generator(source), self.shape, self.dtype)
-    return (drawn.astype(wide(self.dtype)) * std + mean).astype(self.dtype)
+    return _normal(generator(source), self.shape, self.dtype, mean, std)
 
 
 def normal(mean: Any, std: Any, source: Any) -> Array:
@@ -241,8 +241,11 @@ def normal(mean: Any, std: Any, source: Any) -> Array:
         raise OperatorError("normal expects all elements of std >= 0.0")
     d = result_type(v for v in (mean, std) if isinstance(v, np.ndarray))
     shape = broadcast_shapes(np.shape(mean), np.shape(std))
-    drawn = _normal(generator(source), shape, d).astype(wide(d))
-    return np.asarray(drawn * std + mean).astype(d)
+    if not isinstance(std, np.ndarray):
+        drawn = _normal(generator(source), shape, d, 0.0, std)
+    else:
+        drawn = np.asarray(_normal(generator(source), shape, d).astype(wide(d)) * std).astype(d)
+    return np.asarray(drawn.astype(wide(d)) + mean).astype(d)
 
 
 def normal_sized(
@@ -343,7 +346,7 @@ def filling(name: str, overload: str, arguments: str, fill: Callable[..., Tensor
         return out
 
     _register(f"{name}_{dot}(Tensor(a!) self, {given}) -> Tensor(a!)", python=fill, variants="method")
-    _register(f"{name}{dot}(Tensor self, {given}) -> Tensor", python=filled)
+    _register(f"{name}{dot}(Tensor self, {given}) -> Tensor", python=filled, layout="operands")
     _register(f"{name}.{into}(Tensor self, {given}, Tensor(a!) out) -> Tensor(a!)", python=filled_out)
 
 
@@ -411,7 +414,7 @@ op("aten::manual_seed.generator(Generator(a!) self, int seed) -> Generator(a!)",
 # ------------------------------------------------------------------ layouts
 
 describe(
-    "rand_like rand_like.generator randn_like randn_like.generator",
+    "rand_like rand_like.generator randn_like randn_like.generator bernoulli.Tensor",
     layout="operands",
 )
 

@@ -1,23 +1,24 @@
 """Random tensors of rarer distributions.
 
-In: tensors to fill, or rates.  Out: numbers drawn from the generator's stream; for one seed they differ from PyTorch's.
+In: tensors to fill, or rates.  Out: numbers drawn from the generator's stream, PyTorch's for the same seed.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
 
 from engine.aten.dispatch.table import describe, op
-from engine.aten.kernels.random import Generator, generator
-from engine.aten.kernels.refusals import Refusal, no_code
+from engine.aten.kernels import rejection
+from engine.aten.kernels.random import Generator, Stream, generator
 from engine.aten.kernels.rules import no_kernel
 from engine.aten.ops.random import filling, in_place
 from engine.aten.values import xp
 from engine.aten.values.xp import Array
-from engine.lang.errors import OperatorError
+from engine.lang.errors import OperatorError, OperatorValueError
 
 Draw = Callable[..., Array]
 
@@ -27,7 +28,7 @@ def _fill(name: str, arguments: str, draw: Draw) -> None:
 
     def drawn(self: Array, *rest: Any) -> Array:
         *parameters, source = rest
-        if self.dtype not in (xp.REAL if name == "geometric" else xp.FLOATING):
+        if self.dtype not in xp.FLOATING and (name != "geometric" or self.dtype not in xp.INTEGERS):
             raise no_kernel(f"{name}_cpu", self.dtype)
         return draw(generator(source), self.shape, *parameters)
 
@@ -62,40 +63,70 @@ def cauchy(source: Generator, shape: tuple[int, ...], median: float, sigma: floa
 def log_normal(source: Generator, shape: tuple[int, ...], mean: float, std: float) -> Array:
     if std <= 0.0:
         raise OperatorError(f"log_normal_ expects std > 0.0, but found std={std}")
-    return np.exp(source.normal(shape, xp.FLOAT64) * std + mean)
+    return np.asarray(np.exp(source.normals(math.prod(shape)) * std + mean)).reshape(shape)
 
 
-def _numpy_generator(source: Any) -> np.random.Generator:
-    return np.random.Generator(np.random.PCG64(int(generator(source).words64(1)[0])))
+def _each(source: Any, sample: Callable[..., float], *parameters: Array) -> Array:
+    """Float64 samples for parameters of the same sizes, one after the other in C order."""
+    shape = parameters[0].shape
+    stream = Stream(generator(source), 4 * parameters[0].size)
+    rows = zip(*(each.reshape(-1) for each in parameters), strict=True)
+    drawn = [sample(*row, stream) for row in rows]
+    stream.close()
+    return np.array(drawn, np.float64).reshape(shape)
 
 
 def poisson(self: Array, source: Any) -> Array:
     """Counts with these rates."""
     if self.dtype not in xp.FLOATING:
         raise no_kernel("poisson_cpu", self.dtype)
-    if (self < 0).any():
-        raise OperatorError("poisson: rates must not be negative")
-    return _numpy_generator(source).poisson(self.astype(np.float64)).astype(self.dtype)
+    if not np.all((self >= 0) & np.isfinite(self)):
+        raise OperatorError("invalid Poisson rate, expected rate to be non-negative")
+    return _each(source, rejection.poisson, np.asarray(self.astype(np.float64))).astype(self.dtype)
 
 
 def binomial(count: Array, prob: Array, source: Any) -> Array:
     """Samples of the binomial distribution."""
-    if (count < 0).any() or not ((prob >= 0) & (prob <= 1)).all():
-        raise OperatorError("binomial: counts must not be negative, and probabilities lie in [0, 1]")
-    drawn = _numpy_generator(source).binomial(count.astype(np.int64), prob.astype(np.float64))
-    return np.asarray(drawn).astype(count.dtype)
+    for name, given in (("count", count), ("prob", prob)):
+        if given.dtype not in xp.FLOATING:
+            raise OperatorValueError(
+                f"binomial only supports floating-point dtypes for {name}, got: {xp.ir_name(given.dtype)}"
+            )
+    if count.dtype != prob.dtype:
+        names = xp.ir_name(count.dtype), xp.ir_name(prob.dtype)
+        raise OperatorError(f"Found dtype {names[1]} but expected {names[0]}")
+    _check_floats("binomial_cpu", count)
+    counts, probs = np.broadcast_arrays(count, prob)
+    return _each(source, rejection.binomial, counts, probs).astype(count.dtype)
 
 
 def gamma(self: Array, source: Any) -> Array:
     """Numbers of gamma distributions with these shapes."""
-    return _numpy_generator(source).standard_gamma(self.astype(np.float64)).astype(self.dtype)
+    _check_floats("gamma_cpu", self)
+    _check_shapes(self)
+    drawn = _each(source, rejection.standard_gamma, self).astype(self.dtype)
+    return np.asarray(np.maximum(drawn, xp.limits(self.dtype).tiny))
 
 
 def dirichlet(self: Array, source: Any) -> Array:
     """Shares that sum to one along the last dimension."""
-    drawn = gamma(self.astype(np.float64), source)
-    shares: Array = (drawn / drawn.sum(-1, keepdims=True)).astype(self.dtype)
-    return shares
+    _check_floats("dirichlet", self)
+    _check_shapes(self)
+    drawn = np.maximum(_each(source, rejection.standard_gamma, self.astype(np.float64)), xp.limits(xp.FLOAT64).tiny)
+    shares = (drawn / drawn.sum(-1, keepdims=True)).astype(self.dtype)
+    below_one = np.nextafter(self.dtype.type(1), self.dtype.type(0))
+    return np.asarray(np.clip(shares, xp.limits(self.dtype).tiny, below_one))
+
+
+def _check_shapes(array: Array) -> None:
+    """Raise OperatorError for shapes with which rejection would never end, as it does not in PyTorch."""
+    if not np.all((array >= 0) & np.isfinite(array)):
+        raise OperatorError("shapes of gamma distributions are finite and not negative")
+
+
+def _check_floats(name: str, array: Array) -> None:
+    if array.dtype not in xp.FLOATS:
+        raise no_kernel(name, array.dtype)
 
 
 _fill("exponential", "float lambd=1.", exponential)
@@ -108,10 +139,6 @@ op(f"aten::binomial(Tensor count, Tensor prob, {_COUNTS}) -> Tensor", kernel=bin
 op(f"aten::_standard_gamma(Tensor self, {_COUNTS}) -> Tensor", kernel=gamma, nondeterministic=True)
 op(f"aten::_sample_dirichlet(Tensor self, {_COUNTS}) -> Tensor", kernel=dirichlet, nondeterministic=True)
 
-# ------------------------------------------------------------------ dtypes refused
+# ------------------------------------------------------------------ layouts
 
-describe("_standard_gamma", refuses=no_code("bic", "gamma_cpu"))
-describe("_sample_dirichlet", refuses=no_code("bic", "dirichlet"))
-describe("binomial", refuses=Refusal("bic", False, lambda d: OperatorError(
-    f"binomial only supports floating-point dtypes for count, got: {xp.ir_name(d)}"
-)))  # fmt: skip
+describe("poisson binomial _standard_gamma _sample_dirichlet", layout="contiguous")

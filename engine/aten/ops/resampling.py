@@ -406,6 +406,18 @@ op('aten::pad(Tensor self, SymInt[] pad, str mode="constant", float? value=None)
    unboxed=unboxed.pad)  # fmt: skip
 
 
+# ------------------------------------------------------------------ layouts
+
+describe(
+    "upsample_nearest2d _upsample_nearest_exact2d upsample_bilinear2d upsample_bicubic2d reflection_pad2d "
+    "replication_pad2d upsample_nearest2d_backward _upsample_nearest_exact2d_backward upsample_bilinear2d_backward",
+    layout="channels last",
+)
+describe(
+    "reflection_pad2d_backward reflection_pad3d_backward replication_pad2d_backward replication_pad3d_backward",
+    layout="channels last: self",
+)
+
 # ------------------------------------------------------------------ dtypes refused, and checks of `out`
 
 describe("upsample_linear1d upsample_trilinear3d", refuses=no_code("i", "compute_indices_weights_linear"))

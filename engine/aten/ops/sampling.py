@@ -409,6 +409,10 @@ op("aten::segment_reduce(Tensor data, str reduce, *, Tensor? lengths=None, Tenso
    variants="function out")  # fmt: skip
 
 
+# ------------------------------------------------------------------ layouts
+
+describe("_upsample_bilinear2d_aa _upsample_bicubic2d_aa _upsample_lanczos2d_aa", layout="channels last")
+
 # ------------------------------------------------------------------ dtypes refused, and checks of `out`
 
 describe("max_unpool2d", refuses=no_code("bic", "max_unpool2d"))

@@ -309,6 +309,10 @@ op("aten::diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Ten
    variants=OUT, gradient={"self": "grad.diagonal(offset, dim1, dim2)"})  # fmt: skip
 
 
+# ------------------------------------------------------------------ layouts
+
+describe("select_scatter slice_scatter", layout="operands: self")
+
 # ------------------------------------------------------------------ dtypes refused, and checks of `out`
 
 describe(

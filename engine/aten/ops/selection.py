@@ -451,6 +451,10 @@ op("aten::nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tens
    variants=METHOD)  # fmt: skip
 
 
+# ------------------------------------------------------------------ layouts
+
+describe("put diagonal_scatter as_strided_scatter", layout="operands: self")
+
 # ------------------------------------------------------------------ dtypes refused, and checks of `out`
 
 describe("aminmax", refuses=no_code("c", "aminmax_cpu"))

@@ -13,6 +13,11 @@ own control flow, operators are expressions (`templates`, `unboxing`) or calls. 
           -> (%t, %next)                                  return v1
       return (%s)
 
+Note [Order in memory]
+numpy lays out results in another way than PyTorch where operands lie differently.  A pointwise expression therefore is
+followed by `if turned: a3 = ordered_like(a3, (a1, a2))`.  `turned` is true once an operand was met that is not in C
+order: operands that no such expression made are looked at before they are first used, at most once in a block.
+
 Note [Moved expressions]
 An expression of numbers that cannot fail and is used once stands where it is used.  Its inputs are never assigned in
 between: every variable is assigned in one place, and those that a loop carries at the end of an iteration.
@@ -26,6 +31,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from engine.aten.kernels.rules import ordered_like
 from engine.aten.values import xp
 from engine.aten.values.libraries import device_of
 from engine.aten.values.tensor import Tensor, fresh_lines, wrapped
@@ -47,7 +53,7 @@ MAX_TRIP_COUNT: Final = 2**63 - 1
 _ENVIRONMENT: Final[dict[str, Any]] = {
     **NAMES, "LOW": LOW, "HIGH": HIGH, "Tensor": Tensor, "new": object.__new__, "ndarray": np.ndarray,
     "asarray": np.asarray, "quiet": xp.quiet, "loud": xp.loud, "place": device_of, "FROM_NUMPY": xp.FROM_NUMPY,
-    "wrapped": wrapped,
+    "wrapped": wrapped, "ordered_like": ordered_like,
 }  # fmt: skip
 _SUSPENDING: Final = ("prim::fork", "aten::wait", "prim::Enter", "prim::Exit", "prim::BailOut")
 """Nodes that are neither operators nor plain calls."""
@@ -104,6 +110,8 @@ class PlanWriter:
     """Nodes that the condition of a loop stands for."""
     calls: bool = False
     genuine: set[Node] = field(default_factory=set)
+    seen: set[Value] = field(default_factory=set)
+    """Values that `turned` tells of.  See Note [Order in memory]."""
 
     def __post_init__(self) -> None:
         self.deaths, self.ranges = Deaths(self.graph), Ranges(self.graph)
@@ -125,6 +133,8 @@ class PlanWriter:
             self.out.line("entered = []")
             self.out.line("try:")
             self.out.indent += 1
+        if any(map(self.unboxing.operands, self.graph.all_nodes())):
+            self.out.line(f"turned = {self.unboxing.reseats}")
         self.load_arrays()
         self.block(self.graph.block)
         self.out.line(f"return {self.results()}", self.graph.return_node)
@@ -171,6 +181,7 @@ class PlanWriter:
     # -- nodes
 
     def block(self, block: Block) -> None:
+        before = self.seen.copy()
         self.forget(self.deaths.at_start.get(block, ()))
         loops = [node for node in block.nodes() if node.kind == "prim::Loop"]
         conditions = {loop: condition_of(loop) for loop in loops}
@@ -186,6 +197,7 @@ class PlanWriter:
             else:
                 self.write_node(node)
             self.forget(self.deaths.after.get(node, ()))
+        self.seen = before
 
     def write_node(self, node: Node) -> None:
         if node in self.groups:
@@ -239,14 +251,28 @@ class PlanWriter:
         self.give(node, question(node).format(self.out.array(node.inputs[0]), *map(self.out.value, node.inputs[1:])))
 
     def write_array(self, node: Node) -> None:
+        operands = self.unboxing.operands(node)
+        self.look_at(operands)
+        arrays = "".join(self.out.array(value) + ", " for value in operands)
         text, is_array = self.unboxing.text(node, self.out.array, self.out.value, self.out.bind)
         names = [self.out.define(value, "a") for value in node.outputs]
         self.out.line(f"{', '.join(names)} = {text}", node)
+        if operands:
+            self.out.line(f"if turned: {names[0]} = ordered_like({names[0]}, ({arrays}))", node)
+            self.seen.add(node.output)
         for name, value in zip(names, node.outputs, strict=True):
             if not is_array:
                 self.out.line(f"if type({name}) is not ndarray: {name} = asarray({name})", node)
             if not all(map(self.unboxing.takes_array, value.uses)):
                 self.wrap(value, name)
+
+    def look_at(self, operands: Sequence[Value]) -> None:
+        """Write lines that set `turned` for operands that are not in C order.  See Note [Order in memory]."""
+        new = dict.fromkeys(v for v in operands if v not in self.seen and not self.unboxing.has_one_order(v))
+        if new and not self.unboxing.reseats:
+            checks = [f"{self.out.array(value)}.flags.c_contiguous" for value in new]
+            self.out.line(f"if not ({' and '.join(checks)}): turned = True")
+        self.seen.update(new)
 
     def wrap(self, value: Value, name: str) -> None:
         """Write lines that make a tensor of a new array."""

@@ -8,11 +8,12 @@ as a call of its kernel.  Both need that no gradient is recorded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Sequence
 from functools import cache
 from typing import Any, Final, NamedTuple
 
 from engine.aten.dispatch.compile import array_kernel
+from engine.aten.dispatch.layouts import operands_of
 from engine.aten.dispatch.op import Op
 from engine.aten.dispatch.unboxed import kind_of
 from engine.aten.values import xp
@@ -206,9 +207,10 @@ class Unboxing:
             if not self.records and gives_several(op):
                 self._unboxed.add(node)
             return
-        tensors = [self.facts(v) for v in node.inputs if isinstance(v.type, TensorType)]
-        alike = bool(tensors) and tensors[0].dtype in FLOATS and all(f.dtype is tensors[0].dtype for f in tensors)
-        plain = has_pointwise_expression(op) and alike and self._numbers_are_real(node)
+        given = [v for v in node.inputs if isinstance(v.type, TensorType)]
+        tensors = [self.facts(v) for v in given]
+        alike = bool(tensors) and self._common_float(given) is not None
+        plain = self._dtype_of_expression(op, node) is not None
         if not self.records and makes_new_tensor(op):
             self._unboxed.add(node)
         if plain:
@@ -241,11 +243,10 @@ class Unboxing:
         has no dimension)."""
         op = op_of(node)
         assert op is not None
-        tensors = [v for v in node.inputs if isinstance(v.type, TensorType)]
-        dtype = self.facts(tensors[0]).dtype if tensors else None
-        alike = dtype in FLOATS and all(self.facts(v).dtype is dtype for v in tensors)
-        if dtype is not None and alike and has_pointwise_expression(op) and self._numbers_are_real(node):
+        if (dtype := self._dtype_of_expression(op, node)) is not None:
             return pointwise_expression(op, node, dtype, array, value, name), self.facts(node.output).has_dims
+        tensors = [v for v in node.inputs if isinstance(v.type, TensorType)]
+        alike = bool(tensors) and self._common_float(tensors) is not None
         ranks, form = _OF_KNOWN_RANK.get(op.qualified_name, ((), ""))
         if form and alike and not self.reseats and tuple(self.facts(v).rank for v in tensors) == ranks:
             return form.format(*map(array, tensors)), True
@@ -257,6 +258,31 @@ class Unboxing:
             for argument, v in zip(op.schema.arguments, node.inputs, strict=True)
         ]
         return f"{kernel}({', '.join(arguments)})", False
+
+    def operands(self, node: Node) -> list[Value]:
+        """The operands that decide how the result of a pointwise expression lies, the first to be asked first; none
+        where that is settled: nothing has two dimensions, or a kernel sees to it."""
+        op = op_of(node)
+        if op is None or not self.is_unboxed(node) or self._dtype_of_expression(op, node) is None:
+            return []
+        found = [node.inputs[op.schema.index_of(name) or 0] for name in operands_of(op)]
+        return [] if all(self.has_one_order(value) for value in found) else found
+
+    def has_one_order(self, value: Value) -> bool:
+        """True if the tensor surely lies in C order, as it has one dimension at most."""
+        rank = self.facts(value).rank
+        return rank is not None and rank <= 1
+
+    def _dtype_of_expression(self, op: Op, node: Node) -> xp.NumpyDtype | None:
+        """The dtype of the operands of a node that is written out as calls of numpy's functions; None for others."""
+        if not has_pointwise_expression(op) or not self._numbers_are_real(node):
+            return None
+        return self._common_float([v for v in node.inputs if isinstance(v.type, TensorType)])
+
+    def _common_float(self, tensors: Sequence[Value]) -> xp.NumpyDtype | None:
+        """The floating dtype that all have, if they have one."""
+        dtype = _one(self.facts(v).dtype for v in tensors)
+        return dtype if dtype in FLOATS else None
 
     def _body(self, op: Op) -> Callable[..., Any]:
         """The function that computes the operator from arrays."""

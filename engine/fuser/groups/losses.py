@@ -164,6 +164,8 @@ def _chosen(group: Group, name: str, scores: Value, given: Given, sample: Any) -
     target, ignored = places_of(group, given["target"]), given["ignore_index"]
     if len(scores.shape) < 2 or len(target.shape) != len(scores.shape) - 1 or type(ignored) is not int:
         raise Unsupported("targets of another rank")
+    if given["weight"] is not None and group.samples[given["weight"]].array.dtype is not sample.array.dtype:
+        raise Unsupported("weights of another dtype")
     batch, classes, *space = scores.shape
     for own, wanted in zip(target.shape, (batch, *space), strict=True):
         group.extents.require(own, wanted)

@@ -12,10 +12,16 @@ from engine.aten.dispatch import table
 TURNED = torch.arange(24.0).reshape(4, 3, 2).permute(2, 1, 0)
 
 
-def test_rows_with_a_layout_have_kernels() -> None:
+def test_layouts_are_of_rows_with_a_body() -> None:
     rows = [each for each in table.entries() if each.layout]
-    assert {each.layout for each in rows} == {"contiguous", "channels last", "operands"}
-    assert {each.name for each in rows} == {each.name for each in rows if each.kernel is not None}
+    assert {each.layout.partition(":")[0] for each in rows} == {"contiguous", "channels last", "operands"}
+    assert all(each.kernel or each.scalar or each.python or each.functional for each in rows)
+
+
+def test_operands_that_a_layout_names_are_tensors_of_the_schema() -> None:
+    for row in table.entries():
+        named = [name.strip() for name in row.layout.partition(":")[2].split(",") if name.strip()]
+        assert all(row.schema.index_of(name) is not None for name in named), row.qualified_name
 
 
 @pytest.mark.parametrize(
