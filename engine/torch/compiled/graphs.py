@@ -430,7 +430,9 @@ class AliasDbFacade(Facade):
         return found
 
     def to_graphviz_str(self) -> str:
-        return str(self._ir)
+        """The relations as a graph in Graphviz's language."""
+        text: str = self._ir.to_graphviz_str()
+        return text
 
 
 FACADES.update({
