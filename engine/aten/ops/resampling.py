@@ -218,6 +218,7 @@ _KINDS: Final = (
     ("upsample_trilinear3d", 3, _linear, True),
     ("upsample_bicubic2d", 2, _cubic, True),
 )
+_VECTOR_OUT: Final = ("upsample_nearest2d", "upsample_bilinear2d")
 _SCALES: Final = {1: ("scales",), 2: ("scales_h", "scales_w"), 3: ("scales_d", "scales_h", "scales_w")}
 
 for _name, _n, _rule, _has_align in _KINDS:
@@ -226,7 +227,8 @@ for _name, _n, _rule, _has_align in _KINDS:
     _scales = "".join(f", float? {s}=None" for s in _SCALES[_n])
     _given = (", align_corners" if _has_align else "") + "".join(f", {s}" for s in _SCALES[_n])
     op(f"aten::{_name}.vec(Tensor input, SymInt[]? output_size{_align}, float[]? scale_factors) -> Tensor",
-       python=_vector_form(_name, _n, _has_align))  # fmt: skip
+       python=_vector_form(_name, _n, _has_align),
+       variants="function out:vec_out" if _name in _VECTOR_OUT else "function")  # fmt: skip
     op(f"aten::{_name}(Tensor self, SymInt[{_n}] output_size{_align}{_scales}) -> Tensor",
        kernel=_forward if _has_align else _without_align(_forward, 2), variants="function out",
        gradient={"self": f"{_name}_backward(grad, output_size, self.size(){_given})"})  # fmt: skip
