@@ -103,7 +103,7 @@ def _run_operator(node: Node, inputs: Values) -> Values | None:
     if op is None or op.schema.is_vararg:
         return None
     try:
-        result = op.run(*inputs)
+        result = op.compiled.run(*inputs)
     except Exception:
         # Whatever is wrong with these values is the program's to meet when it runs.
         return None

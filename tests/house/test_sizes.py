@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import statistics
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -18,9 +20,18 @@ MEDIAN_FUNCTION_LINES = 10
 TABLES = ROOT / "engine" / "aten" / "ops"
 
 
-def functions(path: Path) -> list[ast.FunctionDef]:
+class Facts(NamedTuple):
+    """What the rules look at in a module; `functions` are their names, with the line, and numbers of lines."""
+
+    docstring: str | None
+    functions: list[tuple[str, int]]
+
+
+@cache
+def facts(path: Path) -> Facts:
     tree = parse_python(path.read_text(encoding="utf-8"))
-    return [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    return Facts(ast.get_docstring(tree), [(f"{each.name} (line {each.lineno})", length(each)) for each in found])
 
 
 def length(node: ast.FunctionDef) -> int:
@@ -33,14 +44,11 @@ def test_module_keeps_the_rules(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     if TABLES not in path.parents:
         assert text.count("\n") <= MODULE_LINES, "split it"
-    too_long = [
-        f"{node.name} (line {node.lineno}): {length(node)}" for node in functions(path) if length(node) > FUNCTION_LINES
-    ]
-    assert not too_long
+    assert not [(name, lines) for name, lines in facts(path).functions if lines > FUNCTION_LINES]
     if text.strip():
-        assert ast.get_docstring(parse_python(text)), "say what comes in and what goes out"
+        assert facts(path).docstring, "say what comes in and what goes out"
 
 
 def test_functions_are_short() -> None:
-    lengths = [length(node) for path in MODULES for node in functions(path)]
+    lengths = [lines for path in MODULES for _, lines in facts(path).functions]
     assert statistics.median(lengths) < MEDIAN_FUNCTION_LINES

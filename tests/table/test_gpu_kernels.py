@@ -4,6 +4,7 @@ give when the host runs it, and which NVIDIA's assembler takes."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -79,15 +80,21 @@ def test_kernels_for_threads_give_what_numpy_gives(op: Op) -> None:
     assert made > 0
 
 
-@pytest.mark.usefixtures("without_machine_code")
-@pytest.mark.parametrize("target", ptx.TARGETS)
-def test_all_are_assembled(target: str) -> None:
-    """One kernel of each operator, of float32 or whole numbers."""
+@cache
+def one_of_each() -> list[Any]:
+    """The code of one kernel of each operator, of float32 or whole numbers: the same for each target."""
     code = []
     for i, op in enumerate(OPERATORS):
         _, call = next((dtype, call) for dtype, call in calls(op) if not is_refused(op, call))
         binding, tensors = kernel(op, call)
         code += renamed(prepared(binding, numbers_of(binding, arrays_of(tensors))).code, f"k{i}")
+    return code
+
+
+@pytest.mark.usefixtures("without_machine_code")
+@pytest.mark.parametrize("target", ptx.TARGETS)
+def test_all_are_assembled(target: str) -> None:
+    code = one_of_each()
     text = ptx.ptx_of(code, target)
     assert text.count(".entry") == len(code) >= len(OPERATORS)
     try:

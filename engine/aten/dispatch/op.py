@@ -192,7 +192,10 @@ class Op:
 
     @property
     def compiled(self) -> Compiled:
-        """The operator's functions in Python, whatever implementation has taken `impl`."""
+        """The operator's functions in Python, whatever implementation has taken `impl`.
+
+        What is tried once, while a plan is made, goes by these: nobody would call a kernel for it again.
+        """
         if self._compiled is None:
             self._first()
         assert self._compiled is not None

@@ -300,6 +300,11 @@ class DifferentiableGroup:
         return found
 
     @property
+    def has_room(self) -> bool:
+        """True if it may be split for other arguments than before."""
+        return not self.is_dissolved and len(self.variants) + len(self.waiting) < MAX_VARIANTS
+
+    @property
     def writes(self) -> bool:
         """True if a run writes to what it is given, as that of batch norms in training: no call may run twice."""
         return any(map(is_write, self.graph.nodes()))
@@ -323,7 +328,8 @@ class DifferentiableGroup:
 
     def miss(self, key: Any, args: Sequence[Any]) -> Any:
         """A call with other sizes than before.  Arguments that raise get no variant."""
-        result = self.unsplit(*args)
+        at_once = tiering.mode() == "eager" and self.has_room
+        result = tiering.in_parts(self.unsplit, args, once=at_once)
         self.owner.want(self, key, args)
         variant = self.variants.get(key)
         return result if variant is None or self.writes else variant.run(args)
@@ -467,7 +473,7 @@ class PlanDifferentiation(FollowsMode):
     def want(self, group: DifferentiableGroup, key: Any, args: Sequence[Any]) -> None:
         """Have the group split for such arguments, unless there are enough; it is afterwards in eager mode."""
         mode = tiering.mode()
-        if mode == "off" or group.is_dissolved or len(group.variants) + len(group.waiting) >= MAX_VARIANTS:
+        if mode == "off" or not group.has_room:
             return
         with self._lock:
             is_new = key not in group.waiting
@@ -479,7 +485,7 @@ class PlanDifferentiation(FollowsMode):
 
     def split_waiting(self) -> None:
         """Split the groups for all arguments that wait."""
-        with tiering.compiling():
+        with tiering.compiling(), tiering.without_kernels():  # derivatives are written by trying operators once
             before = [*self.groups]
             for group in before:
                 self._split(group)

@@ -191,11 +191,13 @@ class FusedGroup:
 
     def _missed(self, known: int, args: Sequence[Any]) -> Any:
         """A call that none of the `known` first kernels takes; one that was made meanwhile may."""
-        result = self.unfused(*args)
+        has_room = len(self.done) < MAX_KERNELS
+        at_once = has_room and tiering.mode() == "eager" and _layout(args) not in self.done
+        result = tiering.in_parts(self.unfused, args, once=at_once)
         self.fallbacks += 1
         if self.kernels and len(self.failures) < MAX_FAILURES:
             self.failures.append(", ".join(map(_shown, args)))
-        if len(self.done) >= MAX_KERNELS or (self.is_asked and not _has_no_gaps(result)):
+        if not has_room or (self.is_asked and not _has_no_gaps(result)):
             return result
         self.owner.want(self, args, result if isinstance(result, tuple) else (result,))
         return result if len(self.kernels) == known or self.run is self.unfused else self.run(*args)

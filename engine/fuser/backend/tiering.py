@@ -16,7 +16,7 @@ import threading
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import field
 from typing import Any, Final, Literal, get_args
@@ -51,7 +51,6 @@ class _State:
     compiling: Any = field(default_factory=locks.lock)
     worker: threading.Thread | None = None
     forks: int = 0
-    asks_for_kernels: bool = True
     is_cut_off: bool = False
     """True in a child whose parent was compiling."""
 
@@ -102,19 +101,37 @@ def when_mode_changes(follow: Task) -> None:
     _STATE.followers.append(follow)
 
 
+class _Asks(threading.local):
+    kernels = True
+
+
+_ASKS: Final = _Asks()
+
+
 def asks_for_kernels() -> bool:
-    """False while groups and operators run without kernels, and none are made for what they are called with."""
-    return _STATE.asks_for_kernels
+    """False while groups and operators run without kernels in this thread, and none are made for what they are called
+    with."""
+    return _ASKS.kernels
 
 
 @contextmanager
 def without_kernels() -> Iterator[None]:
-    """While the block runs, plans form groups, and nobody asks for kernels: those take seconds where plans are long."""
-    _STATE.asks_for_kernels, before = False, _STATE.asks_for_kernels
+    """While the block runs, plans form groups, and nobody in this thread asks for kernels: those take long to make, and
+    what is done in the block is done once."""
+    _ASKS.kernels, before = False, _ASKS.kernels
     try:
         yield
     finally:
-        _STATE.asks_for_kernels = before
+        _ASKS.kernels = before
+
+
+def in_parts(run: Callable[..., Any], args: Sequence[Any], *, once: bool) -> Any:
+    """`run(*args)`, which does operator by operator what is compiled as a whole; where that is at `once`, after this
+    call, operators are not compiled for it, too."""
+    if not once:
+        return run(*args)
+    with without_kernels():
+        return run(*args)
 
 
 WORTH: Final = 20_000_000

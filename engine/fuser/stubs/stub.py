@@ -24,7 +24,7 @@ another array, so the stub counts a reference to each array until the kernel has
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any, Final, Literal
 
 from engine.fuser.backend import cpython_abi as abi
@@ -75,7 +75,8 @@ def bind(
     found = fallback
     for binding in reversed(bindings):
         doc = f"Compiled as {binding.kernel.name}."
-        history = () if binding.history is None else (binding.history.plan, *binding.history.constants)
+        kept = None if role == "body" else binding.history
+        history = () if kept is None else (kept.plan, *kept.constants)
         code, address = _compiled(binding, role)
         found = abi.holding_builtin(name, address, doc, (found, on_error, *history, code))
     return found
@@ -84,35 +85,40 @@ def bind(
 def _compiled(binding: Binding, role: Role) -> tuple[machine.Loaded, int]:
     """The binding's stub and its address, compiled once."""
     if role not in binding.stubs:
-        of: Role = "operator" if role == "method" else role
-        names: dict[Role, str] = {of: _stub_name(binding)}
-        if of == "operator":
-            names["method"] = _method_name(binding)
-        text = f"stub {binding} {of} {process().layout}"
-        code = machine.loaded(machine.Program(text, lambda: module(binding, of), tuple(names.values())))
+        names = {each: _name(binding, each) for each in _together(binding, role)}
+        text = f"stub {binding} {' '.join(names)} {process().layout}"
+        code = machine.loaded(machine.Program(text, lambda: module(binding, role), tuple(names.values())))
         binding.stubs.update((each, (code, code.addresses[name])) for each, name in names.items())
     return binding.stubs[role]
+
+
+def _together(binding: Binding, role: Role) -> tuple[Role, ...]:
+    """The roles of the stubs that share one kernel with this one: an operator's, and its body's where it records."""
+    if role == "group" or (role == "body" and binding.history is None):
+        return (role,)
+    return ("operator", "method") if binding.history is None else ("operator", "method", "body")
 
 
 def module(binding: Binding, role: Role = "group") -> Any:
     """An `llvmlite.ir` module with the kernel and `ptr STUB(ptr held, ptr args, i64 n, ptr names)`; raises AbiError.
 
     `held` is the tuple of the fallback and `on_error`, or None, then the plan and constants of a `History`, and last
-    the code, which is thereby there as long as the builtin is.  That of an operator has the stub for methods, too.
+    the code, which is thereby there as long as the builtin is.  The stubs for other roles are there, too (`_together`).
     """
-    at = process()
     made = to_llvm.module([binding.kernel])
     kernel = made.globals[binding.kernel.name]
     kernel.linkage = "internal"
     pointer = pointer_type()
     signature = ir().FunctionType(pointer, [pointer, pointer, ir().IntType(64), pointer])
-    function = ir().Function(made, signature, _stub_name(binding))
-    o = Objects.into(function, at)
-    miss = o.block("miss")
-    e = Emitter(function, o.b, miss, None, any_order=False)
-    _Stub(binding, o, e, miss, kernel).write(role)
-    if role == "operator":
-        _write_method(binding, Objects.into(ir().Function(made, signature, _method_name(binding)), at), function)
+    functions = {each: ir().Function(made, signature, _name(binding, each)) for each in _together(binding, role)}
+    for each, function in functions.items():
+        o = Objects.into(function, process())
+        if each == "method":
+            _write_method(binding, o, functions["operator"])
+            continue
+        miss = o.block("miss")
+        e = Emitter(function, o.b, miss, None, any_order=False)
+        _Stub(replace(binding, history=None) if each == "body" else binding, o, e, miss, kernel).write(each)
     return made
 
 
@@ -146,12 +152,9 @@ def _may_be_missing(argument: Argument) -> bool:
     return isinstance(argument, FixedArgument) and argument.may_be_missing
 
 
-def _stub_name(binding: Binding) -> str:
-    return f"{binding.kernel.name}.stub"
-
-
-def _method_name(binding: Binding) -> str:
-    return f"{binding.kernel.name}.method"
+def _name(binding: Binding, role: Role) -> str:
+    """The name of the stub in its module; that of an operator and that of a group are "stub"."""
+    return f"{binding.kernel.name}.{role if role in ('method', 'body') else 'stub'}"
 
 
 @dataclass(slots=True)

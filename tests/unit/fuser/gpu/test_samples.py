@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
@@ -63,6 +64,17 @@ def test_random_programs(seed: int) -> None:
         check_call(binding, given, unit.f, tolerance=3e-4)
 
 
+@cache
+def one_of_each() -> list[Any]:
+    """The code of the kernels of all samples: the same for each target."""
+    return [
+        each
+        for i, (text, (args, _)) in enumerate(CASES.items())
+        for binding in [binding_of(text, *args)]
+        for each in renamed(prepared(binding, numbers_of(binding, arrays_of(args))).code, f"k{i}")
+    ]
+
+
 @pytest.mark.parametrize("target", ptx.TARGETS)
 def test_all_are_assembled(target: str) -> None:
     """In modules of many kernels; registers and spills are printed."""
@@ -70,12 +82,7 @@ def test_all_are_assembled(target: str) -> None:
         known = assemble.targets_of_ptxas()
     except NotAssembled as why:
         pytest.skip(str(why))
-    code = [
-        each
-        for i, (text, (args, _)) in enumerate(CASES.items())
-        for binding in [binding_of(text, *args)]
-        for each in renamed(prepared(binding, numbers_of(binding, arrays_of(args))).code, f"k{i}")
-    ]
+    code = one_of_each()
     text = ptx.ptx_of(code, target)
     assert text.count(".entry") == len(code)
     if target not in known:

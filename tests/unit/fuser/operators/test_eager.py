@@ -246,6 +246,18 @@ def test_where_nobody_asks_for_kernels_none_are_made() -> None:
 
 
 @pytest.mark.usefixtures("as_at_first")
+@pytest.mark.parametrize("text", ["torch.tanh(x @ x) * x", "x.softmax(1) + torch.ones(2).exp() * 2", "x.var(1)"])
+def test_what_is_tried_once_while_a_plan_is_made_has_no_kernels(text: str) -> None:
+    """Constants, and the examples that derivatives are written with: only what runs is compiled."""
+    unit = torch.jit.CompilationUnit(f"def f(x):\n    return {text}\n")
+    x = torch.ones(2, 2).requires_grad_()
+    before = {name for name, watched in eager._watched.items() if watched.tried}
+    assert [unit.f(x).grad_fn.name() for _ in range(3)] == ["DifferentiableGraphBackward"] * 3
+    tried = {name for name, watched in eager._watched.items() if watched.tried} - before
+    assert tried == set()
+
+
+@pytest.mark.usefixtures("as_at_first")
 @pytest.mark.parametrize(
     "call",
     [
