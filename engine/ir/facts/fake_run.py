@@ -68,7 +68,7 @@ def _may_be_run(node: Node, op: Op) -> bool:
 
 
 def probe_ranks(node: Node, facts: Facts) -> Found | None:
-    """What holds of the outputs whatever the sizes are, where ranks and dtypes of the inputs are known, else None.
+    """The ranks and dtypes of the outputs whatever the sizes are; None where those of the inputs are not known.
 
     The operator is run with several sizes, those that it refuses left out: a dimension that goes if its size is 1
     leaves the rank unknown.

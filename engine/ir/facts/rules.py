@@ -260,8 +260,8 @@ def _gradient_of_first(known: Known) -> bool | None:
 
 
 CERTAIN: Final = Reading(device_of, _requires_grad, _unchanged, lambda found: replace(found, sizes=None, strides=None))
-"""What holds for every run."""
+"""The rules of facts that hold for every run."""
 KINDS: Final = replace(CERTAIN, place=kind_of_device)
-"""What holds, with devices as PyTorch's analysis tells them."""
+"""Those, with devices as PyTorch's analysis tells them."""
 SHAPES: Final = replace(CERTAIN, gradient=_gradient_of_first, partly=ranked, resized=lambda found: TENSOR, ranks=True)
-"""What PyTorch's analysis of shapes tells of it: sizes are all known or none, and nothing of memory that is resized."""
+"""Those that PyTorch's analysis of shapes tells: sizes are all known or none, and nothing of memory that is resized."""
