@@ -146,6 +146,10 @@ class AnnotationError(NotSupportedError, ValueError):
     """An annotation stands where there may be none."""
 
 
+class UnimplementedError(NotSupportedError, NotImplementedError):
+    """A part of Python for which PyTorch has a place, and no code."""
+
+
 class MissingOperatorError(CompileError):
     """The program calls an unknown operator."""
 

@@ -13,23 +13,40 @@ from collections.abc import Sequence
 from typing import Any
 
 from engine.aten.values.tensor import Tensor
+from engine.ir.aliasing.alias_db import AliasDb
 from engine.ir.constants import tensor_type_of
-from engine.ir.facts.inference import apply_facts
+from engine.ir.facts.inference import apply_facts, resized_memory
+from engine.ir.facts.rules import SHAPES
+from engine.ir.facts.tensors import ranked
 from engine.ir.graph import Graph
-from engine.lang.types import TensorType
+from engine.lang.types import TENSOR, TensorType
 from engine.passes.pipeline import find_pass
 
 
-def complete_shape_analysis(graph: Graph, args: Sequence[Any] = (), with_grad: bool = True) -> bool:
+def complete_shape_analysis(
+    graph: Graph, args: Sequence[Any] = (), with_grad: bool = True, *, with_sizes: bool = True
+) -> bool:
     """Write into the types what the arguments imply; without arguments the inputs' types stand as they are.
 
     An input needs a gradient if its argument does; as in the reference `with_grad` makes no difference to the types.
+    Without `with_sizes` only the arguments' ranks count.
     """
     before = [value.type for value in graph.inputs]
     if args:
         find_pass("erase_shape_information")(graph)
     for value, argument in zip(graph.inputs, args, strict=False):
         if isinstance(argument, Tensor) and isinstance(value.type, TensorType):
-            value.set_type(tensor_type_of(argument))
+            type = tensor_type_of(argument)
+            value.set_type(type if with_sizes else ranked(type))
+    _forget_resized(graph)
     changed = before != [value.type for value in graph.inputs]
-    return apply_facts(graph) or changed
+    return apply_facts(graph, reading=SHAPES) or changed
+
+
+def _forget_resized(graph: Graph) -> None:
+    """An argument that the program may give another shape is any tensor."""
+    db = AliasDb(graph)
+    resized = resized_memory(graph, db)
+    for value in graph.inputs:
+        if isinstance(value.type, TensorType) and db.memory_of([value]) & resized:
+            value.set_type(TENSOR)

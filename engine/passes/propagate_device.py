@@ -8,9 +8,10 @@ graph(%x : Tensor(device=cpu)):                           graph(%x : Tensor(devi
 from __future__ import annotations
 
 from engine.ir.facts.inference import apply_facts
+from engine.ir.facts.rules import KINDS
 from engine.ir.graph import Graph
 
 
 def propagate_device(graph: Graph) -> bool:
     """Write devices into tensor types: none where an operand may be anywhere, `cuda` where only the run tells which."""
-    return apply_facts(graph, ("device",), kinds_of_devices=True)
+    return apply_facts(graph, ("device",), reading=KINDS)

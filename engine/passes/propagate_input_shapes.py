@@ -8,9 +8,10 @@ graph(%x : Float(2, 3, strides=[3, 1])):                  graph(%x : Float(2, 3,
 from __future__ import annotations
 
 from engine.ir.facts.inference import apply_facts
+from engine.ir.facts.rules import SHAPES
 from engine.ir.graph import Graph
 
 
 def propagate_input_shapes(graph: Graph) -> bool:
     """Write into tensor types what the inputs' types imply."""
-    return apply_facts(graph)
+    return apply_facts(graph, reading=SHAPES)

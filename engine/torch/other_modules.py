@@ -40,7 +40,7 @@ def _as(home: str, **names: str) -> dict[str, str]:
 
 _JIT, _TYPES, _SETTINGS = "engine.torch.jit", "engine.torch.jit.python_types", "engine.torch.jit.settings"
 _SCRIPTING = "engine.torch.jit.scripting"
-_MODIFIERS = _at(_JIT, "export ignore unused interface is_scripting Final Future _overload _overload_method")
+_MODIFIERS = _at(_JIT, "_drop export ignore unused interface is_scripting Final Future _overload _overload_method")
 _ANNOTATIONS = _at("typing", "Any Dict List Optional Tuple Union")
 _BROADCASTING = _at(_TYPES, " ".join(f"BroadcastingList{length}" for length in range(1, 7)))
 _PUBLIC_AWAIT = _at(_JIT, "_awaitable _awaitable_wait _awaitable_nowait")
@@ -82,7 +82,6 @@ MODULES: Final[dict[str, Row]] = {
                 _Await="Await",
                 _IgnoreContextManager="IgnoreContextManager",
                 _isinstance="isinstance",
-                _drop="unused",
             ),
         },
     ),

@@ -73,7 +73,7 @@ def main(source: Path, arguments: list[str]) -> int:
     os.chdir(tests)
     sys.path.insert(0, str(tests))
     own = ["-q", "--tb=short", f"--rootdir={tests}", f"--timeout={SECONDS}", "-o", "python_files=test_*.py"]
-    own += "-c /dev/null -p no:cacheprovider -W ignore --noconftest --continue-on-collection-errors".split()
+    own += "-c /dev/null -p no:cacheprovider -p no:warnings --noconftest --continue-on-collection-errors".split()
     return int(pytest.main([*own, *(arguments or ["test_jit.py"])]))
 
 

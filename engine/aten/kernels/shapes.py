@@ -311,3 +311,8 @@ def adaptive(places: int) -> Rule:
         return (*given[: len(given) - places], *(wanted * places if len(wanted) == 1 else wanted))
 
     return rule
+
+
+def of_unknown_length(known: Arguments) -> Sizes:
+    """One dimension, as long as the elements decide."""
+    return (None,)

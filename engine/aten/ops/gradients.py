@@ -225,8 +225,14 @@ def max_pool_backward(
 _POOL: Final = "int[2] kernel_size, int[2] stride, int[2] padding"
 with_grad_input(op(f"aten::max_pool2d_with_indices_backward({_GRAD}, {_POOL}, int[2] dilation, bool ceil_mode, "
                    "Tensor indices) -> Tensor", python=max_pool_backward))  # fmt: skip
-for _entry in registered("aten::avg_pool2d_backward"):
-    with_grad_input(_entry)
+for _name in (
+    "avg_pool2d avg_pool3d reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d "
+    "replication_pad3d upsample_nearest1d upsample_nearest2d upsample_nearest3d _upsample_nearest_exact1d "
+    "_upsample_nearest_exact2d _upsample_nearest_exact3d upsample_linear1d upsample_bilinear2d upsample_trilinear3d "
+    "upsample_bicubic2d"
+).split():
+    for _entry in registered(f"aten::{_name}_backward"):
+        with_grad_input(_entry)
 for _entry in registered("aten::convolution_backward"):
     out_form(_entry, "out", "out0 out1 out2")
 

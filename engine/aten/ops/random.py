@@ -154,6 +154,46 @@ for _has_low in (False, True):
         _randint(_has_low, _has_generator)
 
 
+def _randint_like(bounds: str, overload: str, has_generator: bool) -> None:
+    """Register one of randint_like's forms, and its out= form: whole numbers in the form of another tensor."""
+    count = bounds.count("SymInt")
+    head = f"Tensor self, {bounds}, *" + ", Generator? generator" * has_generator
+
+    def drawn(shape: Sequence[int], args: Sequence[Any], d: xp.NumpyDtype) -> Array:
+        given = args[:count] if count else [_whole_bound(args[0])]
+        low, high = given if count == 2 else (0, given[0])
+        return _integers(low, high, shape, args[-1] if has_generator else None, d)
+
+    def kernel(self: Array, *args: Any) -> Array:
+        *given, dtype, _layout, device, _pin, _format = args
+        check_device(device)
+        return drawn(self.shape, given, self.dtype if dtype is None else xp.numpy_dtype(dtype))
+
+    def into(self: Tensor, *args: Any) -> Tensor:
+        *given, _format, out = args
+        store_out(out, drawn(self.array.shape, given, out.array.dtype))
+        target: Tensor = out
+        return target
+
+    dot, out = ("." if overload else ""), (f"{overload}_out" if overload else "out")
+    _register(f"randint_like{dot}{overload}({head}, {OPTIONS}, {FORMAT}) -> Tensor", kernel=kernel, shape="self")
+    _register(f"randint_like.{out}({head}, {FORMAT}, Tensor(a!) out) -> Tensor(a!)", python=into, shape="self")
+
+
+def _whole_bound(high: Array) -> int:
+    if high.ndim:
+        raise OperatorError("high must be a scalar tensor and on CPU")
+    return int(high)
+
+
+for _bounds, _overload, _has_generator in (
+    ("SymInt high", "", False), ("Tensor high", "Tensor", False), ("SymInt low, SymInt high", "low_dtype", False),
+    ("SymInt high", "generator", True), ("Tensor high", "Tensor_generator", True),
+    ("SymInt low, SymInt high", "low_generator_dtype", True),
+):  # fmt: skip
+    _randint_like(_bounds, _overload, _has_generator)
+
+
 def _permutation(n: int, source: Any, d: xp.NumpyDtype) -> Array:
     if n < 0:
         raise OperatorError(f"n must be non-negative, got {n}")
@@ -414,7 +454,8 @@ op("aten::manual_seed.generator(Generator(a!) self, int seed) -> Generator(a!)",
 # ------------------------------------------------------------------ layouts
 
 describe(
-    "rand_like rand_like.generator randn_like randn_like.generator bernoulli.Tensor",
+    "rand_like rand_like.generator randn_like randn_like.generator bernoulli.Tensor randint_like randint_like.Tensor "
+    "randint_like.low_dtype randint_like.generator randint_like.Tensor_generator randint_like.low_generator_dtype",
     layout="operands",
 )
 

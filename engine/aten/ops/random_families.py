@@ -134,10 +134,14 @@ _fill("geometric", "float p", geometric)
 _fill("cauchy", "float median=0., float sigma=1.", cauchy)
 _fill("log_normal", "float mean=1., float std=2.", log_normal)
 _COUNTS: Final = "Generator? generator=None"
-op(f"aten::poisson(Tensor self, {_COUNTS}) -> Tensor", kernel=poisson, nondeterministic=True)
-op(f"aten::binomial(Tensor count, Tensor prob, {_COUNTS}) -> Tensor", kernel=binomial, nondeterministic=True)
-op(f"aten::_standard_gamma(Tensor self, {_COUNTS}) -> Tensor", kernel=gamma, nondeterministic=True)
-op(f"aten::_sample_dirichlet(Tensor self, {_COUNTS}) -> Tensor", kernel=dirichlet, nondeterministic=True)
+op(f"aten::poisson(Tensor self, {_COUNTS}) -> Tensor", kernel=poisson, nondeterministic=True,
+   variants="function out")  # fmt: skip
+op(f"aten::binomial(Tensor count, Tensor prob, {_COUNTS}) -> Tensor", kernel=binomial, nondeterministic=True,
+   variants="function out")  # fmt: skip
+op(f"aten::_standard_gamma(Tensor self, {_COUNTS}) -> Tensor", kernel=gamma, nondeterministic=True,
+   variants="function out")  # fmt: skip
+op(f"aten::_sample_dirichlet(Tensor self, {_COUNTS}) -> Tensor", kernel=dirichlet, nondeterministic=True,
+   variants="function out")  # fmt: skip
 
 # ------------------------------------------------------------------ layouts
 

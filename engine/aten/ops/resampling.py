@@ -14,7 +14,7 @@ import numpy as np
 
 from engine.aten.dispatch import out_checks, unboxed
 from engine.aten.dispatch.compose import run
-from engine.aten.dispatch.table import describe, op
+from engine.aten.dispatch.table import describe, op, out_form
 from engine.aten.kernels.refusals import no_code
 from engine.aten.kernels.rules import no_kernel
 from engine.aten.kernels.windows import pad as pad_zeros
@@ -218,6 +218,7 @@ _KINDS: Final = (
     ("upsample_trilinear3d", 3, _linear, True),
     ("upsample_bicubic2d", 2, _cubic, True),
 )
+_VECTOR_OUT: Final = ("upsample_nearest2d", "upsample_bilinear2d")
 _SCALES: Final = {1: ("scales",), 2: ("scales_h", "scales_w"), 3: ("scales_d", "scales_h", "scales_w")}
 
 for _name, _n, _rule, _has_align in _KINDS:
@@ -225,11 +226,13 @@ for _name, _n, _rule, _has_align in _KINDS:
     _align = ", bool align_corners" if _has_align else ""
     _scales = "".join(f", float? {s}=None" for s in _SCALES[_n])
     _given = (", align_corners" if _has_align else "") + "".join(f", {s}" for s in _SCALES[_n])
-    op(f"aten::{_name}.vec(Tensor input, SymInt[]? output_size{_align}, float[]? scale_factors) -> Tensor",
-       python=_vector_form(_name, _n, _has_align))  # fmt: skip
+    _vector = op(f"aten::{_name}.vec(Tensor input, SymInt[]? output_size{_align}, float[]? scale_factors) -> Tensor",
+                 python=_vector_form(_name, _n, _has_align))  # fmt: skip
     op(f"aten::{_name}(Tensor self, SymInt[{_n}] output_size{_align}{_scales}) -> Tensor",
        kernel=_forward if _has_align else _without_align(_forward, 2), variants="function out",
        gradient={"self": f"{_name}_backward(grad, output_size, self.size(){_given})"})  # fmt: skip
+    if _name in _VECTOR_OUT:
+        out_form(_vector, "vec_out", "out")
     op(f"aten::{_name}_backward(Tensor grad_output, SymInt[{_n}] output_size, SymInt[{_n + 2}] input_size{_align}"
        f"{_scales}) -> Tensor", kernel=_backward if _has_align else _without_align(_backward, 3),
        gradient={"grad_output": f"{_name}(grad, output_size{_given})"})  # fmt: skip

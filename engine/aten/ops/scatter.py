@@ -12,6 +12,7 @@ import numpy as np
 
 from engine.aten.dispatch import out_checks
 from engine.aten.dispatch.table import describe, op
+from engine.aten.kernels import shapes
 from engine.aten.kernels.accumulate import accumulate, add_at
 from engine.aten.kernels.memory import check_memory
 from engine.aten.kernels.rules import are_within, broadcast_shapes, no_kernel, wrap_dim
@@ -236,7 +237,8 @@ def nonzero(self: Array) -> Array:
 
 
 op("aten::masked_select(Tensor self, Tensor mask) -> Tensor", kernel=masked_select, variants=OUT,
-   gradient={"self": "zeros_like(self).masked_scatter(mask, grad)"}, data_dependent=True)  # fmt: skip
+   gradient={"self": "zeros_like(self).masked_scatter(mask, grad)"}, shape=shapes.of_unknown_length, dtype="same",
+   data_dependent=True)  # fmt: skip
 op("aten::masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", kernel=masked_scatter, variants=ALL,
    gradient={"self": "grad.masked_fill(mask, 0)",
              "source": "_masked_scatter_backward(grad, mask, source.size())"})  # fmt: skip

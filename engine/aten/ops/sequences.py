@@ -161,6 +161,11 @@ def resize_(self: Tensor, size: Sequence[int], memory_format: int | None) -> Ten
     return self
 
 
+def resize_as(self: Tensor, the_template: Tensor, memory_format: int | None) -> Tensor:
+    """`resize_` to the size of another tensor."""
+    return resize_(self, the_template.shape, memory_format)
+
+
 def set_to(self: Tensor, source: Tensor) -> Tensor:
     if self.array.dtype != source.array.dtype:
         raise OperatorError(
@@ -187,6 +192,8 @@ def set_to_part(
 _PART: Final = "SymInt storage_offset, SymInt[] size, SymInt[] stride=[]"
 op("aten::resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)", python=resize_,
    variants="method", inplace_view=True)  # fmt: skip
+op("aten::resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor(a!)",
+   python=resize_as, variants="method", inplace_view=True)  # fmt: skip
 op("aten::set_.source_Tensor(Tensor(a!) self, Tensor source) -> Tensor(a!)", python=set_to, variants="method",
    inplace_view=True)  # fmt: skip
 op("aten::set_(Tensor(a!) self) -> Tensor(a!)", python=set_to_nothing, variants="method", inplace_view=True)

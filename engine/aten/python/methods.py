@@ -206,11 +206,6 @@ def _new_tensor(
     return made
 
 
-def _resize_as(self: Tensor, the_template: Tensor, memory_format: int | None = None) -> Tensor:
-    resized: Tensor = call_method("resize_", (self, list(the_template.shape)), {})
-    return resized
-
-
 def _map(self: Tensor, other: Tensor, function: Callable[[Any, Any], Any]) -> Tensor:
     """Replace every element by what the function makes of it and of the other tensor's."""
     pairs = np.broadcast_arrays(*map(libraries.on_host, (self.array, other.array)))
@@ -307,7 +302,7 @@ _METHODS: Final[dict[str, Any]] = {
     "__array_priority__": 1000, "__array_wrap__": interchange.wrapped,
     "__cuda_array_interface__": property(interchange.cuda_array_interface),
     "__dlpack__": interchange.dlpack, "__dlpack_device__": interchange.dlpack_device, "__copy__": _copy,
-    "new": _new, "new_tensor": _new_tensor, "resize_as_": _resize_as, "map_": _map, "dim_order": _dim_order,
+    "new": _new, "new_tensor": _new_tensor, "map_": _map, "dim_order": _dim_order,
     "is_pinned": pinned.is_pinned, "is_shared": _no, "is_distributed": _no, "is_coalesced": _no,
     "get_device": _get_device, "size": _size, "contiguous": _contiguous, "detach": _detach, "apply_": _apply,
     "nelement": _elements, "ndimension": _dimensions, "share_memory_": _same, "pin_memory": pinned.pin_memory,

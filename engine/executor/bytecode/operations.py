@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import operator
 import sys
+import warnings
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -220,6 +222,24 @@ def _print(_: Node) -> Operation:
     return write_line
 
 
+_WARNED: Final[defaultdict[str, dict[Any, Any]]] = defaultdict(dict)
+"""By file, the places that have warned: Python's filters keep them, and say which warn again."""
+
+
+def _warn(node: Node) -> Operation:
+    """Warns at the place in the program where the node stands."""
+    operator = op_of(node)
+    if node.range is None or operator is None:
+        return _missing(node) if operator is None else operator.run
+    place = node.range.original()
+    name, line = place.source.filename, place.line
+
+    def warn(message: str, stacklevel: int) -> None:
+        warnings.warn_explicit(message, UserWarning, name, line, registry=_WARNED[name])
+
+    return warn
+
+
 # -- calls
 
 
@@ -325,6 +345,7 @@ OPERATIONS: Final[dict[str, Callable[[Node], Operation]]] = {
     "prim::ModuleContainerIndex": _container_item,
     "prim::isinstance": _isinstance,
     "prim::Print": _print,
+    "aten::warn": _warn,
     "prim::PythonOp": _call_python,
     "prim::awaitable": _awaitable,
     **PASS_OPERATIONS,

@@ -226,6 +226,13 @@ def wrong_elements(element: Type, found: Type, tree: Tree) -> CompileError:
 
 def check_key(type: Type, tree: Tree) -> None:
     """Raises CompileError when no dict can have such keys."""
+    if isinstance(type, UnionType):
+        raise CompileError(
+            "Dicts may only contain homogeneous keys, but the type of the first generated key was "
+            f"{type.annotation_str}",
+            tree.range,
+            hints=("use str(key)",),
+        )
     if type not in (INT, FLOAT, COMPLEX, DEVICE, STR, BOOL) and not isinstance(type, TensorType):
         raise CompileError(
             f"Cannot create dict for key type '{type}', only int, float, complex, Tensor, device and string keys are "

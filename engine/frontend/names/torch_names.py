@@ -102,7 +102,7 @@ _NO_OPERATORS: Final = frozenset((
     "q_per_channel_zero_points q_scale q_zero_point qscheme quantize_per_channel quantize_per_tensor "
     "quantize_per_tensor_dynamic quantized_batch_norm quantized_gru quantized_gru_cell quantized_lstm "
     "quantized_lstm_cell quantized_max_pool1d quantized_max_pool2d quantized_max_pool3d quantized_rnn_relu_cell "
-    "quantized_rnn_tanh_cell randint_like resize_as_ resize_as_sparse_ row_indices_copy saddmm save seed "
+    "quantized_rnn_tanh_cell resize_as_sparse_ row_indices_copy saddmm save seed "
     "select_copy set_anomaly_enabled set_autocast_cache_enabled set_autocast_cpu_dtype set_autocast_cpu_enabled "
     "set_autocast_dtype set_autocast_enabled set_autocast_gpu_dtype set_autocast_ipu_dtype "
     "set_autocast_ipu_enabled set_autocast_xla_dtype set_autocast_xla_enabled set_default_device "

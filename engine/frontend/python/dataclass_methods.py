@@ -20,7 +20,7 @@ from engine.frontend.sugared.sugared_value import Builder, SugaredValue
 from engine.frontend.syntax.parser import parse_program
 from engine.frontend.syntax.tree import PythonDefault, Tree
 from engine.frontend.syntax.views import Assign, ClassDef, Decl, Def, Param, Property, Var
-from engine.lang.errors import CompileError, NotSupportedError
+from engine.lang.errors import CompileError, NotSupportedError, UnimplementedError
 from engine.lang.source import Source, SourceRange
 from engine.lang.types import FLOAT, OptionalType, Type
 
@@ -217,7 +217,7 @@ def _param(parameter: inspect.Parameter, field: dataclasses.Field[Any], range: S
 
 def _check_default(field: dataclasses.Field[Any], range: SourceRange) -> None:
     if field.default_factory is not dataclasses.MISSING:
-        raise NotSupportedError(
+        raise UnimplementedError(
             f"Default factory initializers are not supported in TorchScript dataclasses: '{field.name}'",
             range,
             hints=("give the field no default, or make it Optional with the default None, set in __post_init__",),

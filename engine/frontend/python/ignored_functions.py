@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 from engine.frontend.matching.schema_match import Actual, Call, match_schema
 from engine.frontend.names.resolve import Resolver
 from engine.frontend.names.type_annotations import TypeReader
-from engine.frontend.python.modifiers import modifier_of
+from engine.frontend.python.modifiers import DROPPED, modifier_of
 from engine.frontend.python.trees import commented_types
 from engine.frontend.sugared.sugared_value import Builder, SugaredValue
 from engine.frontend.sugared.values import SimpleValue
@@ -50,7 +50,7 @@ class PythonFunction(SugaredValue):
         schema = self._schema([*bound, *args])
         matched = match_schema(b.graph, schema, Call([*bound, *args], kwargs, None, range))
         result = schema.returns[0].type
-        if modifier_of(self.function) == "unused":
+        if modifier_of(self.function) in DROPPED:
             b.insert("prim::RaiseException", [b.constant(_UNUSED, range), b.constant(None, range)], range)
             return SimpleValue(b.value("prim::Uninitialized", [], result, range))
         node = b.node("prim::PythonOp", matched.inputs, [result], range)

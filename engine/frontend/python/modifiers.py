@@ -6,7 +6,9 @@ from typing import Any, Final
 
 MODIFIER: Final = "_torchscript_modifier"
 """The attribute of a Python function that has its modifier: "ignore", "unused", "export", …"""
-IGNORED: Final = ("ignore", "unused")
+DROPPED: Final = ("unused", "drop")
+"""Those of functions that programs raise for instead of calling them; one that a class is to "drop" is not read."""
+IGNORED: Final = ("ignore", *DROPPED)
 
 
 ORIGINAL: Final = "_torchscript_original"

@@ -34,7 +34,7 @@ from engine.frontend.sugared.classes import FunctionValue
 from engine.frontend.sugared.modules import ConcreteModule, ModuleValue
 from engine.frontend.sugared.sugared_value import Builder, SugaredValue
 from engine.frontend.sugared.values import MethodValue
-from engine.frontend.syntax.parser import parse_expression, parse_program
+from engine.frontend.syntax.parser import parse_expression, parse_methods, parse_program
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import Decl, Def, Param
 from engine.ir.unit import DEFINING, Function
@@ -155,7 +155,7 @@ class PythonModules:
         names = PythonResolver(self.python, {} if cls is None else names_of(cls))
         resolver = ChainedResolver(TextResolver(unit), names)
         declare(
-            unit, parse_program(Source(text)), resolver, concrete.type.qualname, concrete.type, self._self(concrete)
+            unit, parse_methods(Source(text)), resolver, concrete.type.qualname, concrete.type, self._self(concrete)
         )
 
     def export(self, module: Any, made: ClassType) -> None:

@@ -43,7 +43,7 @@ from engine.frontend.sugared.sugared_value import Builder, SugaredValue
 from engine.frontend.sugared.values import BuiltinFunction, DeviceClass, SpecialForm, SugaredTuple
 from engine.frontend.syntax.parser import parse_expression
 from engine.frontend.syntax.tree import Tree
-from engine.frontend.syntax.views import Def
+from engine.frontend.syntax.views import Def, Var
 from engine.ir.unit import DEFINING, CompilationUnit, Function, shared_unit
 from engine.lang import scalars
 from engine.lang.errors import CallFrame, CompileError
@@ -350,6 +350,21 @@ def names_of(thing: Any) -> Mapping[str, Any]:
     return known
 
 
+def names_in_annotations(cls: type) -> dict[str, Any]:
+    """The names that alone are the annotation of a parameter or a result in the class, and what Python found there."""
+    known: dict[str, Any] = {}
+    for function in map(inspect.unwrap, functions_of_class(cls)):
+        try:
+            view = Def(tree_from_function(function)).decl
+        except CompileError:
+            continue  # it says so where it is compiled
+        hints = [(param.name, param.annotation) for param in view.params] + [("return", view.returns)]
+        for name, tree in hints:
+            if tree is not None and tree.kind == Var.kind and name in function.__annotations__:
+                known[Var(tree).name] = function.__annotations__[name]
+    return known
+
+
 class Annotated(NamedTuple):
     """An annotation of a class, and the class in whose text it stands."""
 
@@ -381,10 +396,14 @@ def functions_of_class(cls: type) -> list[Any]:
 
 
 class PythonResolver:
-    """Names of one Python function or class; `own` is the class whose methods are compiled."""
+    """Names of one Python function or class; `own` is the class whose methods are compiled.
+
+    Annotations of methods stand for what Python made of them, so that a class may use local names there.
+    """
 
     def __init__(self, python: PythonUnit, names: Mapping[str, Any], own: type | None = None) -> None:
         self.python, self._names = python, dict(names)
+        self._own, self._in_annotations = own, dict[str, Any]()
         if own is not None:
             self._names[own.__name__] = own
 
@@ -398,11 +417,17 @@ class PythonResolver:
         if parts[0] == "__torch__":
             return self.python.unit.find_type(name)
         if parts[0] not in self._names:
-            return None
+            return self._of_annotation(name, range)
         found = self._names[parts[0]]
         for part in parts[1:]:
             found = getattr(found, part, None)
         return self._type(found, range)
+
+    def _of_annotation(self, name: str, range: SourceRange) -> Type | None:
+        if self._own is not None and not self._in_annotations:
+            self._in_annotations = names_in_annotations(self._own)
+        found = self._in_annotations.get(name)
+        return None if found is None or isinstance(found, str) else self._type(found, range)
 
     def names(self) -> Iterable[str]:
         return self._names

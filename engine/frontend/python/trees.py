@@ -125,6 +125,7 @@ def tree_from_class(cls: type) -> Tree:
     place, node = _only_statement(cls)
     if not isinstance(node, ast.ClassDef):
         raise CompileError(f"the source of '{cls.__name__}' is no class", place.source.whole())
+    node.body = [part for part in node.body if not _is_dropped(cls, part)]
     for part in node.body:
         if isinstance(part, ast.FunctionDef) and inspect.isfunction(method := vars(cls).get(part.name)):
             _refuse_mutable_defaults(_defaults(part, method), place.range(part))
@@ -133,6 +134,11 @@ def tree_from_class(cls: type) -> Tree:
         tree = class_def(place, node, unused, as_python=True)
     ignored_blocks.check_none(place)
     return tree
+
+
+def _is_dropped(cls: type, part: ast.stmt) -> bool:
+    """True for a method that the class is to drop, which is not even read."""
+    return isinstance(part, ast.FunctionDef) and modifier_of(vars(cls).get(part.name)) == "drop"
 
 
 def methods_by_name(tree: Tree) -> Tree:

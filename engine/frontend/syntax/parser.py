@@ -72,6 +72,11 @@ def parse_program(source: Source, *, extended: bool = False) -> list[Tree]:
     return _read_all(source, extended, Parser.program)
 
 
+def parse_methods(source: Source) -> list[Tree]:
+    """The methods that a text has without their class, in order: type comments leave out their first parameter."""
+    return _read_all(source, False, Parser.methods)
+
+
 def parse_def(source: Source, *, extended: bool = False) -> Tree:
     """The one function that the source holds."""
     return _read(source, extended, Parser.function)
@@ -167,6 +172,12 @@ class Parser:
         found: list[Tree] = []
         while self.lexer.cur.kind != "eof":
             found.append(self._definition() if self._at_definition() else self.function())
+        return found
+
+    def methods(self) -> list[Tree]:
+        found: list[Tree] = []
+        while self.lexer.cur.kind != "eof":
+            found.append(self.function(is_method=True))
         return found
 
     def top_statements(self) -> list[Tree]:

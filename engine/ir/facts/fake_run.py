@@ -19,7 +19,7 @@ from engine.aten.values import xp
 from engine.aten.values.strided import as_strided
 from engine.aten.values.tensor import Tensor, from_numpy
 from engine.ir.constants import NOT_CONSTANT, tensor_type_of
-from engine.ir.facts.tensors import Facts, is_complete, is_fixed_list, known_value, tensor_of
+from engine.ir.facts.tensors import Facts, is_complete, is_fixed_list, known_value, ranked, tensor_of
 from engine.ir.graph import Node, Value
 from engine.ir.ops import has_side_effects, is_nondeterministic, op_of, writes
 from engine.lang.types import ListType, TensorType
@@ -52,14 +52,55 @@ def pointwise_dtype(node: Node, op: Op, facts: Facts) -> Any:
 def probe(node: Node, facts: Facts) -> Found | None:
     """Facts about the outputs if everything is known of the inputs, else None."""
     op = op_of(node)
-    if op is None or op.data_dependent or node.namespace != "aten" or op.schema.is_vararg:
-        return None
-    if has_side_effects(node) or is_nondeterministic(node) or writes(node):
+    if op is None or not _may_be_run(node, op):
         return None
     arguments = [_stand_in(value, facts) for value in node.inputs]
     if any(argument is NOT_CONSTANT for argument in arguments) or not _is_small(arguments):
         return None
     return _run(node, op, arguments)
+
+
+def _may_be_run(node: Node, op: Op) -> bool:
+    """True if the operator's results have a form that no element decides, and running it is seen by nobody."""
+    if op.data_dependent or node.namespace != "aten" or op.schema.is_vararg:
+        return False
+    return not (has_side_effects(node) or is_nondeterministic(node) or writes(node))
+
+
+def probe_ranks(node: Node, facts: Facts) -> Found | None:
+    """The ranks and dtypes of the outputs whatever the sizes are; None where those of the inputs are not known.
+
+    The operator is run with several sizes, those that it refuses left out: a dimension that goes if its size is 1
+    leaves the rank unknown.
+    """
+    op = op_of(node)
+    if op is None or not _may_be_run(node, op):
+        return None
+    types = [tensor_of(value, facts) for value in node.inputs if isinstance(value.type, TensorType)]
+    rest = [known_value(value, facts) for value in node.inputs if not isinstance(value.type, TensorType)]
+    if any(each is NOT_CONSTANT for each in rest) or any(type.dtype is None or type.sizes is None for type in types):
+        return None
+    found = [_run(node, op, [_of_size(value, size, facts) for value in node.inputs]) for size in _SIZES]
+    return [_agreed(outputs) for outputs in zip(*filter(None, found), strict=True)] or None
+
+
+_SIZES: Final = (1, 2, 3)
+
+
+def _of_size(value: Value, size: int, facts: Facts) -> Any:
+    if not isinstance(value.type, TensorType):
+        return known_value(value, facts)
+    type = tensor_of(value, facts)
+    return _zeros(replace(type, sizes=(size,) * len(type.sizes or ()), strides=None))
+
+
+def _agreed(found: Sequence[TensorType | list[TensorType] | None]) -> TensorType | None:
+    """The rank and dtype that all have; None for lists, whose lengths depend on sizes."""
+    types = [each for each in found if isinstance(each, TensorType)]
+    if len(types) < len(found) or len({type.dtype for type in types}) > 1:
+        return None
+    ranks = {type.sizes and len(type.sizes) for type in types}
+    return ranked(types[0]) if len(ranks) == 1 else TensorType(types[0].dtype)
 
 
 def _run(node: Node, op: Op, arguments: Sequence[Any]) -> Found | None:

@@ -19,29 +19,28 @@ from typing import Final
 
 from engine.ir.aliasing.alias_db import AliasDb
 from engine.ir.constants import constant_value
-from engine.ir.facts.rules import device_of, kind_of_device, node_facts
+from engine.ir.facts.rules import CERTAIN, Reading, node_facts
 from engine.ir.facts.tensors import FIELDS, common, refined, tensor_of
 from engine.ir.graph import Block, Graph, Node, Value
 from engine.ir.ops import has_side_effects, op_of
 from engine.ir.rewrites import retype
 from engine.ir.views import IfView, LoopView
-from engine.lang.scalars import float64, int64
-from engine.lang.types import FLOAT, INT, TENSOR, ListType, TensorType, TupleType, Type
+from engine.lang.scalars import CPU, DTYPE_BY_NUMBER, bool_, dtype, float64, int64
+from engine.lang.types import BOOL, FLOAT, INT, TENSOR, ListType, TensorType, TupleType, Type
 
 _ROUNDS: Final = 64
 
 
-def find_facts(graph: Graph, *, kinds_of_devices: bool = False) -> dict[Value, TensorType]:
-    """The inferred fact of each tensor of the graph; with `kinds_of_devices`, where it is as PyTorch's analysis tells
-    (see `rules.kind_of_device`)."""
-    walk = _Walk(graph, kinds_of_devices)
+def find_facts(graph: Graph, reading: Reading = CERTAIN) -> dict[Value, TensorType]:
+    """The inferred fact of each tensor of the graph."""
+    walk = _Walk(graph, reading)
     walk.block(graph.block)
     return walk.facts
 
 
-def apply_facts(graph: Graph, fields: Iterable[str] = FIELDS, *, kinds_of_devices: bool = False) -> bool:
+def apply_facts(graph: Graph, fields: Iterable[str] = FIELDS, *, reading: Reading = CERTAIN) -> bool:
     """Write the inferred facts, restricted to these fields, into the types of the graph; True if a type changed."""
-    facts, chosen = find_facts(graph, kinds_of_devices=kinds_of_devices), tuple(fields)
+    facts, chosen = find_facts(graph, reading), tuple(fields)
     changed = False
     for block in _blocks(graph.block):
         values = [value for node in block.nodes() for value in node.outputs]
@@ -62,8 +61,8 @@ def _blocks(block: Block) -> Iterable[Block]:
 class _Walk:
     """`facts` of tensors, `lists` of the tensors in lists and tuples whose length is known."""
 
-    def __init__(self, graph: Graph, kinds_of_devices: bool) -> None:
-        self._place = kind_of_device if kinds_of_devices else device_of
+    def __init__(self, graph: Graph, reading: Reading) -> None:
+        self._reading = reading
         self.facts: dict[Value, TensorType] = {}
         self.lists: dict[Value, Sequence[TensorType]] = {}
         self._db = AliasDb(graph)
@@ -75,7 +74,7 @@ class _Walk:
         if not isinstance(value.type, TensorType):
             return
         if self._resized and self._db.memory_of([value]) & self._resized:
-            found = replace(found, sizes=None, strides=None)
+            found = self._reading.resized(found)
         if found.requires_grad is not None and self._db.has_writers(value):
             found = replace(found, requires_grad=None)
         self.facts[value] = found
@@ -97,7 +96,7 @@ class _Walk:
                 self._operator(node)
 
     def _operator(self, node: Node) -> None:
-        for value, found in zip(node.outputs, node_facts(node, self.facts, self._place), strict=True):
+        for value, found in zip(node.outputs, node_facts(node, self.facts, self._reading), strict=True):
             if isinstance(found, list):
                 self.lists[value] = found
                 continue
@@ -231,6 +230,16 @@ def _list_of_chunks(walk: _Walk, node: Node) -> None:
     walk.lists[node.output] = [replace(whole, sizes=shape, strides=None) for shape in shapes]
 
 
+def _of_list(walk: _Walk, node: Node) -> None:
+    """A tensor of a list has as many dimensions as the list's type; how long lists are, only the run tells."""
+    element, rank = node.inputs[0].type, 0
+    while isinstance(element, ListType):
+        element, rank = element.element, rank + 1
+    asked, place = constant_value(node.inputs[1]), constant_value(node.inputs[2])
+    known = _OF_ELEMENTS.get(element) if asked is None else DTYPE_BY_NUMBER.get(asked) if type(asked) is int else None
+    walk.set(node.output, TensorType(known, (None,) * rank, device=CPU if place is None else None))
+
+
 def _number(walk: _Walk, node: Node) -> None:
     """A number as a tensor has no dimensions and the widest dtype."""
     type = node.inputs[0].type
@@ -238,6 +247,8 @@ def _number(walk: _Walk, node: Node) -> None:
     walk.set(node.output, TensorType(dtype, (), (), False))
 
 
+_OF_ELEMENTS: Final[dict[Type, dtype]] = {INT: int64, BOOL: bool_}
+"""The dtypes of tensors of such elements where none is asked for; that of floats is the default when it runs."""
 _Rule = Callable[[_Walk, Node], None]
 _RULES: Final[dict[str, _Rule]] = {
     "prim::If": _if,
@@ -252,6 +263,7 @@ _RULES: Final[dict[str, _Rule]] = {
     "prim::ListUnpack": _spread,
     "prim::TupleIndex": _at,
     "prim::NumToTensor": _number,
+    "aten::tensor": _of_list,
     "prim::ConstantChunk": _chunk,
     "aten::chunk": _list_of_chunks,
 }

@@ -13,22 +13,44 @@ from typing import Any, Final
 from engine.aten.dispatch.op import Op
 from engine.aten.kernels import shapes
 from engine.ir.constants import NOT_CONSTANT
-from engine.ir.facts.fake_run import Found, is_pointwise, pointwise_dtype, probe
-from engine.ir.facts.tensors import Facts, Known, contiguous_strides, is_complete, is_contiguous
+from engine.ir.facts.fake_run import Found, is_pointwise, pointwise_dtype, probe, probe_ranks
+from engine.ir.facts.tensors import (
+    FIELDS,
+    Facts,
+    Known,
+    contiguous_strides,
+    is_complete,
+    is_contiguous,
+    ranked,
+    refined,
+)
 from engine.ir.graph import Node
 from engine.ir.ops import op_of
 from engine.lang import scalars
+from engine.lang.records import dataclass
 from engine.lang.scalars import DTYPE_BY_NUMBER, device, dtype
 from engine.lang.types import TENSOR, ListType, TensorType
 
 _CPU: Final = device("cpu")
 
 
-Place = Callable[[Node, Known], device | None]
-"""Tells where an operator's results are, as far as that is certain."""
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The rules by which a pass reads a graph; those of `CERTAIN` say what a program can rely on.
+
+    `place` tells where an operator's results are, `gradient` if they may need gradients, `partly` what is left of the
+    fact about a result of operands whose sizes are not all known, `resized` of that about memory that some operator may
+    give another shape.  With `ranks`, operators without a rule are run for what no size decides.
+    """
+
+    place: Callable[[Node, Known], device | None]
+    gradient: Callable[[Known], bool | None]
+    partly: Callable[[TensorType], TensorType]
+    resized: Callable[[TensorType], TensorType]
+    ranks: bool = False
 
 
-def node_facts(node: Node, facts: Facts, place: Place) -> Found:
+def node_facts(node: Node, facts: Facts, reading: Reading) -> Found:
     """The facts about each output."""
     op = op_of(node)
     if op is None or not _gives_tensors(node):
@@ -39,8 +61,27 @@ def node_facts(node: Node, facts: Facts, place: Place) -> Found:
         # What is written to in place keeps its shape; operators that change it are told apart by the walk.
         return [replace(known.tensor(written), requires_grad=None)] * len(node.outputs)
     found = _by_rules(node, op, known) or probe(node, facts) or [None] * len(node.outputs)
-    everywhere = TensorType(device=place(node, known), requires_grad=_requires_grad(known))
-    return [_completed(each, everywhere) for each in found]
+    if reading.ranks and not all(map(_is_told, found)):
+        found = [_first_known(*pair) for pair in zip(found, probe_ranks(node, facts) or found, strict=True)]
+    everywhere = TensorType(device=reading.place(node, known), requires_grad=reading.gradient(known))
+    all_known = all(is_complete(type.sizes) for type in _all_tensors(known))
+    return [_completed(each, everywhere, _unchanged if all_known else reading.partly) for each in found]
+
+
+def _is_told(found: TensorType | list[TensorType] | None) -> bool:
+    return isinstance(found, list) or (found is not None and found.sizes is not None and found.dtype is not None)
+
+
+def _first_known(
+    found: TensorType | list[TensorType] | None, other: TensorType | list[TensorType] | None
+) -> TensorType | list[TensorType] | None:
+    if isinstance(found, list) or isinstance(other, list):
+        return found
+    return refined(other or TENSOR, found or TENSOR, FIELDS)
+
+
+def _unchanged(type: TensorType) -> TensorType:
+    return type
 
 
 def _gives_tensors(node: Node) -> bool:
@@ -48,10 +89,12 @@ def _gives_tensors(node: Node) -> bool:
     return any(isinstance(t.element if isinstance(t, ListType) else t, TensorType) for t in types)
 
 
-def _completed(found: TensorType | list[TensorType] | None, everywhere: TensorType) -> Any:
+def _completed(
+    found: TensorType | list[TensorType] | None, everywhere: TensorType, told: Callable[[TensorType], TensorType]
+) -> Any:
     if isinstance(found, list):
-        return [_completed(each, everywhere) for each in found]
-    return replace(found or TENSOR, device=everywhere.device, requires_grad=everywhere.requires_grad)
+        return [_completed(each, everywhere, told) for each in found]
+    return replace(told(found or TENSOR), device=everywhere.device, requires_grad=everywhere.requires_grad)
 
 
 def _written_argument(op: Op) -> str | None:
@@ -208,3 +251,17 @@ def _requires_grad(known: Known) -> bool | None:
         return None
     tensors = _all_tensors(known)
     return False if tensors and all(type.requires_grad is False for type in tensors) else None
+
+
+def _gradient_of_first(known: Known) -> bool | None:
+    """False as it is certain; None, as PyTorch's analysis of shapes has it, for what is made of several elementwise."""
+    op = op_of(known.node)
+    return None if op is not None and is_pointwise(op) and len(known.tensors()) > 1 else _requires_grad(known)
+
+
+CERTAIN: Final = Reading(device_of, _requires_grad, _unchanged, lambda found: replace(found, sizes=None, strides=None))
+"""The rules of facts that hold for every run."""
+KINDS: Final = replace(CERTAIN, place=kind_of_device)
+"""Those, with devices as PyTorch's analysis tells them."""
+SHAPES: Final = replace(CERTAIN, gradient=_gradient_of_first, partly=ranked, resized=lambda found: TENSOR, ranks=True)
+"""Those that PyTorch's analysis of shapes tells: sizes are all known or none, and nothing of memory that is resized."""

@@ -39,6 +39,11 @@ def refined(type: TensorType, facts: TensorType, fields: Iterable[str]) -> Tenso
     return replace(type, **{name: getattr(facts, name) for name in fields if getattr(facts, name) is not None})
 
 
+def ranked(type: TensorType) -> TensorType:
+    """The type with unknown sizes in the same number of dimensions."""
+    return replace(type, sizes=None if type.sizes is None else (None,) * len(type.sizes), strides=None)
+
+
 def is_complete(sizes: Sizes | None) -> bool:
     """True if every size is known."""
     return sizes is not None and None not in sizes

@@ -27,8 +27,9 @@ from engine.ir.unit import Function
 from engine.ir.verify import verify
 from engine.lang.errors import ArgumentError, did_you_mean
 from engine.lang.records import dataclass
+from engine.lang.schema import Argument
 from engine.lang.schema_parser import parse_schema
-from engine.lang.types import TensorType, TupleType
+from engine.lang.types import TensorType, TupleType, Type
 from engine.passes.pipeline import run_pass
 from engine.torch.compiled.facade import FACADES, CallableList, Facade, unwrap, wrap
 
@@ -328,9 +329,14 @@ class Node(_NodeSearch):
         return "(no schema)" if schema is None else str(schema)
 
     def matches(self, schema: str) -> bool:
-        """True if the node is a call of the operator with that schema."""
+        """True if the node is a call of the operator with that schema, in which defaults, marks of aliases and the name
+        of the overload may be left out.  Raises SchemaError."""
         mine, wanted = schema_of(self._ir), parse_schema(schema)
-        return mine is not None and str(mine) == str(wanted)
+        if mine is None or mine.name != wanted.name or wanted.overload not in ("", mine.overload):
+            return False
+        return [_form(a) for a in mine.arguments] == [_form(a) for a in wanted.arguments] and [
+            a.type for a in mine.returns
+        ] == [a.type for a in wanted.returns]
 
     def isNondeterministic(self) -> bool:
         return is_nondeterministic(self._ir)
@@ -420,6 +426,10 @@ class Use(Facade):
         return hash(self._ir)
 
 
+def _form(argument: Argument) -> tuple[str, Type]:
+    return argument.name, argument.type
+
+
 class AliasDbFacade(Facade):
     """The alias database (`AliasDb`) under PyTorch's names."""
 
@@ -430,7 +440,9 @@ class AliasDbFacade(Facade):
         return found
 
     def to_graphviz_str(self) -> str:
-        return str(self._ir)
+        """The relations as a graph in Graphviz's language."""
+        text: str = self._ir.to_graphviz_str()
+        return text
 
 
 FACADES.update({

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import builtins
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 from typing import Final as Final
@@ -233,8 +234,19 @@ script_method: Final = _marked("script_method")
 """Marks a method that is compiled in a class derived from ScriptModule."""
 
 
-def ignore(function: Any = None, *, drop: bool = False) -> Any:
-    """Mark a function that stays in Python: programs call it there (with `drop`, they raise instead)."""
+def ignore(function: Any = None, *, drop: bool = False, drop_on_export: bool | None = None) -> Any:
+    """Mark a function that stays in Python: programs call it there (with `drop`, they raise instead).
+
+    `drop_on_export` is an older name of `drop`, and warns.
+    """
+    if drop_on_export:
+        warnings.warn(
+            "ignore(drop_on_export=True) has been deprecated. TorchScript will now drop the function call on "
+            "compilation. Use torch.jit.unused now.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        drop = True
     mark = _marked("unused" if drop else "ignore")
     return mark if function is None else mark(function)
 
@@ -268,7 +280,7 @@ _script_if_tracing = script_if_tracing
 _awaitable, _awaitable_wait, _awaitable_nowait = awaitable, awaitable_wait, awaitable_nowait
 _ScriptProfile, _get_trace_graph = ScriptProfile, get_trace_graph
 
-_isinstance, _drop, _set_fusion_strategy = isinstance, unused, set_fusion_strategy
+_isinstance, _drop, _set_fusion_strategy = isinstance, _marked("drop"), set_fusion_strategy
 _register_decomposition = passes.register_decomposition
 RecursiveScriptModule, TracedModule, TopLevelTracedModule = ScriptModule, ScriptModule, ScriptModule
 

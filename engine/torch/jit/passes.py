@@ -71,9 +71,9 @@ def canonicalize(graph: G, keep_unique_names: bool = True) -> G:
 
 
 def propagate_shapes(graph: G, inputs: Sequence[Any], with_grad: bool = False) -> G:
-    """A copy of the graph whose types have the shapes and dtypes that follow from the inputs."""
+    """A copy of the graph whose types have the ranks and dtypes that follow from those of the inputs."""
     copy = copy_graph(unwrap(graph))
-    _run("complete_shape_analysis", copy, tuple(inputs), with_grad)
+    _run("complete_shape_analysis", copy, tuple(inputs), with_grad, with_sizes=False)
     made: G = _like(graph, copy)
     return made
 

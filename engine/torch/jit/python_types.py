@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from engine.aten.values.awaits import Await
 from engine.executor.concurrency.futures import Future
-from engine.frontend.python.modifiers import MODIFIER, modifier_of
+from engine.frontend.python.modifiers import DROPPED, IGNORED, MODIFIER, modifier_of
 from engine.torch.jit.scripting.emit_hooks import disable_emit_hooks
 from engine.torch.jit.scripting.names_seen import names_seen as names_seen
 from engine.torch.jit.scripting.python_program import PYTHON
@@ -60,6 +60,7 @@ class FunctionModifiers:
     IGNORE = "ignore"
     EXPORT = "export"
     DEFAULT = "default"
+    _DROP = "drop"
     COPY_TO_SCRIPT_WRAPPER = "copy"
 
 
@@ -70,12 +71,12 @@ def get_torchscript_modifier(fn: Any) -> str:
 
 def is_ignored_fn(fn: Any) -> bool:
     """True for a function that stays in Python."""
-    return get_torchscript_modifier(fn) in (FunctionModifiers.UNUSED, FunctionModifiers.IGNORE)
+    return get_torchscript_modifier(fn) in IGNORED
 
 
 def should_drop(fn: Any) -> bool:
     """True for a function whose calls are compiled to an error."""
-    return get_torchscript_modifier(fn) == FunctionModifiers.UNUSED
+    return get_torchscript_modifier(fn) in DROPPED
 
 
 def copy_to_script_wrapper(fn: Callable[..., Any]) -> Callable[..., Any]:

@@ -301,6 +301,11 @@ REFUSED: Final[dict[Callable[[], Any], str]] = {
 }
 
 
+def test_a_default_factory_is_not_implemented() -> None:
+    with pytest.raises(NotImplementedError, match="Default factory"):
+        torch.jit.script(uses_factory)
+
+
 @pytest.mark.parametrize("program", REFUSED, ids=lambda each: each.__name__)
 def test_what_no_program_has_is_refused_in_words(program: Callable[[], Any]) -> None:
     with pytest.raises(RuntimeError) as caught:

@@ -52,7 +52,13 @@ def test_reading(graph: Any) -> None:
     assert [value.debugName() for value in node.inputs()] == ["x", "x", "1"]
     assert node.schema() == "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
     assert node.matches("aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
-    assert not node.matches("aten::add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor")
+    assert node.matches("aten::add(Tensor self, Tensor other, *, Scalar alpha) -> Tensor")
+    for other in (
+        "aten::add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
+        "aten::add(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
+        "aten::sub(Tensor self, Tensor other, *, Scalar alpha) -> Tensor",
+    ):
+        assert not node.matches(other)
     assert node.namedInput("alpha").toIValue() == 1
     assert node.inputsAt(0) == next(graph.inputs())
     assert [use.user.kind() for use in node.output().uses()] == ["aten::relu", "prim::Return"]
@@ -209,3 +215,18 @@ def caller(a, b):
     known, unknown = graph.alias_db(False, True), graph.alias_db()
     assert [known.has_writers(value) for value in (c, d, e)] == [True, False, True]
     assert [unknown.has_writers(value) for value in (c, d, e)] == [True, True, True]
+
+
+@pytest.mark.parametrize(("known", "at_most", "exactly"), [("", True, None), ("requires_grad=0", False, False),
+                                                        ("requires_grad=1", True, True)])  # fmt: skip
+def test_a_value_may_require_a_gradient_unless_it_is_known_not_to(known: str, at_most: bool, exactly: Any) -> None:
+    graph = torch._C.parse_ir(f"graph(%x : Float({known}), %n : int):\n  return (%x)")
+    value, number = graph.inputs()
+    assert (value.requires_grad(), value.requiresGrad()) == (at_most, exactly)
+    assert (number.requires_grad(), number.requiresGrad()) == (False, None)
+
+
+def test_alias_relations_as_graphviz() -> None:
+    graph = torch._C.parse_ir("graph(%x : Tensor):\n  %1 : Tensor = aten::t(%x)\n  return (%1)")
+    assert "digraph" in graph.alias_db().to_graphviz_str()
+    assert "digraph" not in str(graph.alias_db())

@@ -611,3 +611,16 @@ def test_a_program_saves_and_loads_the_tensors_of_a_module_itself() -> None:
     assert compiled(torch.ones(1, 2)).tolist() == [[(9 * 3 + 9 * 3 + 3) * 5.0, (9 * 3 + 9 * 3 + 3) * 6.0]]
     with pytest.raises(RuntimeError, match=r'Missing key\(s\) in state_dict: "0.bias"'):
         compiled.load_state_dict({name: tensor for name, tensor in state.items() if name != "0.bias"})
+
+
+@pytest.mark.parametrize("first", ["self", "me"])
+def test_a_type_comment_of_a_method_that_is_given_as_text_leaves_out_its_module(first: str) -> None:
+    module: Any = torch.jit.script(torch.nn.Linear(1, 1))
+    module.define(
+        f"def pair_{first}({first}, x, n):\n    # type: (Tensor, int) -> Tuple[Tensor, int]\n    return x, n\n"
+    )
+    module.define(f"def three_{first}({first}):\n    # type: () -> int\n    return 3\n")
+    pair, three = getattr(module, f"pair_{first}"), getattr(module, f"three_{first}")
+    assert (pair(torch.ones(1), 2)[1], three()) == (2, 3)
+    with pytest.raises(RuntimeError, match="Number of type annotations"):
+        module.define(f"def wrong({first}, x):\n    # type: (Tensor, Tensor) -> Tensor\n    return x\n")

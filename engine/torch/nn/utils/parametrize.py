@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from engine.aten.autograd import no_grad
+from engine.aten.values.hooks import HOOKS
 from engine.aten.values.tensor import Tensor
 from engine.frontend.python.modifiers import MODIFIER
 from engine.lang.generated import define
@@ -68,6 +69,8 @@ class ParametrizationList(ModuleList):
     def forward(self) -> Any:
         if not _caching:
             return self._computed()
+        if HOOKS.tracer is not None:
+            raise RuntimeError("Cannot trace a model while caching the parametrizations.")
         if id(self) not in _CACHE:
             _CACHE[id(self)] = self._computed()
         return _CACHE[id(self)]
