@@ -47,11 +47,11 @@ class dtype:
 
     def to_complex(self) -> dtype:
         """The complex dtype whose parts are of this one."""
-        return {"float64": complex128, "complex128": complex128}.get(self.name, complex64)
+        return _COMPLEX_OF.get(self.name, self if self.is_complex else complex64)
 
     def to_real(self) -> dtype:
         """The dtype of a complex one's parts."""
-        return {"complex64": float32, "complex128": float64}.get(self.name, self)
+        return _PART_OF.get(self.name, self)
 
     def __repr__(self) -> str:
         return f"torch.{self.name}"
@@ -68,13 +68,15 @@ int64 = dtype("int64", 4, "Long", 8, "int")
 float16 = dtype("float16", 5, "Half", 2, "float")
 float32 = dtype("float32", 6, "Float", 4, "float")
 float64 = dtype("float64", 7, "Double", 8, "float")
+complex32 = dtype("complex32", 8, "ComplexHalf", 4, "complex")
 complex64 = dtype("complex64", 9, "ComplexFloat", 8, "complex")
 complex128 = dtype("complex128", 10, "ComplexDouble", 16, "complex")
 bool_ = dtype("bool", 11, "Bool", 1, "bool")
 bfloat16 = dtype("bfloat16", 15, "BFloat16", 2, "float")
 
 DTYPES: tuple[dtype, ...] = (
-    uint8, int8, int16, int32, int64, float16, float32, float64, complex64, complex128, bool_, bfloat16,
+    uint8, int8, int16, int32, int64, float16, float32, float64, complex32, complex64, complex128, bool_,
+    bfloat16,
 )  # fmt: skip
 DTYPE_BY_NAME = {d.name: d for d in DTYPES}
 DTYPE_BY_NUMBER = {d.number: d for d in DTYPES}
@@ -82,11 +84,13 @@ DTYPE_BY_IR_NAME = {d.ir_name: d for d in DTYPES}
 DTYPE_BY_STORAGE = {d.storage: d for d in DTYPES}
 DTYPE_ALIASES = {
     "half": float16, "float": float32, "double": float64, "short": int16, "int": int32, "long": int64,
-    "cfloat": complex64, "cdouble": complex128,
+    "chalf": complex32, "cfloat": complex64, "cdouble": complex128,
 }  # fmt: skip
+_PART_OF = {"complex32": float16, "complex64": float32, "complex128": float64}
+_COMPLEX_OF = {"float16": complex32, "float64": complex128}
 
 _WORDS = (
-    ("complex32", 8, "ComplexHalf", 4, "complex"), ("qint8", 12, "QInt8", 1, "int"), ("quint8", 13, "QUInt8", 1, "int"),
+    ("qint8", 12, "QInt8", 1, "int"), ("quint8", 13, "QUInt8", 1, "int"),
     ("qint32", 14, "QInt32", 4, "int"), ("quint4x2", 16, "QUInt4x2", 1, "int"), ("quint2x4", 17, "QUInt2x4", 1, "int"),
     ("float8_e5m2", 23, "Float8_e5m2", 1, "float"), ("float8_e4m3fn", 24, "Float8_e4m3fn", 1, "float"),
     ("float8_e5m2fnuz", 25, "Float8_e5m2fnuz", 1, "float"), ("float8_e4m3fnuz", 26, "Float8_e4m3fnuz", 1, "float"),

@@ -130,7 +130,7 @@ class TypeParser:
         composite = _COMPOSITE.get(token.text)
         if composite is not None and self.lexer.cur.kind in ("(", "<", "["):
             return composite(self, token)
-        if token.text == "Tensor" or token.text in DTYPE_BY_IR_NAME:
+        if token.text == "Tensor" or token.text.removesuffix("Tensor") in DTYPE_BY_IR_NAME:
             return self._tensor(token.text)
         known = SIMPLE_TYPES.get(token.text) or SPELLINGS.get(token.text)
         if known is not None:
@@ -148,7 +148,8 @@ class TypeParser:
         return ParseError(f"unknown type specifier '{token.text}'", token.range, hints=did_you_mean(token.text, known))
 
     def _tensor(self, name: str) -> Type:
-        dtype = DTYPE_BY_IR_NAME.get(name)
+        """`Float(2, 3)`; `FloatTensor` and `Tensor` tell no rank, and `Float()` is without dimensions."""
+        dtype = DTYPE_BY_IR_NAME.get(name.removesuffix("Tensor"))
         if self.marks or not self.lexer.next_if("("):
             return TENSOR if dtype is None else TensorType(dtype)
         sizes: list[int | None] = []
@@ -158,7 +159,7 @@ class TypeParser:
                 facts[fact[0]] = fact[1]
             else:
                 sizes.append(fact)
-        known = sizes or not facts or facts.get("strides") == ()
+        known = sizes or name in DTYPE_BY_IR_NAME or not facts or facts.get("strides") == ()
         if any(size is not None and size < 0 for size in sizes):
             told = tuple(size for size in sizes if size is not None)
             facts["symbols"] = told if len(told) == len(sizes) else None

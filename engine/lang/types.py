@@ -76,7 +76,7 @@ class TensorType(Type):
             inside.append(f"requires_grad={int(self.requires_grad)}")
         if self.device is not None:
             inside.append(f"device={self.device}")
-        name = self.dtype.ir_name if self.dtype else "Tensor"
+        name = (self.dtype.ir_name if self.dtype else "") + ("" if self.dtype and self.sizes is not None else "Tensor")
         return f"{name}({', '.join(inside)})" if inside or self.sizes is not None else name
 
     @property

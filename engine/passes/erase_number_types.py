@@ -23,10 +23,10 @@ from engine.lang import scalars
 from engine.lang.types import BOOL, COMPLEX, FLOAT, INT, NUMBER, TENSOR, TensorType, Type
 
 _TENSORS: Final[dict[Type, TensorType]] = {
-    INT: TensorType(scalars.int64, device=scalars.CPU),
-    FLOAT: TensorType(scalars.float64, device=scalars.CPU),
-    COMPLEX: TensorType(scalars.complex128, device=scalars.CPU),
-    BOOL: TensorType(scalars.bool_, device=scalars.CPU),
+    INT: TensorType(scalars.int64, (), (), device=scalars.CPU),
+    FLOAT: TensorType(scalars.float64, (), (), device=scalars.CPU),
+    COMPLEX: TensorType(scalars.complex128, (), (), device=scalars.CPU),
+    BOOL: TensorType(scalars.bool_, (), (), device=scalars.CPU),
     NUMBER: TENSOR,
 }
 _CONVERSIONS: Final = (

@@ -9,10 +9,23 @@ Subgraphs, such as those of forks, forget it, too.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from engine.ir.clone import copy_graph
 from engine.ir.graph import Block, Graph, Value
 from engine.ir.rewrites import retype
-from engine.lang.types import TENSOR, DictType, LaterType, ListType, OptionalType, TensorType, TupleType, Type
+from engine.lang.types import (
+    TENSOR,
+    DictType,
+    LaterType,
+    ListType,
+    OptionalType,
+    TensorType,
+    TupleType,
+    Type,
+    UnionType,
+    union_of,
+)
 
 
 def erase_shape_information(graph: Graph) -> bool:
@@ -28,8 +41,10 @@ def unshaped(type: Type) -> Type:
         return TupleType(tuple(map(unshaped, type.elements)), type.name, type.fields, type.defaults)
     if isinstance(type, DictType):
         return DictType(type.key, unshaped(type.value))
+    if isinstance(type, UnionType):
+        return union_of(map(unshaped, type.members))
     if isinstance(type, (ListType, OptionalType, LaterType)):
-        return type.__class__(unshaped(type.element))
+        return replace(type, element=unshaped(type.element))
     return type
 
 

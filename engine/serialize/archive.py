@@ -25,6 +25,7 @@ from engine.lang.progress import step
 from engine.lang.records import dataclass
 from engine.lang.schema import Argument, FunctionSchema
 from engine.lang.types import BOOL, ClassType, TupleType
+from engine.passes.erase_shape_information import unshaped
 from engine.serialize.code.class_export import CodeExporter
 from engine.serialize.code.debug_records import DebugWriter
 from engine.serialize.code.kept_graphs import KeptGraphs
@@ -431,13 +432,15 @@ def _fingerprint(writer: ContainerWriter, crcs: Mapping[str, int]) -> bytes:
 
 
 def _holder(function: Function) -> Object:
-    """The module that holds a function saved by itself; its `forward` has no defaults, as in PyTorch."""
+    """The module that holds a function saved by itself; its `forward` has no defaults, and returns the types that the
+    graph does, as in PyTorch: `Union[List[int], int]` of a list is `List[int]`."""
     type = ClassType(HOLDER, is_module=True)
     type.add_attribute("training", BOOL)
     graph = copy_graph(function.graph)
     graph.block.insert_input(0, type, "self")
     arguments = [Argument(a.name, a.type) for a in function.schema.arguments]
-    schema = FunctionSchema("forward", arguments=(Argument("self", type), *arguments), returns=function.schema.returns)
+    returns = tuple(Argument("", unshaped(value.type)) for value in graph.outputs)
+    schema = FunctionSchema("forward", arguments=(Argument("self", type), *arguments), returns=returns)
     forward = Function(f"{type.qualname}.forward")
     forward.define(schema, graph)
     type.methods["forward"] = forward

@@ -67,7 +67,7 @@ MODULES: Final[dict[str, str]] = {
 CONSTANTS: Final[dict[str, Any]] = {
     **scalars.QSCHEME_BY_NAME, **scalars.DTYPE_WORDS, **scalars.DTYPE_BY_NAME, **scalars.DTYPE_ALIASES,
     **scalars.MEMORY_FORMAT_BY_NAME, **scalars.LAYOUT_BY_NAME,
-    "chalf": scalars.DTYPE_WORDS["complex32"], "newaxis": None,
+    "newaxis": None,
     "inf": math.inf, "nan": math.nan, "pi": math.pi, "e": math.e,
 }  # fmt: skip
 

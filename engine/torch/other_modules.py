@@ -459,7 +459,10 @@ MODULES: Final[dict[str, Row]] = {
         {},
         dict.fromkeys("mm sum FloatTensor LongTensor softmax".split(), "tensors are dense here"),
     ),
-    "futures": Row("torch.futures", _at(_JIT, "Future")),
+    "futures": Row(
+        "torch.futures: results that arrive later.",
+        _at("engine.executor.concurrency.futures", "Future collect_all wait_all"),
+    ),
     "storage": Row(
         "torch.storage: the memory of tensors.",
         _as("engine.aten.values.storage", UntypedStorage="Storage", TypedStorage="Storage", _StorageBase="Storage"),

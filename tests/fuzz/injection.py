@@ -49,7 +49,7 @@ CALLERS: Final = 3
 """Callers that tell two events at one line apart."""
 tiering._PATIENCE = 0.1
 """Seconds that a fork waits for a thread that compiles, which here stands still and so lets it wait for nothing."""
-BLOCKED: Final = 0.2
+BLOCKED: Final = 0.03
 """Seconds after which another thread is taken to wait for the one that was switched away from."""
 SYSTEM_CALLS: Final = {
     os: ("open", "stat", "lstat", "fstat", "mkdir", "replace", "rename", "unlink", "fsync", "scandir", "utime", "close",

@@ -27,7 +27,7 @@ def test_a_repacked_archive_loads_there(name, tmp_path):
     assert list(old) == list(new) and all(torch.equal(old[key], new[key]) for key in old)
 
 
-DTYPES = "uint8 int8 int16 int32 int64 float16 float32 float64 complex64 complex128 bool bfloat16".split()
+DTYPES = "uint8 int8 int16 int32 int64 float16 float32 float64 complex32 complex64 complex128 bool bfloat16".split()
 
 
 @pytest.mark.parametrize("zipped", [True, False])

@@ -18,7 +18,7 @@ from engine.aten.dispatch.compose import run
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.storage import address
 from engine.aten.values.tensor import Tensor
-from engine.aten.values.xp import COMPLEX, FLOATING, Array, as_strided
+from engine.aten.values.xp import COMPLEX, FLOATING, PART_OF, Array, as_strided
 from engine.lang.errors import OperatorError
 
 
@@ -103,7 +103,7 @@ class AsStridedBackward0(Node):
     def __init__(self, base: Tensor, place: Placement) -> None:
         super().__init__([edge_of(base)])
         self.place = place
-        self.dtype = base.array.real.dtype if place.as_parts else base.array.dtype
+        self.dtype = PART_OF[base.array.dtype] if place.as_parts else base.array.dtype
 
     def apply(self, gradients: list[Gradient]) -> Sequence[Gradient]:
         assert gradients[0] is not None

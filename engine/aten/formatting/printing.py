@@ -136,8 +136,7 @@ def _with_suffixes(text: str, suffixes: Sequence[str]) -> str:
 
 
 def _body(array: Array, indent: int) -> str:
-    if array.dtype in xp.HALVES:
-        array = array.astype(np.float32)
+    array = array.astype(promotion.wide(array.dtype), copy=False)
     summarize = array.size > OPTIONS.threshold
     shown = _edges(array) if summarize else array
     if array.dtype in xp.COMPLEX:
@@ -245,7 +244,7 @@ def cpp_str(t: Tensor) -> str:
         return _quantized_str(t)
     if isinstance(t.array, MetaArray):
         return f"[ Meta{t.dtype.ir_name}Type{{{','.join(map(str, t.array.shape))}}} ]"
-    array = libraries.on_host(t.array.real if t.array.dtype in xp.COMPLEX else t.array)
+    array = libraries.on_host(xp.real(t.array) if t.array.dtype in xp.COMPLEX else t.array)
     kind = f"[ {'CUDA' if t.is_cuda else 'CPU'}{t.dtype.ir_name}Type{{{','.join(map(str, array.shape))}}} ]"
     if array.size == 0:
         return kind

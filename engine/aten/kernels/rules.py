@@ -237,7 +237,8 @@ def check_same_dtype(a: Array, b: Array, first: str = "self", second: str = "mat
 _C_NAMES = {
     "float32": "float", "float64": "double", "int64": "long int", "int32": "int", "int16": "short int",
     "int8": "signed char", "uint8": "unsigned char", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
-    "complex64": "c10::complex<float>", "complex128": "c10::complex<double>", "bool": "bool",
+    "complex32": "c10::complex<c10::Half>", "complex64": "c10::complex<float>",
+    "complex128": "c10::complex<double>", "bool": "bool",
 }  # fmt: skip
 
 

@@ -120,7 +120,7 @@ op("torchaudio::_lfilter_core_loop(Tensor input_signal_windows, Tensor a_coeff_f
 op("torchaudio::_lfilter(Tensor waveform, Tensor a_coeffs, Tensor b_coeffs) -> Tensor", python=lfilter)
 op("torchaudio::_overdrive_core_loop(Tensor waveform, Tensor temp, Tensor(a!) last_in, Tensor(b!) last_out, "
    "Tensor(c!) output_waveform) -> (Tensor(a!), Tensor(b!), Tensor(c!))", python=overdrive_core_loop)  # fmt: skip
-op("aten::_all_pole(Tensor self, Tensor factors) -> Tensor", kernel=all_pole,
+op("aten::_all_pole(Tensor self, Tensor factors) -> Tensor", kernel=all_pole, layout="contiguous",
    gradient={"self": "_all_pole_backward(grad, factors, result)[0]",
              "factors": "_all_pole_backward(grad, factors, result)[1]"})  # fmt: skip
 op("aten::_all_pole_backward(Tensor grad, Tensor factors, Tensor result) -> (Tensor, Tensor)",

@@ -62,7 +62,7 @@ def prod_backward(grad: Tensor, self: Tensor, dim: int | None, keepdim: bool, re
     x = cast(self, grad.array.dtype)
     if self.ndim == 0:
         return grad
-    if np.all(self.array):
+    if np.all(self.array != 0):
         size = list(self.shape)
         return unreduced(grad, size, dim, keepdim) * unreduced(result, size, dim, keepdim) / x
     flat, axis = (x.reshape([-1]), 0) if dim is None else (x, wrap_dim(dim, self.ndim))
@@ -84,7 +84,7 @@ def cumprod_backward(grad: Tensor, self: Tensor, dim: int, result: Tensor) -> Te
     if self.ndim == 0 or self.array.size == 0:
         return grad
     x, axis = cast(self, grad.array.dtype), wrap_dim(dim, self.ndim)
-    if np.all(self.array):
+    if np.all(self.array != 0):
         found: Tensor = (grad * result).flip([axis]).cumsum(axis).flip([axis]) / x
         return found
     sums = [grad.select(axis, -1)]

@@ -249,17 +249,18 @@ _GRADIENT: Final = {
 
 op(f"aten::convolution({_HEAD}, {_SHAPE}, SymInt[] output_padding, SymInt groups) -> Tensor", kernel=convolution,
    variants="function out", gradient=_GRADIENT, shape=shapes.convolution, dtype="agreed",
-   jit_autocast="fast")  # fmt: skip
+   layout="channels last", jit_autocast="fast")  # fmt: skip
 op(f"aten::_convolution.deprecated({_HEAD}, {_SHAPE}, int[] output_padding, SymInt groups, bool benchmark, "
    "bool deterministic, bool cudnn_enabled) -> Tensor", kernel=lambda *a: convolution(*a[:9]),
-   gradient=_GRADIENT, shape=shapes.convolution, dtype="agreed", jit_autocast="fast", autocast="fast")  # fmt: skip
+   gradient=_GRADIENT, shape=shapes.convolution, dtype="agreed", layout="channels last", jit_autocast="fast",
+   autocast="fast")  # fmt: skip
 op(f"aten::_convolution({_HEAD}, {_SHAPE}, SymInt[] output_padding, SymInt groups, bool benchmark, "
    "bool deterministic, bool cudnn_enabled, bool allow_tf32) -> Tensor", kernel=lambda *a: convolution(*a[:9]),
    variants="function out", gradient=_GRADIENT, shape=shapes.convolution, dtype="agreed",
-   jit_autocast="fast")  # fmt: skip
+   layout="channels last", jit_autocast="fast")  # fmt: skip
 op(f"aten::convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, {_SHAPE}, "
    "SymInt[] output_padding, SymInt groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
-   kernel=convolution_backward, gradient={
+   kernel=convolution_backward, layout="channels last", gradient={
        name: f"_convolution_double_backward(grads[0], grads[1], grads[2], grad_output, weight, input, {_ARGS}, "
              f"[True, True, True])[{i}]"
        for i, name in enumerate(("grad_output", "input", "weight"))

@@ -196,14 +196,10 @@ def signbit(self: Array) -> Array:
 
 def angle(self: Array) -> Array:
     if self.dtype in xp.COMPLEX:
-        return np.asarray(np.angle(self)).astype(_real_of(self.dtype))
+        return np.asarray(np.angle(self.astype(wide(self.dtype), copy=False))).astype(xp.PART_OF[self.dtype])
     d = to_float(self.dtype)
     x = self.astype(wide(d))
     return np.where(np.isnan(x), x, np.where(x < 0, np.pi, 0.0)).astype(d)
-
-
-def _real_of(d: xp.NumpyDtype) -> xp.NumpyDtype:
-    return xp.FLOAT64 if d == xp.COMPLEX128 else xp.FLOAT32
 
 
 def infinite(sign: float, name: str) -> Callable[[Array], Array]:
@@ -216,7 +212,7 @@ def infinite(sign: float, name: str) -> Callable[[Array], Array]:
 
 
 def isreal(self: Array) -> Array:
-    return np.asarray(self.imag == 0) if self.dtype in xp.COMPLEX else np.ones(self.shape, np.bool_)
+    return np.asarray(xp.imag(self) == 0) if self.dtype in xp.COMPLEX else np.ones(self.shape, np.bool_)
 
 
 def rrelu(self: Tensor, lower: float, upper: float, training: bool, generator_: Generator | None) -> Tensor:
@@ -258,13 +254,13 @@ op("aten::rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.3333333333333333
 
 
 def real(self: Array) -> Array:
-    return self.real if self.dtype in xp.COMPLEX else self
+    return xp.real(self) if self.dtype in xp.COMPLEX else self
 
 
 def imag(self: Array) -> Array:
     if self.dtype not in xp.COMPLEX:
         raise OperatorError("imag is not implemented for tensors with non-complex dtypes.")
-    return self.imag
+    return xp.imag(self)
 
 
 def conj(self: Array) -> Array:
@@ -277,10 +273,8 @@ def conj_physical(self: Array) -> Array:
 
 def complex_(real: Array, imag: Array) -> Array:
     _check_parts(real, imag, "complex", "Half, Float or Double")
-    d = xp.COMPLEX128 if real.dtype == xp.FLOAT64 else xp.COMPLEX64
-    shape = np.broadcast_shapes(real.shape, imag.shape)
-    result = np.empty(shape, d)
-    result.real, result.imag = real, imag
+    result = np.empty(np.broadcast_shapes(real.shape, imag.shape), xp.COMPLEX_OF[real.dtype])
+    xp.real(result)[...], xp.imag(result)[...] = real, imag
     return result
 
 
@@ -306,12 +300,11 @@ def _check_parts(a: Array, b: Array, name: str, kinds: str) -> None:
 def view_as_real(self: Array) -> Array:
     if self.dtype not in xp.COMPLEX:
         raise OperatorError("view_as_real is only supported for complex tensors")
-    parts = self[..., np.newaxis].view(_real_of(self.dtype))
-    return np.asarray(parts)
+    return np.asarray(xp.parts(self))
 
 
 def view_as_complex(self: Array) -> Array:
-    if self.dtype not in (xp.FLOAT32, xp.FLOAT64):
+    if self.dtype not in xp.COMPLEX_OF:
         raise OperatorError(
             f"view_as_complex is only supported for floating point tensors, but got a tensor of scalar type: "
             f"{xp.ir_name(self.dtype)}"
@@ -320,8 +313,7 @@ def view_as_complex(self: Array) -> Array:
         raise OperatorError("Tensor must have a last dimension of size 2")
     if self.strides[-1] != self.itemsize:
         raise OperatorError("Tensor must have a last dimension with stride 1")
-    whole = xp.COMPLEX128 if self.dtype == xp.FLOAT64 else xp.COMPLEX64
-    return np.asarray(self.view(whole)[..., 0])
+    return np.asarray(self.view(xp.COMPLEX_OF[self.dtype])[..., 0])
 
 
 VIEW: Final = "function method"

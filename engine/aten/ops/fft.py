@@ -14,7 +14,7 @@ from engine.aten.dispatch.compose import run
 from engine.aten.dispatch.table import op
 from engine.aten.kernels.rules import existing_dim
 from engine.aten.values import xp
-from engine.aten.values.promotion import default_dtype, to_float
+from engine.aten.values.promotion import default_dtype, to_float, wide
 from engine.aten.values.tensor import Tensor
 from engine.aten.values.xp import Array
 from engine.lang.errors import OperatorError
@@ -29,7 +29,7 @@ def _prepared(x: Array, name: str, real: bool = False) -> Array:
     if real and x.dtype in xp.COMPLEX:
         raise OperatorError(f"{name} expects a real input tensor, but got {xp.ir_name(x.dtype)}")
     d = to_float(x.dtype)
-    if d in xp.HALVES:
+    if wide(d) is not d:
         raise OperatorError(f"Unsupported dtype {xp.ir_name(d)}", hints=("convert to float32 first",))
     return x.astype(d, copy=False)
 
@@ -203,7 +203,7 @@ def _window(given: Tensor | None, length: int, n_fft: int, like: Tensor, name: s
             f"{name}: expected a 1D window tensor of size equal to win_length={length}, "
             f"but got window with size {list(given.shape)}"
         )
-    d = np.zeros((), like.array.dtype).real.dtype
+    d = xp.PART_OF.get(like.array.dtype, like.array.dtype)
     window = Tensor(np.ones(length, d)) if given is None else given
     left = (n_fft - length) // 2
     padded: Tensor = run("constant_pad_nd", window, [left, n_fft - length - left], 0) if length < n_fft else window

@@ -13,6 +13,7 @@ from engine.aten.dispatch.table import op, out_form
 from engine.aten.kernels import singular_values
 from engine.aten.ops.linalg import adjoint
 from engine.aten.values import xp
+from engine.aten.values.promotion import wide
 from engine.aten.values.xp import Array
 from engine.lang.errors import OperatorError
 
@@ -22,6 +23,8 @@ def lstsq(self: Array, b: Array, rcond: float | None, driver: str | None) -> tup
         raise OperatorError("torch.linalg.lstsq: input must have at least 2 dimensions.")
     if b.ndim < 1:
         raise OperatorError("torch.linalg.lstsq: other must have at least 1 dimension.")
+    if wide(self.dtype) is not self.dtype:
+        raise OperatorError("This function doesn't handle types other than float and double")
     driver = "gelsy" if driver is None else driver
     if driver not in ("gels", "gelsy", "gelsd", "gelss"):
         raise OperatorError("torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)")

@@ -19,6 +19,7 @@ from engine.aten.kernels.lu import eliminated, substituted, zero_pivots
 from engine.aten.kernels.refusals import no_code
 from engine.aten.kernels.rules import check_same_dtype, wrap_dims
 from engine.aten.values import xp
+from engine.aten.values.promotion import wide
 from engine.aten.values.tensor import Tensor
 from engine.aten.values.xp import Array
 from engine.lang.errors import OperatorError
@@ -34,7 +35,7 @@ def check_matrix(name: str, x: Array, argument: str = "A") -> None:
     """Raise OperatorError unless `x` is a batch of matrices of a type that can be decomposed."""
     if x.ndim < 2:
         raise OperatorError(f"{name}: The input tensor {argument} must have at least 2 dimensions.")
-    if x.dtype in xp.HALVES:
+    if wide(x.dtype) is not x.dtype:
         raise OperatorError(f"{name}: Low precision dtypes not supported. Got {xp.ir_name(x.dtype)}")
     if x.dtype not in xp.INEXACT:
         raise OperatorError(f"{name}: Expected a floating point or complex tensor as input. Got {xp.ir_name(x.dtype)}")

@@ -40,8 +40,8 @@ def multiply(a: Array, b: Array) -> Array:
         given = np.ascontiguousarray(a), np.ascontiguousarray(b)
         if whole_products.run(a.size * columns, *given, result, batch, rows, inner, columns) is not None:
             return result
-    if d in xp.HALVES:
-        single = (xp.cast(np.ascontiguousarray(each), xp.FLOAT32) for each in (a, b))
+    if wide(d) is not d:
+        single = (xp.cast(np.ascontiguousarray(each), wide(d)) for each in (a, b))
         return xp.cast(np.asarray(np.matmul(*single)), d)
     return np.asarray(np.matmul(a, b))
 

@@ -98,7 +98,7 @@ def nan_to_num(self: Array, nan: float | None, posinf: float | None, neginf: flo
     if self.dtype in xp.INTEGRAL:
         return self.copy()
     if self.dtype in xp.COMPLEX:
-        parts = [nan_to_num(part, nan, posinf, neginf) for part in (self.real, self.imag)]
+        parts = [nan_to_num(part, nan, posinf, neginf) for part in (xp.real(self), xp.imag(self))]
         return (parts[0] + 1j * parts[1]).astype(self.dtype)
     limits: Any = xp.limits(self.dtype)
     ends = [float(limits.max) if posinf is None else posinf, float(limits.min) if neginf is None else neginf]

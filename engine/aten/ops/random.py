@@ -31,7 +31,7 @@ INT_OPTIONS: Final = OPTIONS.replace("dtype=None", "dtype=4")
 
 def _uniform(source: Generator, shape: tuple[int, ...], d: xp.NumpyDtype) -> Array:
     if d in xp.COMPLEX:
-        return _pairs(source.uniform((*shape, 2), _part_of(d)), d)
+        return _pairs(source.uniform((*shape, 2), xp.PART_OF[d]), d)
     if d not in xp.FLOATING:
         raise no_kernel("check_uniform_bounds", d)
     return source.uniform(shape, wide(d)).astype(d, copy=False)
@@ -40,16 +40,12 @@ def _uniform(source: Generator, shape: tuple[int, ...], d: xp.NumpyDtype) -> Arr
 def _normal(source: Generator, shape: tuple[int, ...], d: xp.NumpyDtype) -> Array:
     """Of variance 1; a complex number's parts have half of it each."""
     if d in xp.COMPLEX:
-        return _pairs(source.normal((*shape, 2), _part_of(d)) * np.sqrt(0.5).astype(_part_of(d)), d)
+        return _pairs(source.normal((*shape, 2), xp.PART_OF[d]) * np.sqrt(0.5).astype(xp.PART_OF[d]), d)
     if 0 in shape:
         return np.empty(shape, d)
     if d not in xp.FLOATING:
         raise no_kernel("normal_kernel_cpu", d)
     return source.normal(shape, d)
-
-
-def _part_of(d: xp.NumpyDtype) -> xp.NumpyDtype:
-    return xp.FLOAT64 if d == xp.COMPLEX128 else xp.FLOAT32
 
 
 def _pairs(parts: Array, d: xp.NumpyDtype) -> Array:

@@ -254,7 +254,7 @@ for _name, _ufunc, _less in (("max", np.maximum, "<"), ("min", np.minimum, ">"))
 def truth(test: Callable[..., Any]) -> Callable[..., Array]:
     def kernel(self: Array, dim: Dims = None, keepdim: bool = False) -> Array:
         axes = tuple(range(self.ndim)) if dim is None else reduce_dims(dim, self.ndim) if dim != [] else ()
-        answer = np.asarray(test(self.astype(np.bool_, copy=False), axis=axes, keepdims=keepdim))
+        answer = np.asarray(test(xp.cast(self, xp.BOOL), axis=axes, keepdims=keepdim))
         return np.array(answer, np.uint8 if self.dtype == xp.UINT8 else np.bool_, order="C")
 
     return kernel
@@ -303,8 +303,8 @@ def spread(name: str, root: bool, with_mean: bool) -> tuple[Callable[..., Any], 
 
     def finish(self: Array, dim: Dims, correction: float, keepdim: bool) -> Any:
         variance, mean = _spread(self, dim, correction, keepdim, name)
-        real = self.dtype if self.dtype not in xp.COMPLEX else variance.dtype
-        answer = (np.sqrt(variance) if root else variance).astype(real, copy=False)
+        part = xp.PART_OF.get(self.dtype, self.dtype)
+        answer = (np.sqrt(variance) if root else variance).astype(part, copy=False)
         return (answer, mean.astype(self.dtype, copy=False)) if with_mean else answer
 
     def whole(self: Array, unbiased: bool) -> Any:
@@ -368,7 +368,7 @@ def _norm(self: Array, order: Any, dim: Dims, keepdim: bool, dtype: int | None) 
         total = square_sums(self)
         return np.asarray(np.sqrt(total if keepdim else total.squeeze(-1)))
     x = np.abs(xp.cast(self, d).astype(wide(d), copy=False))
-    real = np.dtype(x.dtype) if d in xp.COMPLEX else d
+    real = xp.PART_OF.get(d, d)
     if order < 0 or np.isinf(order):
         _some_element(x, axes, dim, order)
     if order != 0 and x.size and all(x.shape[axis] == 1 for axis in axes):

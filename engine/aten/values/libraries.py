@@ -16,6 +16,7 @@ import numpy as np
 
 from engine.aten.values import meta
 from engine.aten.values.hooks import HOOKS
+from engine.aten.values.strided import as_strided
 from engine.lang import scalars
 from engine.lang.errors import OperatorAssertionError, OperatorDtypeError, OperatorError
 from engine.lang.records import dataclass
@@ -315,7 +316,7 @@ def like(array: Any, strides: Sequence[int] | None = None) -> Any:
     found = _BY_ARRAY.get(type(array))
     wanted = array.strides if strides is None else strides
     if found is None:
-        return np.lib.stride_tricks.as_strided(np.ones(1, array.dtype), array.shape, wanted)
+        return as_strided(np.ones(1, array.dtype), array.shape, wanted)
     with found.on(found.index_of(array)):
         return found.show(array.shape, array.dtype, found.from_host(np.ones(1, array.dtype)), 0, wanted)
 

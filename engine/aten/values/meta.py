@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from engine.aten.values.strided import as_strided
 from engine.lang.errors import OperatorDtypeError, OperatorError, OperatorMemoryError
 
 FORMING: Final[ContextVar[bool]] = ContextVar("forming", default=False)
@@ -185,7 +186,7 @@ def show(shape: Sequence[int], dtype: Any, memory: Any, offset: int, strides: Se
     plain = memory.view(np.ndarray)
     if not plain.flags.c_contiguous:
         assert not offset and plain.dtype == dtype
-        return np.lib.stride_tricks.as_strided(plain, shape, strides).view(MetaArray)
+        return as_strided(plain, shape, strides).view(MetaArray)
     return MetaArray(tuple(shape), dtype, plain, offset, tuple(strides))
 
 

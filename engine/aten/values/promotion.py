@@ -19,7 +19,7 @@ from engine.lang.errors import OperatorError, OperatorTypeError, OperatorValueEr
 from engine.lang.records import dataclass
 from engine.lang.scalars import dtype
 
-_COMPLEX_OF = {xp.FLOAT64: xp.COMPLEX128}
+_WIDE: Final = {xp.FLOAT16: xp.FLOAT32, xp.BFLOAT16: xp.FLOAT32, xp.COMPLEX32: xp.COMPLEX64}
 _pairs: dict[tuple[NumpyDtype, NumpyDtype], NumpyDtype] = {}
 
 
@@ -46,7 +46,7 @@ def set_default_dtype(d: dtype) -> None:
 
 
 def default_complex() -> NumpyDtype:
-    return _COMPLEX_OF.get(DEFAULTS.floating, xp.COMPLEX64)
+    return xp.COMPLEX_OF.get(DEFAULTS.floating, xp.COMPLEX64)
 
 
 def rank(d: NumpyDtype) -> int:
@@ -103,8 +103,8 @@ def to_float(d: NumpyDtype) -> NumpyDtype:
 
 
 def wide(d: NumpyDtype) -> NumpyDtype:
-    """The dtype to compute in: float32 for half types, else the same."""
-    return xp.FLOAT32 if d in xp.HALVES else d
+    """The dtype to compute in: float32 for half types, complex64 for complex numbers of such, else the same."""
+    return _WIDE.get(d, d)
 
 
 def can_cast(source: NumpyDtype, target: NumpyDtype) -> bool:
@@ -215,7 +215,7 @@ _RANGES = {d: (int(np.iinfo(d).min), int(np.iinfo(d).max)) for d in xp.TO_NUMPY.
 _LARGEST = {d: float(xp.limits(d).max) for d in xp.TO_NUMPY.values() if d not in xp.INTEGRAL}
 _C_TYPES = {
     "float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
-    "complex64": "c10::complex<float>", "complex128": "c10::complex<double>",
+    "complex64": "c10::complex<float>", "complex32": "c10::complex<c10::Half>", "complex128": "c10::complex<double>",
 }  # fmt: skip
 
 
@@ -232,7 +232,7 @@ def _promote(a: NumpyDtype, b: NumpyDtype) -> NumpyDtype:
     if rank(low) == rank(high):
         return np.promote_types(low, high)
     if rank(high) == 3:
-        return xp.COMPLEX128 if low == xp.FLOAT64 else high
+        return _promote(xp.COMPLEX_OF.get(low, xp.COMPLEX64), high) if rank(low) == 2 else high
     return high
 
 
@@ -243,5 +243,5 @@ def _combine(higher: NumpyDtype | None, lower: NumpyDtype | None) -> NumpyDtype 
     if rank(lower) <= rank(higher):
         return higher
     if rank(lower) == 3 and rank(higher) == 2:
-        return _COMPLEX_OF.get(higher, xp.COMPLEX64)
+        return xp.COMPLEX_OF.get(higher, xp.COMPLEX64)
     return promote_types(higher, lower)

@@ -260,6 +260,8 @@ class Tensor(metaclass=TensorType):
             raise OperatorError(f"a Tensor with {array.size} elements cannot be converted to Scalar")
         if array.dtype in xp.HALVES:
             return float(array.item())
+        if array.dtype == xp.COMPLEX32:
+            return complex(array.item())
         if array.dtype.names is not None:  # integers that stand for numbers
             return float(ABOVE.call("dequantize", (self,), {}).item())
         return array.item()

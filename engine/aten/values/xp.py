@@ -15,7 +15,7 @@ import numpy as np
 
 from engine.aten.stepwise import language
 from engine.aten.stepwise.converting import convert
-from engine.aten.values import libraries
+from engine.aten.values import libraries, strided
 from engine.lang import scalars
 from engine.lang.errors import OperatorError, OperatorTypeError
 from engine.lang.scalars import DTYPE_BY_NUMBER, DTYPES, dtype
@@ -27,6 +27,7 @@ BFLOAT16: Final[NumpyDtype] = np.dtype(ml_dtypes.bfloat16)
 FLOAT16: Final[NumpyDtype] = np.dtype(np.float16)
 FLOAT32: Final[NumpyDtype] = np.dtype(np.float32)
 FLOAT64: Final[NumpyDtype] = np.dtype(np.float64)
+COMPLEX32: Final[NumpyDtype] = np.dtype(ml_dtypes.complex32)
 COMPLEX64: Final[NumpyDtype] = np.dtype(np.complex64)
 COMPLEX128: Final[NumpyDtype] = np.dtype(np.complex128)
 INT64: Final[NumpyDtype] = np.dtype(np.int64)
@@ -37,7 +38,8 @@ HALVES: Final = (FLOAT16, BFLOAT16)
 FLOATS: Final = frozenset({FLOAT32, FLOAT64})
 """Dtypes in which computation runs without conversion."""
 
-TO_NUMPY: Final[dict[dtype, NumpyDtype]] = {d: BFLOAT16 if d is scalars.bfloat16 else np.dtype(d.name) for d in DTYPES}
+_BESIDE_NUMPY: Final = {scalars.bfloat16: BFLOAT16, scalars.complex32: COMPLEX32}
+TO_NUMPY: Final[dict[dtype, NumpyDtype]] = {d: _BESIDE_NUMPY.get(d) or np.dtype(d.name) for d in DTYPES}
 QUANTIZED: Final[dict[str, NumpyDtype]] = {"qint8": np.dtype("i1"), "quint8": np.dtype("u1"), "qint32": np.dtype("i4"),
                                            "quint4x2": np.dtype("u1")}  # fmt: skip
 """The names of dtypes whose integers stand for numbers, and those integers; see Note [Quantized arrays]."""
@@ -54,6 +56,9 @@ def _of(*categories: scalars.Category) -> frozenset[NumpyDtype]:
 
 FLOATING: Final = _of("float")
 COMPLEX: Final = _of("complex")
+PART_OF: Final = {COMPLEX32: FLOAT16, COMPLEX64: FLOAT32, COMPLEX128: FLOAT64}
+"""The dtype of the real and imaginary parts of complex numbers."""
+COMPLEX_OF: Final = {part: whole for whole, part in PART_OF.items()}
 INEXACT: Final = FLOATING | COMPLEX
 """Dtypes that have gradients, infinities and NaN."""
 SIGNED_INTEGERS: Final = frozenset(map(np.dtype, (np.int8, np.int16, np.int32, np.int64)))
@@ -100,13 +105,28 @@ def cast(array: Array, d: NumpyDtype) -> Array:
     """The array in another dtype; the imaginary part of complex numbers is dropped."""
     if array.dtype is d:
         return array
-    if array.dtype in COMPLEX and d in REAL:
-        return array.real.astype(d)
+    if array.dtype in COMPLEX and d not in COMPLEX:
+        return array != 0 if d == BOOL else real(array).astype(d)
     if (d is FLOAT32 and array.dtype in HALVES) or (d in HALVES and array.dtype is FLOAT32):
         result = np.empty(array.shape, d) if language.worth(array) and array.flags.c_contiguous else None
         if result is not None and convert.run(array.size, array, result, array.size) is not None:
             return result
     return array.astype(d, "C" if 0 in array.strides else "K", copy=False)
+
+
+def parts(array: Array) -> Array:
+    """The real and imaginary parts of complex numbers side by side in one more dimension, as a view."""
+    return array[..., np.newaxis].view(PART_OF[array.dtype])
+
+
+def real(array: Array) -> Array:
+    """The real parts of complex numbers, as a view."""
+    return parts(array)[..., 0] if array.dtype == COMPLEX32 else array.real
+
+
+def imag(array: Array) -> Array:
+    """The imaginary parts of complex numbers, as a view."""
+    return parts(array)[..., 1] if array.dtype == COMPLEX32 else array.imag
 
 
 def limits(d: NumpyDtype) -> Any:
@@ -125,7 +145,8 @@ def as_strided(array: Array, shape: tuple[int, ...], strides: tuple[int, ...]) -
             return np.ndarray(shape, array.dtype, array, 0, strides)  # some ten times as quick
         except (TypeError, ValueError):
             pass
-    return np.lib.stride_tricks.as_strided(array, shape, strides)
+    found: Array = strided.as_strided(array, shape, strides)
+    return found
 
 
 def copy_layout(array: Array) -> Array:

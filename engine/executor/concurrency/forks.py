@@ -47,7 +47,7 @@ class ForkedTask:
         try:
             finished, result = self._advance()
         except BaseException as error:
-            self.future.set_exception(error)
+            self.future.fail(error)
             return
         finally:
             self._mode = (MODE.enabled, MODE.inference)
@@ -57,7 +57,7 @@ class ForkedTask:
             return
         assert self._run is not None
         assert self._run.waiting_for is not None
-        self._run.waiting_for.add_done_callback(lambda _: WORKERS.submit(self.go_on))
+        self._run.waiting_for.when_done(lambda _: WORKERS.submit(self.go_on))
 
     def _advance(self) -> tuple[bool, Any]:
         if self._begin is not None:

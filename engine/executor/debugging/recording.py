@@ -498,7 +498,7 @@ class Recording:
     def _execute(self, thread: Thread, frame: Frame, error: ExecutionError | None) -> None:
         if error is not None and thread.future is not None:
             thread.state.frames.clear()
-            thread.future.set_exception(error)
+            thread.future.fail(error)
         elif frame.instruction.opcode == FORK:
             self._fork(frame)
         else:

@@ -25,7 +25,7 @@ from engine.frontend.syntax.views import (
 )
 from engine.ir.graph import Value
 from engine.lang.errors import CompileError
-from engine.lang.types import STR, TENSOR, DictType, ListType, Type
+from engine.lang.types import STR, TENSOR, DictType, ListType, Type, members_of
 
 
 def list_form(e: Emitter, view: Apply, form: SpecialForm, hint: Type | None) -> SugaredValue:
@@ -56,6 +56,7 @@ def tuple_form(e: Emitter, view: Apply, form: SpecialForm, hint: Type | None) ->
 
 def dict_form(e: Emitter, view: Apply, form: SpecialForm, hint: Type | None) -> SugaredValue:
     """`dict()`, `dict(d)`, `dict(pairs)`, `dict(a=1)`: pairs are gathered as `{k: v for k, v in pairs}` does."""
+    hint = _dict_hint(hint, view)
     source = view.inputs[0] if view.inputs else ListLiteral.make(view.range, [])
     if source.kind == "list_literal":
         pairs = [*ListLiteral(source).inputs, *(_pair(attribute) for attribute in view.attributes)]
@@ -73,6 +74,19 @@ def dict_form(e: Emitter, view: Apply, form: SpecialForm, hint: Type | None) -> 
         result = _gathered(e, view, value, hint).as_value(e, view.range)
     _set_keywords(e, view, result)
     return SimpleValue(result)
+
+
+def _dict_hint(hint: Type | None, view: Apply) -> Type | None:
+    """The dict type that the annotation allows; the annotation itself where it allows none.  Raises CompileError."""
+    fitting = [] if hint is None else [member for member in members_of(hint) if isinstance(member, DictType)]
+    if hint is not None and len(fitting) > 1:
+        raise CompileError(
+            f"There are multiple candidate Dict types in the Union type annotation `{hint.annotation_str}`, and full "
+            "type inference is not yet supported for the `dict()` constructor.",
+            view.range,
+            hints=("annotate the dict alone first: `items: Dict[str, int] = dict(...)`",),
+        )
+    return fitting[0] if fitting else hint
 
 
 def _pair(attribute: Attribute) -> Tree:

@@ -71,12 +71,7 @@ def list_literal(e: Emitter, tree: Tree, hint: Type | None) -> SugaredValue:
     element_hint = wanted.element if isinstance(wanted, ListType) else None
     values = values_of(e, ListLiteral(tree).inputs, unpack=True)
     if not values and wanted is None and isinstance(hint, UnionType):
-        raise CompileError(
-            f"Cannot assign an empty list to a variable annotated to be type {hint.annotation_str} because there are "
-            "multiple possible List type candidates in the Union annotation",
-            tree.range,
-            hints=("annotate the list alone first: `items: List[int] = []`",),
-        )
+        raise _ambiguous("List", "items: List[int] = []", hint, tree)
     if not values and wanted is None:
         return SimpleValue(e.value(EMPTY_LIST, [], ListType(TENSOR), tree.range))
     element = element_hint or (common_type([value.type for value in values]) if values else TENSOR)
@@ -96,6 +91,8 @@ def dict_literal(e: Emitter, tree: Tree, hint: Type | None) -> SugaredValue:
         keys.append(e.expression(key))
         values.append(e.expression(value))
     wanted = wanted_container(hint, DictType, tree)
+    if not keys and wanted is None and isinstance(hint, UnionType):
+        raise _ambiguous("Dict", "items: Dict[str, int] = {}", hint, tree)
     if not keys:
         type = wanted or DictType(STR, TENSOR)
     elif isinstance(wanted, DictType):
@@ -107,6 +104,15 @@ def dict_literal(e: Emitter, tree: Tree, hint: Type | None) -> SugaredValue:
             _check_member(type, hint, f"dict types can hold the types of the given keys and values, {found}", tree)
     pairs = [part for pair in zip(keys, values, strict=True) for part in pair]
     return SimpleValue(as_hinted(e, e.value("prim::DictConstruct", pairs, type, tree.range), hint))
+
+
+def _ambiguous(kind: str, example: str, hint: Type, tree: Tree) -> CompileError:
+    return CompileError(
+        f"Cannot assign an empty {kind.lower()} to a variable annotated to be type {hint.annotation_str} because there "
+        f"are multiple possible {kind} type candidates in the Union annotation",
+        tree.range,
+        hints=(f"annotate the {kind.lower()} alone first: `{example}`",),
+    )
 
 
 def list_row(e: Emitter, tree: Tree, hint: Type | None) -> SugaredValue:

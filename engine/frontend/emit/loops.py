@@ -13,7 +13,7 @@ from typing import Final
 from engine.frontend.emit.assignments import assign_targets, check_targets
 from engine.frontend.emit.conditions import to_bool
 from engine.frontend.emit.emitter import Emitter, LoopKind
-from engine.frontend.emit.literals import check_key, common_type, wanted_container, wrong_elements
+from engine.frontend.emit.literals import as_hinted, check_key, common_type, wanted_container, wrong_elements
 from engine.frontend.sugared.sugared_value import SugaredIterable, SugaredValue
 from engine.frontend.sugared.values import SimpleValue
 from engine.frontend.syntax.tree import Tree
@@ -158,7 +158,7 @@ def dict_comprehension(e: Emitter, tree: Tree, hint: Type | None) -> SugaredValu
         e.insert("aten::_set_item", [result, key, value], tree.range)
 
     _in_own_scope(e, [view.target], view.iterable, body, tree)
-    return SimpleValue(result)
+    return SimpleValue(as_hinted(e, result, hint))
 
 
 def _check_element(element: Type, found: Type, tree: Tree, *, annotated: bool) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from engine.aten.values.strided import as_strided
 from engine.aten.values.tensor import Tensor
 from engine.fuser.gpu.launches import NoLaunch, launches_of
 from engine.fuser.gpu.prepared import number_names
@@ -57,4 +58,4 @@ def _on_host(value: Any) -> Any:
     if not isinstance(value, Tensor):
         return value
     array = value.array
-    return Tensor(np.lib.stride_tricks.as_strided(np.zeros(1, array.dtype), array.shape, array.strides))
+    return Tensor(as_strided(np.zeros(1, array.dtype), array.shape, array.strides))

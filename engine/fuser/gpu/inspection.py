@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from engine.aten.values.strided import as_strided
 from engine.aten.values.tensor import Tensor
 from engine.fuser.backend.llvm_lines import Listing
 from engine.fuser.gpu import assemble
@@ -90,7 +91,7 @@ def _like(result: Result, numbers: Numbers) -> Tensor:
     for d in reversed(order):
         strides[d], step = step, step * shape[d]
     steps = [strides[d] for d in range(len(shape))]
-    return Tensor(np.lib.stride_tricks.as_strided(np.zeros(1, DTYPES[result.type]), shape, steps))
+    return Tensor(as_strided(np.zeros(1, DTYPES[result.type]), shape, steps))
 
 
 def _facts(step: Step, report: Report | None, target: str) -> LaunchFacts:

@@ -24,6 +24,7 @@ from engine.aten.autograd.specialised_recording import plan_of
 from engine.aten.dispatch.op import Op
 from engine.aten.python import binding
 from engine.aten.values.hooks import HOOKS
+from engine.aten.values.strided import as_strided
 from engine.aten.values.tensor import Tensor
 from engine.fuser.backend import tiering
 from engine.fuser.backend.cpython_abi import AbiError
@@ -140,7 +141,7 @@ def _are_alike(args: Sequence[Any]) -> bool:
 def _flat_example(value: Tensor) -> Tensor:
     """A tensor of one dimension with as many elements (but two at least), which are not read."""
     array = value.array
-    return Tensor(np.lib.stride_tricks.as_strided(np.zeros(1, array.dtype), (max(array.size, 2),), (array.itemsize,)))
+    return Tensor(as_strided(np.zeros(1, array.dtype), (max(array.size, 2),), (array.itemsize,)))
 
 
 def _flat(found: Binding) -> Binding:
@@ -361,7 +362,7 @@ def _example(value: Any) -> Any:
     if not isinstance(value, Tensor) or type(value.array) is not np.ndarray:
         return value
     array = value.array
-    shown = np.lib.stride_tricks.as_strided(np.zeros(1, array.dtype), array.shape, array.strides)
+    shown = as_strided(np.zeros(1, array.dtype), array.shape, array.strides)
     return Tensor(shown).requires_grad_(value.requires_grad)
 
 

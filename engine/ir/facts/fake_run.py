@@ -16,6 +16,7 @@ import numpy as np
 
 from engine.aten.dispatch.op import Op
 from engine.aten.values import xp
+from engine.aten.values.strided import as_strided
 from engine.aten.values.tensor import Tensor, from_numpy
 from engine.ir.constants import NOT_CONSTANT, tensor_type_of
 from engine.ir.facts.tensors import Facts, is_complete, is_fixed_list, known_value, tensor_of
@@ -118,7 +119,7 @@ def _zeros(type: TensorType) -> Tensor:
         return from_numpy(np.zeros(sizes, dtype))
     steps = tuple(step * dtype.itemsize for step in _ints(type.strides))
     extent = 1 + sum((size - 1) * step for size, step in zip(sizes, _ints(type.strides), strict=True) if size)
-    return from_numpy(np.lib.stride_tricks.as_strided(np.zeros(max(extent, 1), dtype), sizes, steps))
+    return from_numpy(as_strided(np.zeros(max(extent, 1), dtype), sizes, steps))
 
 
 def _ints(sizes: Iterable[int | None]) -> list[int]:

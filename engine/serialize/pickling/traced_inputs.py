@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten.values.ivalue import Object
+from engine.aten.values.strided import as_strided
 from engine.aten.values.tensor import Tensor
 from engine.aten.values.xp import TO_NUMPY
 from engine.ir.graph import Value
@@ -47,7 +48,7 @@ def _stand_in(type: Type) -> Any:
         return Tensor(np.empty(sizes, dtype))
     reach = sum((size - 1) * step for size, step in zip(sizes, steps, strict=True))
     memory = np.empty(reach + 1, dtype)
-    return Tensor(np.lib.stride_tricks.as_strided(memory, sizes, [step * dtype.itemsize for step in steps]))
+    return Tensor(as_strided(memory, sizes, [step * dtype.itemsize for step in steps]))
 
 
 def restore_shapes(module: Object, record: bytes) -> None:

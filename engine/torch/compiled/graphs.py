@@ -384,13 +384,13 @@ class Value(Facade):
             return False
         return None not in (*(type.sizes or ()), *(type.strides or ()))
 
-    def requires_grad(self) -> bool | None:
-        """True if the value is known to require gradients."""
-        return self._ir.type.requires_grad if isinstance(self._ir.type, TensorType) else None
-
-    def requiresGrad(self) -> bool:
-        """True unless the value is known not to require gradients."""
+    def requires_grad(self) -> bool:
+        """True for a tensor unless it is known not to require gradients."""
         return isinstance(self._ir.type, TensorType) and self._ir.type.requires_grad is not False
+
+    def requiresGrad(self) -> bool | None:
+        """True or False where it is known of the tensor, else None."""
+        return self._ir.type.requires_grad if isinstance(self._ir.type, TensorType) else None
 
     def toIValue(self) -> Any:
         """The Python value of a constant; None for any other value."""

@@ -16,6 +16,7 @@ from engine.aten.values.hooks import HOOKS, NOT_TRACED
 from engine.executor.calls.call import fork_call
 from engine.executor.concurrency.futures import Future as Future
 from engine.executor.concurrency.futures import launch
+from engine.executor.concurrency.futures import wait as wait
 from engine.executor.interpreter.budget import Budget, BudgetedRunner
 from engine.executor.plans import executor
 from engine.frontend.compilation.compile import compile_source
@@ -47,7 +48,6 @@ from engine.torch.jit import logging as logging
 from engine.torch.jit import passes as passes
 from engine.torch.jit import tensorexpr as tensorexpr
 from engine.torch.jit import upgraders as upgraders
-from engine.torch.jit.scripting.emit_hooks import emitted_function
 from engine.torch.jit.scripting.freezing import freeze as freeze
 from engine.torch.jit.scripting.freezing import optimize_for_inference as optimize_for_inference
 from engine.torch.jit.scripting.freezing import run_frozen_optimizations as run_frozen_optimizations
@@ -103,11 +103,7 @@ class CompilationUnit:
         names = names_seen(_frames_up + 1)
         own = {name: value for name, value in names.items() if value is sys.modules["engine.torch"]}
         seen = (PythonResolver(PYTHON, own), TextResolver(self._unit), PythonResolver(PYTHON, names))
-        known = set(self._unit.functions)
         compile_source(source, ChainedResolver(*seen), self._unit, filename, classes=False)
-        for name, function in [*self._unit.functions.items()]:
-            if name not in known:
-                emitted_function(ScriptFunction(function))
 
     def create_function(self, name: str, graph: Graph) -> ScriptFunction:
         """Add a function with a copy of the graph as its body."""
@@ -216,11 +212,6 @@ def fork(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Future:
     if HOOKS.trace is None and builtins.isinstance(function, ScriptMethod):
         return fork_call(function._function, (function.owner, *args), kwargs)
     return launch(lambda: function(*args, **kwargs))
-
-
-def wait(future: Future) -> Any:
-    """The future's result.  Raises the function's error as ExecutionError."""
-    return future.wait()
 
 
 def _marked(modifier: str) -> Callable[[F], F]:

@@ -344,11 +344,11 @@ class finfo:
         d = get_default_dtype() if type is None else _checked(type)
         if not (d.is_floating_point or d.is_complex):
             raise TypeError(f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle '{d}'")
-        kind = np.empty(0, xp.TO_NUMPY[d]).real.dtype
+        kind = xp.TO_NUMPY[d.to_real()]
         facts: Any = ml_dtypes.finfo(kind)  # type: ignore[no-untyped-call]
         self.dtype, self.bits = xp.FROM_NUMPY[kind].name, int(facts.bits)
         self.min, self.max, self.eps = float(facts.min), float(facts.max), float(facts.eps)
-        self.tiny, self.resolution = float(facts.smallest_normal), float(facts.resolution)
+        self.tiny, self.resolution = float(facts.smallest_normal), float(f"1e-{facts.precision}")
         self.smallest_normal = self.tiny
 
     def __repr__(self) -> str:

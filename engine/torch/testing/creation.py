@@ -45,8 +45,7 @@ def make_tensor(
 
 def _drawn(sizes: list[int], dtype: scalars.dtype, low: float, high: float) -> Tensor:
     if dtype.is_complex:
-        part = scalars.float32 if dtype is scalars.complex64 else scalars.float64
-        pairs = call("empty", ([*sizes, 2],), {"dtype": part}).uniform_(low, high)
+        pairs = call("empty", ([*sizes, 2],), {"dtype": dtype.to_real()}).uniform_(low, high)
         complex_: Tensor = call("view_as_complex", (pairs,), {})
         return complex_
     if dtype.is_floating_point:

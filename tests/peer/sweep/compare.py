@@ -61,7 +61,7 @@ class Known:
 
 
 KNOWN: Final = (
-    Known("there is no complex32 here", theirs="ComplexHalf|complex32"),
+    Known("operators of complex32 are missing there", theirs="ComplexHalf|complex32"),
     Known("`arange` of bfloat16 rounds where vectors begin there", r"arange\(.*bfloat16"),
     Known("products that overflow depend on the order of factors", r"prod\("),
     Known("its graph of a traced `view` with a dtype cannot be read", r"\.view\(torch", theirs="alias_analysis"),

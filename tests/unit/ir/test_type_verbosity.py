@@ -17,11 +17,11 @@ HEADS = {
     0: "graph(%a,\n      %b,\n      %t,\n      %o,\n      %d,\n      %e,\n      %l):",
     1: (
         "graph(%a : Float(2, 3),\n      %b : Float(*, *),\n      %t : (Float(2), int),\n      %o : Float(2)?,\n"
-        "      %d : Dict(str, Float(2)),\n      %e : Double,\n      %l : Float(2)[]):"
+        "      %d : Dict(str, Float(2)),\n      %e : Double(),\n      %l : Float(2)[]):"
     ),
     2: (
         "graph(%a : Float(2, 3, strides=[3, 1]),\n      %b : Float(*, *),\n      %t : (Float(2, strides=[1]), int),\n"
-        "      %o : Float(2, strides=[1])?,\n      %d : Dict(str, Float(2, strides=[1])),\n      %e : Double,\n"
+        "      %o : Float(2, strides=[1])?,\n      %d : Dict(str, Float(2, strides=[1])),\n      %e : Double(),\n"
         "      %l : Float(2, strides=[1])[]):"
     ),
     3: (

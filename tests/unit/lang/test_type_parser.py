@@ -1,10 +1,13 @@
 """Types as graphs print them."""
 
+from itertools import product
+
 import pytest
 
+from engine.lang import scalars
 from engine.lang.errors import ParseError, SchemaError
 from engine.lang.lexer import Lexer
-from engine.lang.scalars import device, float32
+from engine.lang.scalars import CPU, DTYPES, device, float32
 from engine.lang.schema_parser import parse_type
 from engine.lang.source import Source
 from engine.lang.type_parser import TypeParser
@@ -45,7 +48,8 @@ __torch__.foo.Bar
 __torch__.foo.___torch_mangle_0.Bar[]
 Enum<__torch__.Color>
 InterfaceType<I>
-Long
+LongTensor
+FloatTensor(requires_grad=0, device=cpu)
 Float(2, 3)
 Float(*, *)
 Float()
@@ -58,6 +62,16 @@ Double(1, strides=[*], requires_grad=0)"""
 @pytest.mark.parametrize("text", PRINTED.splitlines())
 def test_types_print_back(text: str) -> None:
     assert str(parse_type(text)) == text
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_types_of_tensors_are_read_as_what_they_were(dtype: scalars.dtype) -> None:
+    forms = [(None, None), ((), None), ((None,), None), ((2, None), None), ((2, 3), (3, 1))]
+    for (sizes, strides), needs, place in product(forms, [None, False, True], [None, CPU, device("cuda", 1)]):
+        type = TensorType(dtype, sizes, strides, needs, place)
+        found = parse_type(str(type))
+        assert isinstance(found, TensorType)
+        assert (found, found.sizes) == (type, sizes), str(type)
 
 
 def test_what_the_text_means() -> None:

@@ -15,6 +15,7 @@ import pytest
 from engine.aten.values.ivalue import EnumValue
 from engine.aten.values.tensor import Tensor
 from engine.executor.interpreter.interpreter import run_function
+from engine.frontend.compilation.compile import compile_source
 from engine.ir.constants import constant_value
 from engine.lang.errors import ArchiveError
 from engine.lang.scalars import device
@@ -288,6 +289,21 @@ def test_a_function_is_saved_as_a_module():
     method = holder.type.methods["forward"]
     assert [a.has_default for a in method.schema.arguments] == [False] * 3
     assert holder.get("training") is True
+
+
+UNION = """def f(x: Union[List[int], int]) -> Union[List[int], int]:
+    y = [1, 2]
+    return y
+"""
+
+
+def test_a_function_that_is_saved_returns_what_its_graph_does():
+    first = saved(compile_source(UNION).functions["f"])
+    module = load(io.BytesIO(first))
+    assert str(module.type.methods["forward"].schema.returns[0].type) == "int[]"
+    assert records(saved(module)).keys() == records(first).keys()
+    code = next(name for name in records(first) if name.endswith(".py"))
+    assert records(saved(module))[code] == records(first)[code]
 
 
 def test_a_value_of_the_wrong_type_leaves_no_file(tmp_path, everything):

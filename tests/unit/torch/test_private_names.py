@@ -134,6 +134,22 @@ def test_hooks_are_told_of_modules_without_forward() -> None:
     assert [each for each in told if each == module._c] and all("def " in each.code for each in told)
 
 
+def _added(x: int) -> int:
+    return x + 1
+
+
+def test_hooks_are_told_of_functions_of_python_and_not_of_texts() -> None:
+    told: list[Any] = []
+    hooks: Any = _C
+    hooks._jit_set_emit_hooks(None, told.append)
+    try:
+        scripted = torch.jit.script(_added)
+        torch.jit.CompilationUnit("def f(x: int):\n    return x + 1\n")
+    finally:
+        hooks._jit_set_emit_hooks(None, None)
+    assert [each.name for each in told] == [scripted.name] == ["_added"]
+
+
 def test_lists_and_dicts_that_programs_share() -> None:
     unit = torch.jit.CompilationUnit(
         "def grow(x: List[int]):\n    x.append(3)\n\ndef put(x: Dict[str, int]):\n    x['b'] = 2\n"

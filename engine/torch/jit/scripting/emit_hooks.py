@@ -1,8 +1,8 @@
 """Functions of Python that are told of everything that is compiled: `torch._C._jit_set_emit_hooks`.
 
 In: a function for modules and one for functions, or None.  Out: each is called with the compiled thing, modules as
-`torch._C.ScriptModule`, when `torch.jit.script`, `trace` or a `CompilationUnit` has made it.  Without them nothing is
-asked.
+`torch._C.ScriptModule`, when `torch.jit.script` or `trace` has made it, and with nothing of a `CompilationUnit`, as in
+PyTorch.  Without them nothing is asked.
 """
 
 from __future__ import annotations
