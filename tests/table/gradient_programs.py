@@ -180,6 +180,8 @@ def _assert_same(found: Sequence[Any], expected: Sequence[Any], overflows: bool 
 
 def _in_numpys(array: Any) -> Any:
     """The array in a dtype of numpy's own, which its tests know."""
+    if array.dtype == xp.COMPLEX32:
+        return array.astype(np.complex128)
     return array.astype(np.float64) if array.dtype in xp.HALVES else array
 
 

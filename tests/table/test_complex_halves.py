@@ -1,4 +1,5 @@
-"""Every operator of complex numbers: of complex32 it gives what it gives of complex64, rounded; or it refuses."""
+"""Every operator of complex numbers: it looks at their imaginary parts or refuses them, and of complex32 it gives what
+it gives of complex64, rounded, or refuses that."""
 
 from __future__ import annotations
 
@@ -21,7 +22,10 @@ BY_ELEMENT_SIZE = {
     "aten::view.dtype", "aten::view_copy.dtype", "aten::element_size", "prim::itemsize", "prim::nbytes"
 }  # fmt: skip
 """Operators whose results depend on how many bytes an element has."""
-BELOW = {"aten::_group_norm"}
+BELOW = {
+    "aten::_group_norm", "aten::_alignments", "aten::_fake_quantize", "aten::_roi_align_backward",
+    *(f"aten::upsample_{form}_backward" for form in ("linear1d", "bilinear2d", "trilinear3d")),
+}  # fmt: skip
 """Operators that public ones call, which refuse complex numbers before."""
 REFUSALS = ("ComplexHalf", "complex32", "Low precision", "types other than float and double", "data type for einsum")
 ROUNDING = 2e-2
@@ -63,14 +67,18 @@ def _difference(op: Op, args: list[Any]) -> str:
     narrow = _mapped(given, _narrow)
     try:
         expected = op.run(*copied_all(given))
+    except np.exceptions.ComplexWarning:
+        return "imaginary parts are dropped"
     except Exception:  # the sample does not fit complex numbers
         return ""
     try:
         found = op.run(*copied_all(narrow))
     except OperatorError as error:
-        return "" if any(words in error.message for words in REFUSALS) else f"refused: {error}"
+        return "" if op.nondeterministic or any(words in error.message for words in REFUSALS) else f"refused: {error}"
     if isinstance(found, (bool, int, float, complex)):
         return "" if "type" in op.name or np.allclose(found, expected, rtol=ROUNDING) else f"{found} for {expected}"
+    if op.nondeterministic:
+        return ""
     for one, other in zip(_tensors(found), _tensors(expected), strict=True):
         if one.array.dtype not in (other.array.dtype, NARROW.get(other.array.dtype)):
             return f"{one.dtype} for {other.dtype}"
@@ -92,11 +100,7 @@ def _calls(op: Op) -> list[list[Any]]:
         return []
 
 
-OPERATORS = [
-    op
-    for op in table.entries()
-    if not op.nondeterministic and op.qualified_name not in BY_ELEMENT_SIZE | BELOW and _calls(op)
-]
+OPERATORS = [op for op in table.entries() if op.qualified_name not in BY_ELEMENT_SIZE | BELOW and _calls(op)]
 
 
 @pytest.mark.parametrize("op", OPERATORS, ids=lambda op: op.qualified_name)

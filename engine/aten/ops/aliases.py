@@ -94,6 +94,7 @@ for _text, _name, _wanted in _RENAMED:
 # ------------------------------------------------------------------ dtypes refused, and checks of `out`
 
 describe("fix", refuses=no_code("b", "trunc_vml_cpu"))
+describe("special_polygamma", refuses=no_code("c", "polygamma_kernel"))
 describe("special_erf", refuses=no_code("c", "erf_vml_cpu"))
 describe("special_erfc", refuses=no_code("c", "erfc_vml_cpu"))
 describe("special_logit", refuses=no_code("c", "logit_cpu"))

@@ -75,7 +75,15 @@ def check_product(a: Array, b: Array) -> None:
 
 
 def mm_dtype(self: Array, mat2: Array, out_dtype: int) -> Array:
-    return mm(self.astype(xp.numpy_dtype(out_dtype)), mat2.astype(xp.numpy_dtype(out_dtype)))
+    return mm(*_in_dtype(out_dtype, self, mat2))
+
+
+def _in_dtype(out_dtype: int, *operands: Array) -> list[Array]:
+    """The operands in the dtype asked for: their own, or float32 for half types.  Raises OperatorError for others."""
+    d = xp.numpy_dtype(out_dtype)
+    if any(each.dtype != d and (d != xp.FLOAT32 or each.dtype not in xp.HALVES) for each in operands):
+        raise OperatorError("out_dtype must be the same as input dtype or fp32 for fp16/bf16 inputs")
+    return [xp.cast(each, d) for each in operands]
 
 
 def bmm(self: Array, mat2: Array) -> Array:
@@ -98,7 +106,7 @@ def _check_batches(a: Array, b: Array, first: str, second: str) -> None:
 
 
 def bmm_dtype(self: Array, mat2: Array, out_dtype: int) -> Array:
-    return bmm(self.astype(xp.numpy_dtype(out_dtype)), mat2.astype(xp.numpy_dtype(out_dtype)))
+    return bmm(*_in_dtype(out_dtype, self, mat2))
 
 
 def mv(self: Array, vec: Array) -> Array:
@@ -239,8 +247,7 @@ def scaled_sum(self: Array, a: Array, b: Array, beta: Any, alpha: Any) -> Array:
 
 
 def addmm_dtype(self: Array, mat1: Array, mat2: Array, out_dtype: int, beta: Any, alpha: Any) -> Array:
-    d = xp.numpy_dtype(out_dtype)
-    return addmm(self.astype(d), mat1.astype(d), mat2.astype(d), beta, alpha)
+    return addmm(*_in_dtype(out_dtype, self, mat1, mat2), beta, alpha)
 
 
 def baddbmm(self: Array, batch1: Array, batch2: Array, beta: Any, alpha: Any) -> Array:
@@ -249,8 +256,7 @@ def baddbmm(self: Array, batch1: Array, batch2: Array, beta: Any, alpha: Any) ->
 
 
 def baddbmm_dtype(self: Array, batch1: Array, batch2: Array, out_dtype: int, beta: Any, alpha: Any) -> Array:
-    d = xp.numpy_dtype(out_dtype)
-    return baddbmm(self.astype(d), batch1.astype(d), batch2.astype(d), beta, alpha)
+    return baddbmm(*_in_dtype(out_dtype, self, batch1, batch2), beta, alpha)
 
 
 def linear(input: Array, weight: Array, bias: Array | None) -> Array:

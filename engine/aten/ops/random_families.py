@@ -10,8 +10,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten.dispatch.table import op
+from engine.aten.dispatch.table import describe, op
 from engine.aten.kernels.random import Generator, generator
+from engine.aten.kernels.refusals import Refusal, no_code
 from engine.aten.kernels.rules import no_kernel
 from engine.aten.ops.random import filling, in_place
 from engine.aten.values import xp
@@ -26,7 +27,7 @@ def _fill(name: str, arguments: str, draw: Draw) -> None:
 
     def drawn(self: Array, *rest: Any) -> Array:
         *parameters, source = rest
-        if self.dtype not in xp.FLOATING and name != "geometric":
+        if self.dtype not in (xp.REAL if name == "geometric" else xp.FLOATING):
             raise no_kernel(f"{name}_cpu", self.dtype)
         return draw(generator(source), self.shape, *parameters)
 
@@ -106,3 +107,11 @@ op(f"aten::poisson(Tensor self, {_COUNTS}) -> Tensor", kernel=poisson, nondeterm
 op(f"aten::binomial(Tensor count, Tensor prob, {_COUNTS}) -> Tensor", kernel=binomial, nondeterministic=True)
 op(f"aten::_standard_gamma(Tensor self, {_COUNTS}) -> Tensor", kernel=gamma, nondeterministic=True)
 op(f"aten::_sample_dirichlet(Tensor self, {_COUNTS}) -> Tensor", kernel=dirichlet, nondeterministic=True)
+
+# ------------------------------------------------------------------ dtypes refused
+
+describe("_standard_gamma", refuses=no_code("bic", "gamma_cpu"))
+describe("_sample_dirichlet", refuses=no_code("bic", "dirichlet"))
+describe("binomial", refuses=Refusal("bic", False, lambda d: OperatorError(
+    f"binomial only supports floating-point dtypes for count, got: {xp.ir_name(d)}"
+)))  # fmt: skip
