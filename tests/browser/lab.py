@@ -155,6 +155,19 @@ class Notebook:
         self.page.evaluate(_ADD, source)
         return float(self.page.evaluate(_STOP)) / 1000
 
+    def interrupt(self, times: int, pause: float) -> None:
+        """Interrupt the kernel so often, with so many milliseconds between."""
+        self.page.evaluate(
+            """async ([times, pause]) => {
+                const kernel = window.jupyterapp.shell.currentWidget.sessionContext.session.kernel;
+                for (let i = 0; i < times; i++) {
+                    kernel.interrupt();
+                    await new Promise((done) => setTimeout(done, pause));
+                }
+            }""",
+            [times, pause],
+        )
+
     def theme(self, name: str) -> None:
         self.page.evaluate("name => window.jupyterapp.commands.execute('apputils:change-theme', {theme: name})", name)
         flag = "true" if "Light" in name else "false"

@@ -10,6 +10,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import pytest
 from nbconvert import HTMLExporter
 
 from tests.browser.lab import FRONTS, MODULE, PROGRAM, THEMES, Front, drawn, of_views, opened
@@ -279,6 +280,20 @@ def test_an_interrupt_stops_machine_code_within_200_ms(notebook: Any) -> None:
         f"an interrupt: {taken:.3f} s until machine code stops, {whole:.3f} s from the command until the cell is over"
     )
     assert taken < 0.2
+
+
+@pytest.mark.parametrize("pause", [5, 40, 150])
+@pytest.mark.parametrize("cell", ["%%torchscript\nspin(1000000000000000)", "spin(1000000000000000)"])
+def test_an_interrupt_may_be_asked_for_again_and_again(notebook: Any, cell: str, pause: float) -> None:
+    notebook.start(cell)
+    notebook.page.wait_for_timeout(700)
+    notebook.interrupt(4, pause)
+    notebook.page.wait_for_function(
+        "() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.status === 'idle'"
+    )
+    assert "3" in notebook.run("1 + 2").inner_text()
+    text = notebook.page.locator(".jp-OutputArea").nth(-2).inner_text()
+    assert "Interrupted" in text and "Traceback" not in text and "KeyboardInterrupt" not in text
 
 
 def test_3000_nodes_draw_and_pan(notebook: Any) -> None:

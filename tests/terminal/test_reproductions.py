@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
 from typing import Final
 
 import pytest
 
+import engine.torch as torch
+from engine.torch import nn
 from tests.terminal.conftest import Open
 from tests.terminal.tmux import Terminal
 
 TYPED: Final = ("def f(x, n: int):", "    for i in range(n):", "        if bool(x.sum() > 3):", "            x = x - 1",
                 "        x = x + i", "    return x", "")  # fmt: skip
 SIZES: Final = ((80, 24), (120, 40))
+
+
+class Named(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(2, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.fc(x)
 
 
 @pytest.fixture
@@ -134,3 +146,68 @@ def test_counts_of_plans_have_whole_names_on_narrow_screens(shell: Callable[...,
     words = opened.everything().split()
     assert {"guards", "kernels", "hits", "misses", "failures"} <= {*words}
     assert "%explain --no-grad scale" in " ".join(words)
+
+
+@pytest.mark.parametrize("seconds", [0.2, 0.8, 1.6])
+def test_an_interrupted_report_leaves_the_old_page_or_the_new_one(terminal: Open, seconds: float) -> None:
+    opened = terminal(80, "report", "net.py", "--input", "ones(3)", "300", "-o", "page.html")
+    page = opened.folder / "page.html"
+    page.write_text("the old one")
+    time.sleep(seconds)
+    opened.press("C-c")
+    opened.wait_for_end()
+    assert page.read_text() == "the old one" or page.read_text().endswith("</html>\n")
+    assert {each.name for each in page.parent.iterdir()} == {"net.py", "page.html"}
+
+
+def test_what_fails_or_is_interrupted_in_the_debugger_leaves_it_where_it_was(shell: Callable[..., Terminal]) -> None:
+    opened = shell(80, 40)
+    opened.enter("%run net.py", "%debug forward(torch.ones(3), 3)", "n")
+    stop = opened.enter("where")
+    for line, answer in (("p x @ torch.ones(9)", "RuntimeError"), ("watch x +", "Syntax error"),
+                         ("b 8 if n ++", "Syntax error"), ("display x[9]", "x[9]: select(): index 9"),
+                         ("undisplay x[9]", "")):  # fmt: skip
+        assert answer in opened.enter(line).rpartition(f"(debug) {line}")[2]
+    for command in ("p", "display"):
+        opened.type(f"{command} forward(torch.ones(3), 1000000000)")
+        opened.press("Enter")
+        opened.wait_for(lambda screen: screen.endswith("1000000000)"))
+        opened.press("C-c")
+        assert "nterrupted" in opened.wait_for_prompt()
+    assert told(opened.enter("where")) == told(stop)
+    assert "x = tensor" not in opened.enter("n").rpartition("(debug) n")[2]
+
+
+@pytest.mark.parametrize("term", ["xterm-256color", "dumb"])
+def test_lines_that_are_pasted_as_if_they_were_typed_keep_their_blanks(terminal: Open, term: str) -> None:
+    opened = terminal(80, around=("env", f"TERM={term}"))
+    opened.wait_for("ts>")
+    opened.paste("\n".join([*TYPED, "f(torch.ones(2), 3)", ""]))
+    opened.wait_for("tensor([3., 3.])")
+    assert "error" not in opened.screen().lower()
+
+
+def test_a_page_that_is_made_narrower_has_its_tables_anew(shell: Callable[..., Terminal]) -> None:
+    opened = shell(120, 24, paged=True)
+    opened.type("%help passes")
+    opened.press("Enter")
+    opened.wait_for("q leave")
+    time.sleep(1)  # it looks for its first size
+    opened.resize(60, 40)
+    screen = opened.wait_for(lambda screen: "add_if_then_else          Replaces an If" in screen)
+    assert "an If that only" in screen
+    opened.press("q")
+    opened.wait_for_prompt()
+    assert max(map(len, opened.screen().splitlines())) <= 60
+
+
+def test_three_models_are_told_apart(terminal: Open) -> None:
+    opened = terminal(80)
+    opened.wait_for_prompt()
+    names = ("first", "second", "third")
+    for name in names:
+        torch.jit.save(torch.jit.script(Named()), opened.folder / f"{name}.pt")
+        opened.enter(f"%load {name}.pt")
+    opened.enter("x = torch.ones(1, 2)", f"%debug {' + '.join(f'{name}(x)' for name in names)}", "b fc")
+    for name in names:
+        assert f"of {name}.fc" in opened.enter("c")

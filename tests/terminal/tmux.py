@@ -33,6 +33,7 @@ class Terminal:
         self, command: Sequence[str], folder: Path, columns: int = 100, rows: int = 40,
         environment: Mapping[str, str] | None = None,
     ) -> None:  # fmt: skip
+        self.folder = folder
         self._server = f"tsrepl-tests-{uuid4().hex[:12]}"
         kept = {name: value for name, value in os.environ.items() if name not in _SET_BY_TESTS}
         self._environment = {**kept, "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", **(environment or {})}
@@ -66,6 +67,14 @@ class Terminal:
     def press(self, *keys: str) -> None:
         """Press keys by tmux's names: Enter, Tab, Up, C-c, M-Enter."""
         self._tmux("send-keys", *keys)
+
+    def paste(self, text: str) -> None:
+        """Paste the text as a terminal does that marks no pastes: as if it were typed at once."""
+        self._tmux("set-buffer", "--", text, ";", "paste-buffer", "-r")
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Give the window another size."""
+        self._tmux("set", "-g", "window-size", "manual", ";", "resize-window", "-x", str(columns), "-y", str(rows))
 
     def enter(self, *lines: str) -> str:
         """Type lines, each followed by Enter, and wait for a prompt after each; the screen then."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dis
 import inspect
 import re
+from contextlib import ExitStack
 from functools import partial
 from types import SimpleNamespace
 from typing import Any, Final
@@ -21,6 +22,7 @@ from tsrepl.magics.completion import Completion
 from tsrepl.magics.display import Bundle, CellError, PageBar, bundle, show
 from tsrepl.magics.formats import leave_formats, set_formats
 from tsrepl.magics.inspection import Inspection
+from tsrepl.magics.interrupts import CellInterrupts
 from tsrepl.magics.python_errors import catch_errors, cell_of, error_replies_of, leave_errors, with_cells
 from tsrepl.magics.words import CELL, PREFIX, REPORT, as_magics
 from tsrepl.render.progress import bars_made_by, progress_bars
@@ -68,6 +70,7 @@ class TorchScriptMagics:
         self.shell = shell
         self.session = Session()
         self._is_current = False
+        self.interrupts = CellInterrupts(shell)
         self.bridge = Bridge(self.session.workspace, shell.user_ns, shell.user_ns_hidden)
         self.session.workspace.notebook = self.bridge
         self.completion = Completion(self.session, self.bridge)
@@ -100,6 +103,7 @@ class TorchScriptMagics:
         self.inspection.unregister()
         leave_formats(self.shell)
         leave_errors(self.shell)
+        self.interrupts.end()
         CELLS.of = Cells().of
 
     def run_cell(self, options: Any, cell: str) -> None:
@@ -169,6 +173,10 @@ class TorchScriptMagics:
 
     def _run(self, text: str, filename: str = "", *, keeps_last: bool = False) -> list[Reply]:
         """Run the text, showing its replies, or all but the last, which shows itself then.  Raises CellError."""
+        with ExitStack() as answering:
+            return self._replies(text, filename, keeps_last, answering)
+
+    def _replies(self, text: str, filename: str, keeps_last: bool, answering: ExitStack) -> list[Reply]:
         before = self.shell.user_ns.get(LAST)
         self.bridge.take(text)
         replies: list[Reply] = []
@@ -177,6 +185,8 @@ class TorchScriptMagics:
         try:
             with bars_made_by(PageBar) if console.is_jupyter else progress_bars(lambda: console):
                 for found in gathered(self.session.run_text(text, filename)):
+                    if isinstance(found, ErrorReply) and not errors:
+                        answering.enter_context(self.interrupts.answering())
                     reply = with_cells(self.shell, found)
                     if isinstance(reply, ErrorReply):
                         errors.append(reply)
@@ -208,6 +218,7 @@ class TorchScriptMagics:
 
     def before_cell(self, _: Any) -> None:
         """Compile anew what uses code that was changed in place, which IPython's autoreload does before a cell."""
+        self.interrupts.begin()
         if self.bridge.is_edited():
             self.bridge.take()
             self.bridge.give()
@@ -217,6 +228,7 @@ class TorchScriptMagics:
 
         A cell of TorchScript has done so itself, and lists may be long.
         """
+        self.interrupts.end()
         is_current, self._is_current = self._is_current, False
         events = self.shell.events
         events.unregister("pre_run_cell", self.before_cell)

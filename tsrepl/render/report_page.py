@@ -13,6 +13,7 @@ from html import escape
 from typing import Final
 
 from engine.lang.counts import counted
+from engine.serialize.container.write import replace_file
 from tsrepl.render.html import stylesheet, to_markup
 from tsrepl.render.printable import safe_text
 from tsrepl.session.failures import guarded
@@ -54,14 +55,13 @@ def _report_program(
 def write_report(
     workspace: Workspace, text: str, path: str, words: Callable[[Reply], Reply] = lambda reply: reply
 ) -> int:
-    """Write the report about the function or call to the path; its size in bytes.  Raises EngineError, OSError.
+    """Write the report about the function or call to the path, in one step; its size in bytes.  Raises EngineError.
 
     `words` gives a reply the words of the door.
     """
     parts = [part._replace(replies=tuple(map(words, part.replies))) for part in chapters(workspace, text)]
     page = report_page(text, parts, source_of(workspace, text)).encode()
-    with open(os.path.expanduser(path), "wb") as file:
-        file.write(page)
+    replace_file(os.path.expanduser(path), [page])
     return len(page)
 
 

@@ -17,9 +17,8 @@ from engine.executor.debugging import stops
 from engine.executor.debugging.debugger import Debugger, FrameView, Stop
 from engine.executor.debugging.evaluating import Watch, copied, names_in
 from engine.frontend.compilation.entries import ENTRY
-from engine.ir.facts.program_text import value_name
 from engine.ir.graph import Node, Value
-from engine.lang.errors import ArgumentError, CompileError, did_you_mean
+from engine.lang.errors import ArgumentError, CompileError, EngineError, did_you_mean
 from engine.lang.records import dataclass
 from engine.lang.types import Type
 from tsrepl.session.failures import UsageError, error_replies
@@ -40,6 +39,7 @@ from tsrepl.session.replies import (
     TextReply,
     WhoReply,
 )
+from tsrepl.session.stop_reasons import REASONS, computed
 from tsrepl.session.values import RESULT, described, summary
 from tsrepl.session.workspace import LAST, Workspace
 
@@ -189,11 +189,18 @@ class DebugDialogue:
             self.before = {}
             yield self.standing()
             yield TextReply("back goes back into it, restart begins anew, quit leaves")
+            yield from self._never_asked()
             return
         error = _error(stop) if stop.kind == "error" else None
-        yield replace(self.place(_REASONS[stop.kind](stop), _computed(stop)), error=error)
+        yield replace(self.place(REASONS[stop.kind](stop), computed(stop)), error=error)
         for text in self.displayed:
             yield from _displayed(self, text)
+
+    def _never_asked(self) -> Answer:
+        """The breakpoints whose conditions made no sense wherever the run came by."""
+        for each in self.debugger.breakpoints:
+            if each.condition is not None and each.condition.never and each.is_enabled:
+                yield TextReply(f"breakpoint {each.number} never stopped: {each.condition.never}", "warning")
 
     def _to_callee(self) -> Stop:
         """To the first line of what the entry calls."""
@@ -284,31 +291,6 @@ _OPERATOR: Final = re.compile(r"[-+*/@%&|^<>=!]")
 """The beginning of what only expressions take, where a command takes numbers."""
 _WORD: Final = re.compile(r"(?!(?:is|in|and|or|if|not)\b)\w")
 """A word, which no expression has behind a name."""
-_REASONS: Final[dict[str, Callable[[Stop], str]]] = {
-    "start": lambda stop: "",
-    "step": lambda stop: stop.text,
-    "error": lambda stop: "the program fails here",
-    "end": lambda stop: "",
-    "interrupted": lambda stop: "interrupted",
-    "breakpoint": lambda stop: _hit(stop),
-    "watch": lambda stop: _hit(stop),
-}
-
-
-def _hit(stop: Stop) -> str:
-    made = stop.breakpoint
-    assert made is not None
-    if isinstance(made.holds, Watch):
-        return f"{made.number}: {made.text}   {summary(made.holds.before)} → {summary(made.holds.now)}"
-    return f"breakpoint {made.number}: {made.text}"
-
-
-def _computed(stop: Stop) -> tuple[Binding, ...]:
-    """The value with NaN or infinities at which a run has stopped."""
-    bad = stop.breakpoint.holds if stop.breakpoint is not None else None
-    if not isinstance(bad, stops.BadResult) or bad.value is None:
-        return ()
-    return (Binding(value_name(bad.value), "value", without_scopes(str(bad.value.type)), described(bad.holds)),)
 
 
 def _where(view: FrameView) -> str:
@@ -560,12 +542,23 @@ def _display(dialogue: DebugDialogue, text: str) -> Answer:
 def _displayed(dialogue: DebugDialogue, text: str) -> Answer:
     try:
         value, type = dialogue.debugger.evaluate(text)
+    except KeyboardInterrupt:
+        dialogue.displayed.remove(text)  # or each stop would have to be interrupted again
+        yield TextReply(f"interrupted: {text} is displayed no more", "warning")
+        return
     except Exception as error:
-        known = dialogue.values()
-        unset = [name for name in names_in(text) if name in dialogue.debugger.names and name not in known]
-        yield TextReply(f"{unset[0]} is not set here" if unset else f"{text}: {str(error).splitlines()[0]}")
+        yield TextReply(_why_none(dialogue, text, error))
         return
     yield TextReply(f"{text} = {summary(value)}" if type is not None else text)
+
+
+def _why_none(dialogue: DebugDialogue, text: str, error: Exception) -> str:
+    """The reason why an expression has no value here, in a line."""
+    known = dialogue.values()
+    unset = [name for name in names_in(text) if name in dialogue.debugger.names and name not in known]
+    if unset:
+        return f"{unset[0]} is not set here"
+    return f"{text}: {error.message if isinstance(error, EngineError) else error}"
 
 
 def _undisplay(dialogue: DebugDialogue, text: str) -> Answer:
@@ -607,7 +600,13 @@ def _temporary(dialogue: DebugDialogue, text: str) -> Answer:
 def _watch(dialogue: DebugDialogue, text: str) -> Answer:
     if not text:
         raise UsageError("watch wants an expression", hints=("watch x", "watch x.shape", "watch nan"))
-    return [_made(dialogue.debugger.watch(text))]
+    found = dialogue.debugger.watch(text)
+    yield _made(found)
+    if isinstance(found.holds, Watch) and not dialogue.debugger.finished:
+        try:
+            dialogue.debugger.evaluate(text)
+        except Exception as error:
+            yield TextReply(f"it has no value yet: {_why_none(dialogue, text, error)}", "warning")
 
 
 def _made(found: stops.Breakpoint) -> Reply:

@@ -1,7 +1,7 @@
 """The pager: an outline on the whole screen, which may still grow.
 
-In: items, as they are made, and keys.  Out: the screen.  Only what is on the screen is wrapped and coloured, so a key
-costs the same in ten lines and in ten thousand.
+In: what makes items for a page of some width, as it comes, and keys.  Out: the screen.  Only what is on the screen is
+wrapped and coloured, so a key costs the same in ten lines and in ten thousand; a page of another width is made anew.
 
 The items come from the thread that computes them, which is the main one, since Ctrl-C arrives there; the pager runs in
 a thread of its own, and passes Ctrl-C on as `interrupt` while there is more to come.
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import field
 from functools import cache
 from itertools import pairwise
 from typing import Final, NamedTuple
@@ -28,6 +29,7 @@ from prompt_toolkit.output import Output
 from prompt_toolkit.styles import BaseStyle
 
 from engine.lang.interpreter_settings import collecting_rarely
+from engine.lang.records import dataclass
 from tsrepl.render.blocks import Line, Span
 from tsrepl.render.outline import Item, outline, wrapped
 
@@ -49,7 +51,31 @@ KEYS: Final = (
 )
 """The keys, for readers."""
 _WHEEL: Final = 3
+_LOOKS: Final = 0.1
+"""Seconds between looks at the terminal's size: a thread that is not the main one hears of no change."""
 _HANG: Final = 4
+
+
+Make = Callable[[int], Iterable[Item]]
+"""Items for a page of so many columns."""
+
+
+@dataclass(eq=False, slots=True)
+class Section:
+    """The items that `make` gave for a page of that width."""
+
+    make: Make
+    width: int
+    items: list[Item] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.items = [*self.make(self.width)]
+
+    def fit(self, width: int) -> None:
+        """Make the items anew for such a page; the folds that were open are open again."""
+        before, self.width = self.items, width
+        self.items = [*self.make(width)]
+        _reopen(before, self.items)
 
 
 class Row(NamedTuple):
@@ -68,10 +94,10 @@ class Pager:
         style: BaseStyle | None = None, interrupt: Callable[[], None] = lambda: None,
     ) -> None:  # fmt: skip
         self.title, self.is_done, self.message, self.pattern = title, False, "", ""
-        self.items: list[Item] = []
+        self.sections: list[Section] = []
         self.cursor = self.top = 0
         self.typed: str | None = None
-        self._read: tuple[list[Item], int, int] | None = None
+        self._read: tuple[list[Section], int, int] | None = None
         self._rows: list[Row] | None = None
         self._size = (80, 24)
         self._interrupt = interrupt
@@ -79,15 +105,16 @@ class Pager:
         self.app: Application[None] = Application(
             Layout(HSplit([Window(_Page(self)), status])),
             key_bindings=_bindings(self), full_screen=True, mouse_support=True, style=style, input=input, output=output,
+            terminal_size_polling_interval=_LOOKS,
         )  # fmt: skip
 
     # -- what comes in
 
     @collecting_rarely()  # a line is some objects, and none of them is garbage
-    def add(self, items: Iterable[Item]) -> None:
-        """Append items; from any thread."""
-        shown = self.items if self._read is None else self._read[0]
-        shown += items
+    def add(self, make: Make) -> None:
+        """Append what it makes; from any thread."""
+        shown = self.sections if self._read is None else self._read[0]
+        shown.append(Section(make, self.app.output.get_size().columns))
         self._rows = None
         self.app.invalidate()
 
@@ -101,10 +128,11 @@ class Pager:
         if self._read is None:
             width = max(len(keys) for keys, _ in KEYS)
             lines = [Line((Span(f"{keys:<{width}}  ", "command"), Span(meaning))) for keys, meaning in KEYS]
-            self._read, self.items = (self.items, self.cursor, self.top), list(outline(lines, 0))
+            self._read = self.sections, self.cursor, self.top
+            self.sections = [Section(lambda _: outline(lines, 0), self._size[0])]
             self.cursor = self.top = 0
         else:
-            (self.items, self.cursor, self.top), self._read = self._read, None
+            (self.sections, self.cursor, self.top), self._read = self._read, None
         self._rows = None
 
     def run(self) -> None:
@@ -130,6 +158,28 @@ class Pager:
     # -- rows
 
     @property
+    def items(self) -> list[Item]:
+        """The outermost items."""
+        return [item for section in self.sections for item in section.items]
+
+    def _fit(self, width: int) -> None:
+        """Make what was made for another width anew; the cursor stays in its part of its section."""
+        old = [section for section in self.sections if section.width != width]
+        if not old:
+            return
+        row = self._around(lambda item: item in self.items)
+        here = next((each for each in self.sections if row is not None and row.item in each.items), None)
+        part = here.items.index(row.item) / len(here.items) if here is not None and row is not None else 0.0
+        depth, lines = 0 if row is None else self.cursor - self.rows.index(row), self.cursor - self.top
+        for section in old:
+            section.fit(width)
+        self._rows = None
+        if here is not None and here.items:
+            self._go_to(here.items[int(part * len(here.items))])
+            self.cursor += depth
+        self.top = max(0, self.cursor - lines)
+
+    @property
     def rows(self) -> list[Row]:
         """The rows whose folds are open."""
         if self._rows is None:
@@ -139,6 +189,7 @@ class Pager:
     def screen(self, width: int, height: int) -> list[StyleAndTextTuples]:
         """The lines from the top row on."""
         self._size = (width, height)
+        self._fit(width)
         rows, digits = self.rows, len(str(len(self.rows)))
         if not rows:
             return []
@@ -350,6 +401,18 @@ def _flat(items: Iterable[Item], indent: int = 0, above: Row | None = None) -> I
         yield row
         if item.is_open:
             yield from _flat(item.inside, row.indent, row)
+
+
+def _reopen(before: Iterable[Item], after: Iterable[Item]) -> None:
+    """Let the folds of `after` stand open as the same ones of `before` did."""
+    for old, new in zip(_folds(before), _folds(after), strict=False):
+        new.is_open, new.shown = old.is_open, min(old.shown, len(new.views) - 1)
+        if old.is_open:  # what is inside a closed one is made when it is opened
+            _reopen(old.inside, new.inside)
+
+
+def _folds(items: Iterable[Item]) -> Iterator[Item]:
+    return (item for item in items if item.views)
 
 
 def _every(items: Iterable[Item]) -> Iterator[Item]:

@@ -25,6 +25,7 @@ from tsrepl.render.layout import blocks_of
 from tsrepl.render.outline import Item, outline
 from tsrepl.render.terminal import PROMPT_LINES, fitting, lines_of, print_blocks, print_reply
 from tsrepl.session.replies import ErrorReply, Reply
+from tsrepl.shell.pager import Make as MakeItems
 from tsrepl.shell.pager import Pager
 
 _LESS: Final = "FRX"
@@ -65,35 +66,37 @@ def _page(shown: list[Reply], replies: Iterator[Reply], console: Console, make: 
     """
     pager = make(lambda: os.kill(os.getpid(), signal.SIGINT))
     screen = Thread(target=pager.run, name="tsrepl-pager")
-    kept, errors = list[Item](), list[Reply]()
+    kept, errors = list[MakeItems](), list[Reply]()
     screen.start()
     try:
         for reply in shown:
-            pager.add(_items(reply, console))
+            pager.add(_making(reply, console))
         with redirect_stdout(_Printed(pager)):
             for reply in replies:
-                items = _items(reply, console)
+                items = _making(reply, console)
                 if _is_error(reply):
                     errors.append(reply)
                 else:
-                    kept += items
+                    kept.append(items)
                 pager.add(items)
     except KeyboardInterrupt:
-        pager.add(_items_of_text("stopped"))
+        pager.add(_making_text("stopped"))
     pager.finish()
     screen.join()
-    _keep(kept, console)
+    _keep([item for items in kept for item in items(console.width)], console)
     for reply in errors:
         print_reply(reply, console)
 
 
-def _items(reply: Reply, console: Console) -> list[Item]:
-    blocks = fitting(blocks_of(reply), console.width - _GUTTER, console.height - PROMPT_LINES)
-    return list(outline(blocks, console.width - _GUTTER))
+def _making(reply: Reply, console: Console) -> MakeItems:
+    """The function that makes the reply's items for a page."""
+    return lambda width: outline(
+        fitting(blocks_of(reply), width - _GUTTER, console.height - PROMPT_LINES), width - _GUTTER
+    )
 
 
-def _items_of_text(text: str) -> list[Item]:
-    return list(outline([Line((Span(text),))], 0))
+def _making_text(text: str) -> MakeItems:
+    return lambda _: outline([Line((Span(text),))], 0)
 
 
 def _keep(items: list[Item], console: Console) -> None:
@@ -118,7 +121,7 @@ class _Printed(StringIO):
         self.truncate()
         super().write(rest)
         for line in lines:
-            self._pager.add(_items_of_text(line))
+            self._pager.add(_making_text(line))
         return len(text)
 
 

@@ -334,18 +334,19 @@ class Debugger:
 
     def _breakpoint(self, text: str) -> Breakpoint:
         match = _CONDITIONAL.fullmatch(text)
-        place, condition = (match[1].strip(), match[2]) if match else (text, "")
-        if not place:
-            names = self._known_names(condition or text)
+        place, written = (match[1].strip(), match[2]) if match else (text, "")
+        condition = Condition(written, self.evaluator) if written else None
+        if condition is not None and not place:
+            names = self._known_names(written)
             where = _at_changes(names)
-            change = Change(Condition(condition, self.evaluator), stops.at_writes(names), where)
-            return Breakpoint(0, text, where, change, after=True)
+            change = Change(condition, stops.at_writes(names), where)
+            return Breakpoint(0, text, where, change, condition, after=True)
+        if written:
+            names_in(written)  # which raises for what is no expression
         where, more = self._where(place)
-        holds: list[Holds] = [more] if more is not None else []
-        if condition:
-            holds.append(Condition(condition, self.evaluator))
+        holds: list[Holds] = [each for each in (more, condition) if each is not None]
         test = holds[0] if len(holds) == 1 else (lambda frame: all(each(frame) for each in holds)) if holds else None
-        return Breakpoint(0, text, where, test)
+        return Breakpoint(0, text, where, test, condition)
 
     def set_condition(self, number: int, condition: str) -> Breakpoint:
         """Give a breakpoint another condition, or with "" none.  Raises ArgumentError, ParseError."""
@@ -354,9 +355,9 @@ class Debugger:
             raise ArgumentError(f"{number} stops at values and has no condition", hints=("b if x.max() > 10",))
         match = _CONDITIONAL.fullmatch(found.text)
         place = match[1].strip() if match else found.text
-        names_in(condition)
         made = self._breakpoint(f"{place} if {condition}".strip() if condition else place)
         found.text, found.where, found.holds, found.after = made.text, made.where, made.holds, made.after
+        found.condition = made.condition
         found.forget()
         self._forget_pcs()
         return found

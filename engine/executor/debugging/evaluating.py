@@ -213,13 +213,14 @@ class Condition:
     """An expression that decides whether a run stops: true for a tensor that has any element that is.
 
     It is computed only where what it reads may be another than the last time; `held` is the answer of then.
-    `problem` says why it could not be computed the last time; then it does not hold, but where that is an error of the
-    computation, so that nobody waits in vain.
+    `problem` says why it could not be computed the last time; then it holds, so that nobody waits in vain.  Where it
+    makes no sense, since names are of other functions, it does not hold; `never` says why, if that was so everywhere.
     """
 
     text: str
     evaluator: Evaluator
     problem: str = ""
+    never: str = ""
     held: bool = False
     _asked_for: Sequence[tuple[Any, object]] | None = None
     _known: dict[tuple[Code, int], Statements | None] = field(default_factory=dict)
@@ -236,7 +237,7 @@ class Condition:
         try:
             self.held = is_true(statements.value(inputs))
         except EngineError as error:
-            self.problem, self.held = str(error), True
+            self.problem, self.held = error.message, True
         self._asked_for = [(each, _version(each)) for each in inputs]
         return self.held
 
@@ -253,8 +254,11 @@ class Condition:
         """The expression where the frame stands; None where it cannot be asked."""
         try:
             found = self.evaluator.compile(self.text, frame)
-        except (CompileError, ArgumentError):
+            self.never = ""
+        except (CompileError, ArgumentError) as error:
             found = None
+            if not any(self._known.values()):
+                self.never = error.message
         self._known[frame.code, frame.pc] = found
         return found
 

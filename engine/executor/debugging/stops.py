@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import field
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -36,17 +36,29 @@ Where = Callable[[Code], Iterable[int]]
 """The instructions of a code at which to stop."""
 
 
+class Asked(Protocol):
+    """A condition: why it could not be computed the last time, and why it never could so far; else ""."""
+
+    @property
+    def problem(self) -> str: ...
+
+    @property
+    def never(self) -> str: ...
+
+
 @dataclass(eq=False, slots=True)
 class Breakpoint:
     """`number` and `text` are what people call it; `hits` counts its stops, `ignore` those still to be skipped.
 
-    `after` says that it stops behind the instructions instead of before them: a value has changed.
+    `after` says that it stops behind the instructions instead of before them: a value has changed.  `condition` is the
+    one that was written for it, which `holds` asks.
     """
 
     number: int
     text: str
     where: Where
     holds: Holds | None = None
+    condition: Asked | None = None
     after: bool = False
     is_temporary: bool = False
     is_enabled: bool = True

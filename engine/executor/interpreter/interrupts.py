@@ -6,6 +6,7 @@ arguments.  It stands alone because nobody pays for it but who was stopped.
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterable, Iterator, Sequence
 from types import CodeType, FrameType, TracebackType
 from typing import Any, Final, NamedTuple
@@ -37,13 +38,18 @@ def interrupted_calls(error: KeyboardInterrupt) -> list[CallFrame]:
 
     Machine code has no place of its own: where a whole function is one kernel, its first loop stands for it.
     """
-    traces = list(_traces(error.__traceback__))
+    traces = [each for each in _traces(error.__traceback__) if each.tb_frame.f_code is not _handlers_code()]
     sites = [*_generated(error.__traceback__), *_interpreted(traces)]
     node = sites[-1].node if sites else None
     callee = _called(traces[-1].tb_frame) if traces and not sites else callee_of(node) if node is not None else None
     callee = callee.function if isinstance(callee, ProgramCall) else callee
     sites += [] if callee is None else list(_in_machine_code(callee.name, callee.graph))
     return _frames(sites)
+
+
+def _handlers_code() -> CodeType | None:
+    """The code of the function that raised the interrupt, if it is one of Python: it is no part of what ran."""
+    return getattr(signal.getsignal(signal.SIGINT), "__code__", None)
 
 
 def outermost_call(trace: TracebackType | None) -> ProgramCall | None:

@@ -29,8 +29,10 @@ from engine.lang.records import dataclass
 if TYPE_CHECKING:
     from engine.frontend.compilation import compile as compilation
     from engine.ir.unit import Function
+    from engine.serialize.container import write
 else:
     compilation = deferred("engine.frontend.compilation.compile")
+    write = deferred("engine.serialize.container.write")
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -153,8 +155,7 @@ class EventList(list[Any]):
              "args": {"Input Dims": e.input_shapes} if e.input_shapes else {}}
             for e in self
         ]  # fmt: skip
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump({"traceEvents": rows, "displayTimeUnit": "ms"}, file)
+        write.replace_file(path, [json.dumps({"traceEvents": rows, "displayTimeUnit": "ms"}).encode()])
 
     def __str__(self) -> str:
         return self.table()

@@ -529,3 +529,44 @@ def test_a_debugged_call_within_another_is_said_to_take_its_place() -> None:
     assert isinstance(stop, DebugReply)
     session.execute("q")
     assert isinstance(session.execute("1 + 1")[-1], ValueReply)
+
+
+FAILING = {
+    "index": ("x[9] > 1", "index 9 out of range"),
+    "sizes": ("(x @ torch.ones(9)) > 1", "got 2 and 9"),
+    "attribute": ("x.nope > 1", "no attribute or method 'nope'"),
+}
+
+
+def said(replies: list[Reply]) -> str:
+    return " ".join(each.text for each in replies if isinstance(each, TextReply))
+
+
+@pytest.mark.parametrize("name", FAILING)
+def test_what_is_wrong_with_an_expression_is_told_wherever_it_is_written(session: Session, name: str) -> None:
+    text, why = FAILING[name]
+    session.execute("%debug f(x, 2)")
+    assert why in session.execute(f"p {text}")[0].message  # type: ignore[attr-defined]
+    assert why in said(session.execute(f"display {text}"))
+    assert why in said(session.execute("n"))
+    session.execute(f"undisplay {text}")
+    assert why in said(session.execute(f"watch {text}"))
+    session.execute("delete")
+    session.execute(f"b s = total(z) if {text}")
+    session.execute(f"b 10 if {text}")
+    stopped = session.execute("c")
+    if name == "attribute":  # which makes no sense anywhere, and so may be meant for another function
+        assert f"never stopped: 'Tensor' object has {why}" in said(stopped)
+    else:
+        assert "whose condition failed" in place(stopped).reason and why in place(stopped).reason
+
+
+@pytest.mark.parametrize("command", ["p (x", "display x +", "watch x +", "b 10 if x ++", "tbreak 10 if (", "b if x +",
+                                     "condition 1 x +", "keep x + as y", "whatis x +"])  # fmt: skip
+def test_what_is_no_expression_is_refused_at_once(session: Session, command: str) -> None:
+    session.execute("%debug f(x, 2)")
+    session.execute("b 10")
+    before = session.execute("b")
+    (found,) = session.execute(command)
+    assert isinstance(found, ErrorReply) and found.kind == "Syntax error" and "<--- HERE" in found.excerpt
+    assert session.execute("b") == before

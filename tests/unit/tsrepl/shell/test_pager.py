@@ -8,7 +8,7 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
 from tests.timing import within
-from tsrepl.render.blocks import Block, CodeBlock, FoldBlock, Span, View, line
+from tsrepl.render.blocks import Block, CodeBlock, Column, FoldBlock, Span, TableBlock, View, line
 from tsrepl.render.outline import outline
 from tsrepl.shell.pager import Pager
 
@@ -34,7 +34,7 @@ def look() -> Look:
     def look(blocks: list[Block], *keys: str, width: int = 60) -> list[str]:
         with create_pipe_input() as pipe:
             pager = Pager(input=pipe, output=DummyOutput())
-            pager.add(outline(blocks, width))
+            pager.add(lambda _: outline(blocks, width))
             pager.finish()
             pager.screen(width, HEIGHT)
             pipe.send_text("".join(keys) + "q")
@@ -99,8 +99,8 @@ def test_it_fills_up_while_it_is_open_and_ctrl_c_stops_what_is_computed() -> Non
         pager = Pager(input=pipe, output=DummyOutput(), interrupt=stopped.set)
         thread = threading.Thread(target=pager.run)
         thread.start()
-        pager.add(outline([line("first")], 60))
-        pager.add(outline([line("second")], 60))
+        pager.add(lambda _: outline([line("first")], 60))
+        pager.add(lambda _: outline([line("second")], 60))
         pipe.send_text("\x03")
         assert stopped.wait(5)
         pager.finish()
@@ -114,9 +114,38 @@ def test_a_key_costs_little_in_a_graph_of_thousands_of_nodes() -> None:
     nodes = "\n".join(f"  %{i} : Tensor = aten::relu(%{i - 1})" for i in range(1, 5001))
     with create_pipe_input() as pipe:
         pager = Pager(input=pipe, output=DummyOutput())
-        pager.add(outline([CodeBlock(f"graph(%0 : Tensor):\n{nodes}\n  return (%5000)", "ir")], 100))
+        pager.add(lambda _: outline([CodeBlock(f"graph(%0 : Tensor):\n{nodes}\n  return (%5000)", "ir")], 100))
         pager.pattern = "%4999)"
         with within(1):
             for act in (lambda: pager.move(1), lambda: pager.move(5000), lambda: pager.find(1), pager.toggle):
                 act()
                 pager.screen(100, 40)
+
+
+TABLE = TableBlock(
+    (Column("pass"), Column("what it does")),
+    tuple((name, f"{name} is what it changes in the graph of a program that was compiled") for name in "abcdefgh"),
+)
+
+
+@pytest.mark.parametrize(("before", "after"), [(120, 60), (60, 120), (80, 40), (40, 41)])
+def test_a_page_of_another_width_is_as_if_it_had_been_opened_so(before: int, after: int) -> None:
+    def opened(width: int) -> Pager:
+        pager = Pager(output=DummyOutput())
+        for blocks in ([TABLE], PASSES, [TABLE]):
+            pager.add(lambda width, blocks=blocks: outline(blocks, width - 8))  # type: ignore[misc]
+        shown(pager, width)
+        pager.move(next(i for i, row in enumerate(pager.rows) if row.item.text == "inline"))
+        pager.toggle()
+        pager.turn(1)
+        pager.move(1)
+        return pager
+
+    def shown(pager: Pager, width: int) -> list[str]:
+        return ["".join(text for _, text in each).rstrip() for each in pager.screen(width, 100)]
+
+    resized, at_once = opened(before), opened(after)
+    shown(resized, after)
+    assert [row.item.text for row in resized.rows] == [row.item.text for row in at_once.rows]
+    assert resized.rows[resized.cursor].item.text == "inline new"
+    assert max(map(len, shown(resized, after))) <= after
