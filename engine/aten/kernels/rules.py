@@ -236,6 +236,15 @@ def no_kernel(name: str, d: xp.NumpyDtype) -> OperatorDtypeError:
     return OperatorDtypeError(f"\"{name}\" not implemented for '{xp.ir_name(d)}'")
 
 
+def check_mask(mask: Array) -> None:
+    """Raise OperatorError unless the mask is of bools: those of bytes choose, but do not fill."""
+    if mask.dtype != xp.BOOL:
+        raise OperatorError(
+            f"masked_fill_ only supports boolean masks, but got mask with dtype {c_name(mask.dtype)}",
+            hints=("`mask.bool()` is a mask of bools",),
+        )
+
+
 def check_same_dtype(a: Array, b: Array, first: str = "self", second: str = "mat2") -> None:
     if a.dtype != b.dtype:
         raise OperatorError(

@@ -168,23 +168,31 @@ def _normalized(self: Array, dim: int, dtype: int | None, log: bool) -> Array:
     if x.size == 0:
         return np.empty(x.shape, d)
     result = np.empty(x.shape, x.dtype)
+    rounded = d if d in xp.HALVES and axis == x.ndim - 1 else x.dtype
     if axis != x.ndim - 1 or x.size <= BLOCK or not x.flags.c_contiguous:
-        _normalize(x, axis, log, result)
+        _normalize(x, axis, log, result, rounded)
     else:
         rows, out = x.reshape(-1, x.shape[-1]), result.reshape(-1, x.shape[-1])
         step = max(1, 2 * BLOCK // x.shape[-1])
         for start in range(0, len(rows), step):
-            _normalize(rows[start : start + step], 1, log, out[start : start + step])
+            _normalize(rows[start : start + step], 1, log, out[start : start + step], rounded)
     return result if result.dtype is d else result.astype(d)
 
 
-def _normalize(x: Array, axis: int, log: bool, out: Array) -> None:
-    """The (logarithms of the) exponentials divided by their sum, into `out`."""
+def _normalize(x: Array, axis: int, log: bool, out: Array, rounded: xp.NumpyDtype) -> None:
+    """The (logarithms of the) exponentials divided by their sum, into `out`.
+
+    The sum and its logarithm are `rounded` to that dtype, as `vec_log_softmax_lastdim_kernel` keeps them.
+    """
     np.subtract(x, np.maximum.reduce(x, axis, keepdims=True), out)
     exponentials = np.exp(out, None if log else out)
     total = np.add.reduce(exponentials, axis, keepdims=True)
     if log:
-        np.subtract(out, np.log(total), out)
+        if rounded is not total.dtype:
+            total = np.log(total.astype(rounded).astype(x.dtype)).astype(rounded).astype(x.dtype)
+        else:
+            total = np.log(total)
+        np.subtract(out, total, out)
     else:
         np.true_divide(exponentials, total, out)
 

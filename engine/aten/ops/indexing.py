@@ -13,7 +13,7 @@ import numpy as np
 from engine.aten.dispatch import out_checks
 from engine.aten.dispatch.table import describe, op
 from engine.aten.kernels.accumulate import add_at
-from engine.aten.kernels.rules import broadcast_shapes, wrap_dim
+from engine.aten.kernels.rules import broadcast_shapes, check_mask, wrap_dim
 from engine.aten.values import xp
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.promotion import converted, fit, wide
@@ -94,8 +94,13 @@ def _zero_dim_mask(self: Array, indices: Indices) -> Any:
 
 
 def _is_one_mask(indices: Indices) -> bool:
-    """True for one mask of bools: a single number then fills, of whatever dtype and shape it is."""
+    """True for one mask: a single number then fills, of whatever dtype and shape it is.
+
+    Raises OperatorError for a mask of bytes, with which only more numbers than one can be written.
+    """
     given = [index for index in indices if index is not None]
+    if len(given) == 1 and given[0].dtype == xp.UINT8:
+        check_mask(given[0])
     return len(given) == 1 and given[0].dtype == xp.BOOL
 
 
@@ -103,11 +108,6 @@ def index_put(self: Array, indices: Indices, values: Array, accumulate: bool) ->
     key = _zero_dim_mask(self, indices)
     if not accumulate and values.size == 1 and _is_one_mask(indices):
         values = np.asarray(converted(values.reshape(-1)[0].item(), self.dtype)).astype(self.dtype)
-    if self.dtype != values.dtype:
-        raise OperatorError(
-            "Index put requires the source and destination dtypes match, "
-            f"got {xp.ir_name(self.dtype)} for the destination and {xp.ir_name(values.dtype)} for the source."
-        )
     result = self.copy()
     shape = result[key].shape
     try:
@@ -117,6 +117,11 @@ def index_put(self: Array, indices: Indices, values: Array, accumulate: bool) ->
             f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to indexing result of "
             f"shape {list(shape)}"
         ) from None
+    if self.dtype != values.dtype:
+        raise OperatorError(
+            "Index put requires the source and destination dtypes match, "
+            f"got {xp.ir_name(self.dtype)} for the destination and {xp.ir_name(values.dtype)} for the source."
+        )
     if accumulate:
         add_at(result, key, fitted)
     else:

@@ -17,7 +17,7 @@ from engine.aten.dispatch.table import describe, op
 from engine.aten.kernels import checks, pointwise, shapes
 from engine.aten.kernels.blocks import choose
 from engine.aten.kernels.refusals import no_code, unsupported
-from engine.aten.kernels.rules import c_name, no_kernel, ordered_like
+from engine.aten.kernels.rules import check_mask, no_kernel, ordered_like
 from engine.aten.values import xp
 from engine.aten.values.promotion import converted, default_dtype, element, operand, result_type, to_float, wide
 from engine.aten.values.xp import Array
@@ -429,8 +429,7 @@ def nonzero_tuple(condition: Array) -> list[Array]:
 
 
 def masked_fill(self: Array, mask: Array, value: Any) -> Array:
-    if mask.dtype != xp.BOOL:
-        raise OperatorError(f"masked_fill_ only supports boolean masks, but got mask with dtype {c_name(mask.dtype)}")
+    check_mask(mask)
     if isinstance(value, np.ndarray) and value.ndim:
         raise OperatorError(
             f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."

@@ -18,6 +18,7 @@ from engine.aten.values.hooks import HOOKS
 from engine.aten.values.tensor import Tensor, tensor
 from engine.aten.values.xp import FLOATING, FLOATS, INT64, Array
 from engine.lang.errors import OperatorIndexError, OperatorTypeError, OperatorValueError
+from engine.lang.scalars import bool_, int64, uint8
 
 _SELECT: Final = LateOperator("select.int")
 _SLICE: Final = LateOperator("slice.Tensor")
@@ -57,7 +58,9 @@ def write(self: Tensor, index: Any, value: Any) -> None:
             shown[...] = value
             self.bump_version()
             return
-    target, picks = _basic(self, index)
+    if index is False:  # takes any value, as `applySlicing`'s callers do
+        return
+    target, picks = _basic(self, None if index is True else index)
     values = value if isinstance(value, Tensor) else tensor(value, dtype=self.dtype)
     if picks is not None:
         calls.call("index_put_", (target, picks, _without_leading_ones(values)), {})
@@ -162,8 +165,8 @@ def _apply(view: Tensor, dim: int, part: Any) -> tuple[Tensor, int, Tensor | Non
         return _SELECT.op.impl(view, dim, part), 0, None
     if part is None:
         return _UNSQUEEZE.op.impl(view, dim), 1, None
-    if isinstance(part, (bool, np.bool_)):
-        return _UNSQUEEZE.op.impl(view, dim), 1, tensor([bool(part)])
+    if isinstance(part, (bool, np.bool_)) or (isinstance(part, Tensor) and not part.ndim and part.dtype in _TRUTHS):
+        return _UNSQUEEZE.op.impl(view, dim), 1, tensor([0] if part else [], dtype=int64)
     if isinstance(part, slice):
         return _slice(view, dim, part), 1, None
     if isinstance(part, (list, tuple, range, np.ndarray)):
@@ -172,9 +175,13 @@ def _apply(view: Tensor, dim: int, part: Any) -> tuple[Tensor, int, Tensor | Non
             part = tensor(part.array.astype(INT64))
         if HOOKS.tracer is not None:
             HOOKS.tracer.constant(part, "indices")
-    if isinstance(part, Tensor) and (part.ndim or part.dtype.category == "bool"):
+    if isinstance(part, Tensor) and part.ndim:
         return view, part.ndim if part.dtype.category == "bool" else 1, part
     return view.select(dim, part if isinstance(part, Tensor) else _whole(part)), 0, None
+
+
+_TRUTHS: Final = frozenset({bool_, uint8})
+"""Dtypes of masks: where they have no dimensions they say whether there is what they index."""
 
 
 def _whole(part: Any) -> int:

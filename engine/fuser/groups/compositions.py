@@ -72,10 +72,17 @@ def _softmax(group: Group, name: str, given: Given, sample: Any) -> Value:
 
 
 def log_softmax(group: Group, name: str, given: Given, sample: Any) -> Value:
+    """Along the last dimension the sum and its logarithm are rounded to the result's dtype."""
     value, dims, top = _exponentials(group, name, given, sample)
     powers = mapped(group, f"{name}_exp", lambda x, t: apply("exp", apply("sub", x, t)), value, top)
     total = accumulated(group, f"{name}_sum", powers, dims, "add", 0)
-    found = mapped(group, name, lambda x, t, s: apply("sub", apply("sub", x, t), apply("log", s)), value, top, total)
+    kept = TYPES[sample.array.dtype] if dims == [len(value.shape) - 1] else value.type
+
+    def rounded(x: Expression) -> Expression:
+        return convert(convert(x, kept), value.type)
+
+    share = mapped(group, f"{name}_log", lambda s: rounded(apply("log", rounded(s))), total)
+    found = mapped(group, name, lambda x, t, s: apply("sub", apply("sub", x, t), s), value, top, share)
     return as_sample(group, found, sample)
 
 

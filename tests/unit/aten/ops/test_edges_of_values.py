@@ -7,6 +7,7 @@ import warnings
 import pytest
 
 import engine.torch as torch
+from engine.fuser.backend import tiering
 from engine.lang.errors import CompileError, OperatorError
 
 NAN = float("nan")
@@ -212,3 +213,54 @@ def test_traced_quotients_by_truth_values_run(expression: str) -> None:
     traced = torch.jit.trace(eval(f"lambda x: {expression}", globals()), (x,))
     assert traced(x).tolist() == [1.0, 2.0]
     assert "Bool(requires_grad=0, device=cpu) = prim::Constant[value={1}]" in str(traced.graph)
+
+
+SCORES = [[0.5, -1.25, 2.0, 0.375, -0.0625], [3.0, -2.5, 0.75, 1.125, -4.0]]
+LOGARITHMS = {
+    (torch.float16, -1): [
+        [-1.9609375, -3.7109375, -0.461181640625, -2.0859375, -2.5234375],
+        [-0.2340087890625, -5.734375, -2.484375, -2.109375, -7.234375],
+    ],
+    (torch.float16, 0): [
+        [-2.578125, -0.251953125, -0.251953125, -1.13671875, -0.0193023681640625],
+        [-0.07891845703125, -1.501953125, -1.501953125, -0.386962890625, -3.95703125],
+    ],
+    (torch.bfloat16, -1): [
+        [-1.9609375, -3.71875, -0.4609375, -2.09375, -2.53125],
+        [-0.2353515625, -5.75, -2.484375, -2.109375, -7.25],
+    ],
+    (torch.bfloat16, 0): [
+        [-2.578125, -0.251953125, -0.251953125, -1.140625, -0.019287109375],
+        [-0.0791015625, -1.5, -1.5, -0.38671875, -3.953125],
+    ],
+}
+
+
+@pytest.mark.parametrize(("dtype", "dim"), LOGARITHMS)
+def test_sums_of_rows_are_rounded_before_their_logarithm_is_taken(dtype: torch.dtype, dim: int, mode: str) -> None:
+    """By `log_softmax` and by what is made of it; sums along other dimensions are not."""
+    x, wanted = torch.tensor(SCORES, dtype=dtype), LOGARITHMS[dtype, dim]
+    assert torch.log_softmax(x, dim).tolist() == wanted
+    program = torch.jit.script(_Logarithms(dim))
+    for _ in range(3):
+        assert program(x).tolist() == wanted
+        tiering.wait()
+    if dim == -1:
+        places = torch.tensor([2, 0])
+        losses = torch.nn.functional.cross_entropy(x, places, reduction="none")
+        assert losses.tolist() == [-wanted[0][2], -wanted[1][0]]
+
+
+class _Logarithms(torch.nn.Module):
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.dim = dim
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.log_softmax(x * 1.0, self.dim)
+
+
+def test_a_sum_of_a_row_beyond_float16_is_infinite() -> None:
+    rows = torch.zeros(2, 70000, dtype=torch.float16)
+    assert torch.log_softmax(rows, 1)[0, 0].item() == -INF
+    assert torch.log_softmax(rows.float(), 1)[0, 0].item() == pytest.approx(-11.156, abs=1e-3)
