@@ -158,6 +158,7 @@ def script() -> Workload:
 def script_failing() -> Workload:
     """A module that does not compile; beside it one with the same parts that does."""
     torch.jit.script(torch.nn.Linear(2, 2)).save_to_buffer()
+    Scale()  # looks up names in the library's files: forked while one is read, child and parent would share its position
 
     def run() -> Any:
         try:
