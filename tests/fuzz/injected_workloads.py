@@ -296,6 +296,7 @@ def short_define() -> Workload:
 def short_script() -> Workload:
     """A module with a parameter and a method."""
     torch.jit.script(torch.nn.Linear(2, 2)).save_to_buffer()
+    Scale()  # reads files of the library: a fork in between, and child and parent would share the place in the file
 
     def saved(made: Any) -> Any:
         return _called(made), len(made.save_to_buffer()) > 0

@@ -53,6 +53,14 @@ def calls(op: Op, pairs: int) -> Iterator[list[Any]]:
                 yield call
 
 
+def every_call(op: Op) -> list[list[Any]]:
+    """The usual arguments, and those of `calls` with one alternative; none for operators that have no sample."""
+    try:
+        return [*map(list, samples(op)), *calls(op, 0)]
+    except (KeyError, TypeError):
+        return []
+
+
 def samples(op: Op) -> list[tuple[Any, ...]]:
     """The usual arguments, and images where memory formats may be asked for."""
     usual = gradient_arguments_for(op)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -122,6 +123,21 @@ def arguments_for(op: Op) -> tuple[Any, ...]:
         whole = any(part in op.name for part in WHOLE)
         listed = tuple(_made(a, i, whole) for i, a in enumerate(op.schema.arguments))
     return tuple(copied(v) for v in listed)
+
+
+def tensors_in(value: Any) -> Iterator[Tensor]:
+    """The tensors of a value, in lists and tuples too."""
+    if isinstance(value, Tensor):
+        yield value
+    for each in value if isinstance(value, (list, tuple)) else ():
+        yield from tensors_in(each)
+
+
+def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
+    """The value with `change(array)` in the place of each tensor's array."""
+    if isinstance(value, Tensor):
+        return Tensor(change(value.array))
+    return type(value)(mapped(each, change) for each in value) if type(value) in (list, tuple) else value
 
 
 def copied(value: Any) -> Any:

@@ -14,8 +14,8 @@ from engine.aten.dispatch.op import Op
 from engine.aten.values import xp
 from engine.aten.values.tensor import Tensor
 from engine.lang.errors import OperatorError
-from tests.table.optional_arguments import calls, samples
-from tests.table.samples import copied
+from tests.table.optional_arguments import every_call
+from tests.table.samples import copied, mapped, tensors_in
 
 NARROW = {xp.COMPLEX64: xp.COMPLEX32, xp.COMPLEX128: xp.COMPLEX32, xp.FLOAT32: xp.FLOAT16, xp.FLOAT64: xp.FLOAT16}
 BY_ELEMENT_SIZE = {
@@ -32,23 +32,11 @@ REFUSALS = ("ComplexHalf", "complex32", "Low precision", "types other than float
 ROUNDING = 2e-2
 
 
-def _mapped(value: Any, change: Any) -> Any:
-    if isinstance(value, Tensor):
-        return Tensor(change(value.array))
-    return type(value)(_mapped(each, change) for each in value) if type(value) in (list, tuple) else value
-
-
 def _complex(array: Any) -> Any:
     """Numbers on no axis, which both dtypes hold."""
     if array.dtype not in xp.FLOATS:
         return array
     return (array - 0.25j * array).astype(np.complex64).astype(xp.COMPLEX32).astype(np.complex64)
-
-
-def _tensors(value: Any) -> list[Tensor]:
-    if isinstance(value, Tensor):
-        return [value]
-    return [t for each in value for t in _tensors(each)] if isinstance(value, (list, tuple)) else []
 
 
 def _narrow(array: Any) -> Any:
@@ -62,10 +50,10 @@ def _as_numbers(tensor: Tensor) -> Any:
 
 def _difference(op: Op, args: list[Any]) -> str:
     """What is wrong with the operator in complex32; "" if nothing is, or if it takes no complex numbers."""
-    given = _mapped(args, _complex)
-    if not any(t.array.dtype in xp.COMPLEX for t in _tensors(given)):
+    given = mapped(args, _complex)
+    if not any(t.array.dtype in xp.COMPLEX for t in tensors_in(given)):
         return ""
-    narrow = _mapped(given, _narrow)
+    narrow = mapped(given, _narrow)
     try:
         expected = op.run(*copied_all(given))
     except np.exceptions.ComplexWarning:
@@ -80,7 +68,7 @@ def _difference(op: Op, args: list[Any]) -> str:
         return "" if "type" in op.name or np.allclose(found, expected, rtol=ROUNDING) else f"{found} for {expected}"
     if op.nondeterministic:
         return ""
-    for one, other in zip(_tensors(found), _tensors(expected), strict=True):
+    for one, other in zip(tensors_in(found), tensors_in(expected), strict=True):
         if one.array.dtype not in (other.array.dtype, NARROW.get(other.array.dtype)):
             return f"{one.dtype} for {other.dtype}"
         if one.shape != other.shape or one.stride() != other.stride():
@@ -94,21 +82,14 @@ def copied_all(args: list[Any]) -> list[Any]:
     return [copied(value) for value in args]
 
 
-def _calls(op: Op) -> list[list[Any]]:
-    try:
-        return [*map(list, samples(op)), *calls(op, 0)]
-    except (KeyError, TypeError):
-        return []
-
-
-OPERATORS = [op for op in table.entries() if op.qualified_name not in BY_ELEMENT_SIZE | BELOW and _calls(op)]
+OPERATORS = [op for op in table.entries() if op.qualified_name not in BY_ELEMENT_SIZE | BELOW and every_call(op)]
 
 
 @pytest.mark.parametrize("op", OPERATORS, ids=lambda op: op.qualified_name)
 def test_numbers_of_two_halves(op: Op) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        wrong = [found for args in _calls(op) if (found := _difference(op, args))]
+        wrong = [found for args in every_call(op) if (found := _difference(op, args))]
     assert not wrong, wrong[0]
 
 
@@ -119,12 +100,12 @@ def test_the_law_sees_complex_operators() -> None:
 
 
 def _takes_complex_numbers(op: Op) -> bool:
-    for args in _calls(op):
-        given = _mapped(args, _complex)
+    for args in every_call(op):
+        given = mapped(args, _complex)
         try:
             found = op.run(*copied_all(given))
         except Exception:
             continue
-        if any(t.array.dtype in xp.COMPLEX for t in (*_tensors(given), *_tensors(found))):
+        if any(t.array.dtype in xp.COMPLEX for t in (*tensors_in(given), *tensors_in(found))):
             return True
     return False

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import ast
 import itertools
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
+import engine.torch  # noqa: F401  (registers what compiles operators that are written in TorchScript)
 from engine.aten.autograd.formula import NO_FORMULA
 from engine.aten.dispatch import table
 from engine.aten.dispatch.op import Op
 from engine.aten.values.tensor import Tensor
 from engine.lang.types import ListType, TensorType
-from tests.table.samples import arguments_for, copied
+from tests.table.samples import arguments_for, copied, tensors_in
 
 ENTRIES = table.entries()
 
@@ -105,13 +105,6 @@ def shared_by(op: Op) -> bool | None:
         return None
     pairs = itertools.product(tensors_in(arguments), tensors_in(result))
     return any(np.shares_memory(given.array, made.array) for given, made in pairs)
-
-
-def tensors_in(value: Any) -> Iterator[Tensor]:
-    if isinstance(value, Tensor):
-        yield value
-    for each in value if isinstance(value, (list, tuple)) else ():
-        yield from tensors_in(each)
 
 
 @pytest.mark.usefixtures("without_machine_code")
