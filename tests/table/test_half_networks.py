@@ -38,6 +38,7 @@ SAMPLE = [(network, DTYPES[i % 2], 5) for i, network in enumerate(NETWORKS)]
 ALL = [pytest.param(network, dtype, 500, marks=pytest.mark.slow) for network in NETWORKS for dtype in DTYPES]
 
 
+@pytest.mark.filterwarnings("ignore::engine.torch.jit.TracerWarning")
 @pytest.mark.parametrize(("network", "dtype", "calls"), SAMPLE + ALL)
 def test_networks_of_half_types_are_alike_in_all_modes(network: Any, dtype: Any, calls: int, mode: str) -> None:
     steps, arguments = training(network, dtype), given(network, dtype)
