@@ -19,6 +19,7 @@ from engine.ir.facts.inference import apply_facts, resized_memory
 from engine.ir.facts.rules import SHAPES
 from engine.ir.facts.tensors import ranked
 from engine.ir.graph import Graph
+from engine.ir.rewrites import retype
 from engine.lang.types import TENSOR, TensorType
 from engine.passes.pipeline import find_pass
 
@@ -37,7 +38,7 @@ def complete_shape_analysis(
     for value, argument in zip(graph.inputs, args, strict=False):
         if isinstance(argument, Tensor) and isinstance(value.type, TensorType):
             type = tensor_type_of(argument)
-            value.set_type(type if with_sizes else ranked(type))
+            retype(value, type if with_sizes else ranked(type))
     _forget_resized(graph)
     changed = before != [value.type for value in graph.inputs]
     return apply_facts(graph, reading=SHAPES) or changed
@@ -49,4 +50,4 @@ def _forget_resized(graph: Graph) -> None:
     resized = resized_memory(graph, db)
     for value in graph.inputs:
         if isinstance(value.type, TensorType) and db.memory_of([value]) & resized:
-            value.set_type(TENSOR)
+            retype(value, TENSOR)
