@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from engine.aten.kernels.rules import c_name, no_kernel
+from engine.aten.kernels.rules import c_name, no_kernel, tensor_type
 from engine.aten.kernels.windows import Space
 from engine.aten.values import xp
 from engine.aten.values.xp import Array
@@ -105,12 +105,6 @@ def _unlike(x: xp.NumpyDtype, w: xp.NumpyDtype) -> str:
         return f"expected scalar type {xp.ir_name(x)} but found {xp.ir_name(w)}"
     dense = "" if x in xp.COMPLEX else " or input should be a MKLDNN tensor and weight is a dense tensor"
     return f"Input type ({tensor_type(x)}) and weight type ({tensor_type(w)}) should be the same{dense}"
-
-
-def tensor_type(d: xp.NumpyDtype) -> str:
-    """The legacy name of a type of tensors; those without one are named otherwise."""
-    name = xp.ir_name(d)
-    return f"CPU{name}Type" if d not in xp.REAL or d.name == "bfloat16" else f"torch.{name}Tensor"
 
 
 def _shapes(x: Array, w: Array, bias: Array | None, g: Geometry, transposed: bool) -> None:

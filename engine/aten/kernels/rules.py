@@ -252,6 +252,12 @@ def check_same_dtype(a: Array, b: Array, first: str = "self", second: str = "mat
         )
 
 
+def tensor_type(d: xp.NumpyDtype) -> str:
+    """The legacy name of a type of tensors; those without one are named otherwise."""
+    name = xp.ir_name(d)
+    return f"CPU{name}Type" if d not in xp.REAL or d.name == "bfloat16" else f"torch.{name}Tensor"
+
+
 _C_NAMES = {
     "float32": "float", "float64": "double", "int64": "long int", "int32": "int", "int16": "short int",
     "int8": "signed char", "uint8": "unsigned char", "float16": "c10::Half", "bfloat16": "c10::BFloat16",

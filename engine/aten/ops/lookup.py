@@ -13,8 +13,7 @@ from engine.aten.dispatch import out_checks
 from engine.aten.dispatch.table import describe, op
 from engine.aten.kernels import shapes
 from engine.aten.kernels.accumulate import accumulate
-from engine.aten.kernels.convolution_checks import tensor_type
-from engine.aten.kernels.rules import are_within, no_kernel
+from engine.aten.kernels.rules import are_within, no_kernel, tensor_type
 from engine.aten.stepwise.language import worth
 from engine.aten.stepwise.scattering import sum_bags, sum_weighted_bags
 from engine.aten.values import xp

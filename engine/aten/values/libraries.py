@@ -16,7 +16,6 @@ import numpy as np
 
 from engine.aten.values import meta
 from engine.aten.values.hooks import HOOKS
-from engine.aten.values.strided import as_strided
 from engine.lang import scalars
 from engine.lang.errors import OperatorAssertionError, OperatorDtypeError, OperatorError
 from engine.lang.records import dataclass
@@ -309,6 +308,16 @@ def zeros(shape: Sequence[int], d: Any, takes_memory: bool = True) -> Any:
     """Zeros on the device of the gradients that are being worked on; all in one place where they take no memory."""
     made = moved(np.zeros(tuple(shape) if takes_memory else (), d), _PLACE.get())
     return made if takes_memory else show(shape, d, made, 0, (0,) * len(shape))
+
+
+def as_strided(array: Any, shape: Sequence[int], strides: Sequence[int]) -> Any:
+    """A view of an array of numpy's by byte strides, which nothing checks to stay inside its memory.
+
+    numpy's function of that name does not know dtypes that numpy lacks (`complex32`).
+    """
+    plain = array if array.dtype.isbuiltin == 1 else array.view(f"V{array.itemsize}")
+    shown = np.lib.stride_tricks.as_strided(plain, shape, strides)
+    return shown if plain is array else shown.view(array.dtype)
 
 
 def like(array: Any, strides: Sequence[int] | None = None) -> Any:

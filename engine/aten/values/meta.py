@@ -15,7 +15,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten.values.strided import as_strided
 from engine.lang.errors import OperatorDtypeError, OperatorError, OperatorMemoryError
 
 FORMING: Final[ContextVar[bool]] = ContextVar("forming", default=False)
@@ -186,7 +185,8 @@ def show(shape: Sequence[int], dtype: Any, memory: Any, offset: int, strides: Se
     plain = memory.view(np.ndarray)
     if not plain.flags.c_contiguous:
         assert not offset and plain.dtype == dtype
-        shown: MetaArray = as_strided(plain, shape, strides).view(MetaArray)
+        raw = np.lib.stride_tricks.as_strided(plain.view(f"V{plain.itemsize}"), shape, strides)
+        shown: MetaArray = raw.view(dtype).view(MetaArray)
         return shown
     return MetaArray(tuple(shape), dtype, plain, offset, tuple(strides))
 

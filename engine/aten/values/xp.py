@@ -15,7 +15,7 @@ import numpy as np
 
 from engine.aten.stepwise import language
 from engine.aten.stepwise.converting import convert
-from engine.aten.values import libraries, strided
+from engine.aten.values import libraries
 from engine.lang import scalars
 from engine.lang.errors import OperatorError, OperatorTypeError
 from engine.lang.scalars import DTYPE_BY_NUMBER, DTYPES, dtype
@@ -145,7 +145,7 @@ def as_strided(array: Array, shape: tuple[int, ...], strides: tuple[int, ...]) -
             return np.ndarray(shape, array.dtype, array, 0, strides)  # some ten times as quick
         except (TypeError, ValueError):
             pass
-    found: Array = strided.as_strided(array, shape, strides)
+    found: Array = libraries.as_strided(array, shape, strides)
     return found
 
 

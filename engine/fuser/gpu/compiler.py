@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten.values.strided import as_strided
+from engine.aten.values.libraries import as_strided
 from engine.aten.values.tensor import Tensor
 from engine.fuser.gpu.launches import NoLaunch, launches_of
 from engine.fuser.gpu.prepared import number_names

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.aten.values.strided import as_strided
+from engine.aten.values.libraries import as_strided
 from engine.aten.values.tensor import Tensor
 from engine.fuser.backend.llvm_lines import Listing
 from engine.fuser.gpu import assemble

@@ -24,7 +24,7 @@ from engine.aten.autograd.specialised_recording import plan_of
 from engine.aten.dispatch.op import Op
 from engine.aten.python import binding
 from engine.aten.values.hooks import HOOKS
-from engine.aten.values.strided import as_strided
+from engine.aten.values.libraries import as_strided
 from engine.aten.values.tensor import Tensor
 from engine.fuser.backend import tiering
 from engine.fuser.backend.cpython_abi import AbiError

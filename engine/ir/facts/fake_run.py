@@ -16,7 +16,7 @@ import numpy as np
 
 from engine.aten.dispatch.op import Op
 from engine.aten.values import xp
-from engine.aten.values.strided import as_strided
+from engine.aten.values.libraries import as_strided
 from engine.aten.values.tensor import Tensor, from_numpy
 from engine.ir.constants import NOT_CONSTANT, tensor_type_of
 from engine.ir.facts.tensors import Facts, is_complete, is_fixed_list, known_value, ranked, tensor_of

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten.values.ivalue import Object
-from engine.aten.values.strided import as_strided
+from engine.aten.values.libraries import as_strided
 from engine.aten.values.tensor import Tensor
 from engine.aten.values.xp import TO_NUMPY
 from engine.ir.graph import Value
