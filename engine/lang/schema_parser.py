@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Callable
 from functools import cache
 from typing import Any, Final, TypeVar
@@ -138,7 +139,7 @@ class _SchemaParser:
         token = self.lexer.next()
         try:
             if token.kind == "string" and not negative:
-                return string_value(token.text)
+                return sys.intern(string_value(token.text))  # which calls tell by identity
             value = number_value(token.text) if token.kind == "number" else WORD_DEFAULTS[token.text]
         except LiteralError as error:
             raise ParseError(str(error), token.range) from None

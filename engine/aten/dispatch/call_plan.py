@@ -116,7 +116,7 @@ def _written(
         return op
     environment = made.environment | {"op": op, "_convert": convert}
     file = f"<{op.qualified_name}>"
-    op.compiled  # noqa: B018  (its text is looked at)
+    op.run  # noqa: B018  (which settles whether its text is there)
     if convert is None and op.inline is not None:
         assigned = f"{', '.join(safe(a.name) for a in op.schema.arguments)} = {', '.join(passed)}"
         lines = [*made.lines, assigned, *op.inline.lines]

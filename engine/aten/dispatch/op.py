@@ -158,6 +158,8 @@ class Op:
     """The text of `impl` for functions that do the same in place of a call; None if an implementation may take it."""
     compiler: Callable[[Op], Compiled] | None = None
     """Makes the functions of the operator; the table gives it."""
+    begun: bool = False
+    """True once the slots hold functions that serve calls."""
     _schema: FunctionSchema | None = None
     _compiled: Compiled | None = None
     qualified_name: str = field(init=False)
@@ -188,26 +190,26 @@ class Op:
 
     @property
     def run(self) -> Callable[..., Any]:
-        """The current implementation, `impl`, compiled if it was not yet."""
-        return self.impl if self._compiled is not None else self._first()
+        """The current implementation, `impl`, made if it was not yet."""
+        return self.impl if self.begun else self._begin()
 
     @property
     def compiled(self) -> Compiled:
         """The operator's functions in Python, whatever implementation has taken `impl`.
 
-        What is tried once, while a plan is made, goes by these: nobody would call a kernel for it again.
+        They are the definition, which machine code that is made goes by.
         """
         if self._compiled is None:
-            self._first()
-        assert self._compiled is not None
+            assert self.compiler is not None, f"{self.qualified_name} is not in the table"
+            self._compiled = self.compiler(self)
         return self._compiled
 
-    def _first(self) -> Callable[..., Any]:
-        assert self.compiler is not None, f"{self.qualified_name} is not in the table"
-        self._compiled = made = self.compiler(self)
-        self.impl, self.body, self.inline = made.run, made.body, made.written
-        if HOOKS.native is not None:
-            HOOKS.native(self)
+    def _begin(self) -> Callable[..., Any]:
+        """Let machine code serve calls where there is some, else the functions in Python, which only then are made."""
+        if HOOKS.native is None or not HOOKS.native(self):
+            made = self.compiled
+            self.impl, self.body, self.inline = made.run, made.body, made.written
+        self.begun = True
         return self.impl
 
     def take(self, impl: Callable[..., Any], body: Callable[..., Any] | None = None) -> None:
@@ -217,8 +219,10 @@ class Op:
             self.body, self.recorded = body, partial(_first_recorded, self)
 
     def give_back(self) -> None:
-        """Let the operator's functions in Python serve again."""
-        self.take(self.compiled.run, self.compiled.body)
+        """Let calls begin anew, with what serves them then."""
+        self.begun, self.inline = False, None
+        self.impl, self.body = partial(_first_call, self), partial(_first_body, self)
+        self.recorded = partial(_first_recorded, self)
 
     def __repr__(self) -> str:
         return f"<op {self.text}>"
@@ -229,13 +233,14 @@ def _first_call(op: Op, *args: Any) -> Any:
 
 
 def _first_body(op: Op, *args: Any) -> Any:
-    assert op.compiled is not None
+    assert op.run is not None
     return op.body(*args)
 
 
 def _first_recorded(op: Op, *args: Any) -> Any:
     """Work out how the operator is recorded when it first is."""
     assert HOOKS.recorder is not None
-    made = op.compiled
-    op.recorded = HOOKS.recorder(op, op.body, made.text if op.body is made.body else None)
+    assert op.run is not None
+    made = op._compiled
+    op.recorded = HOOKS.recorder(op, op.body, made.text if made is not None and op.body is made.body else None)
     return op.recorded(*args)

@@ -45,10 +45,22 @@ class _ByElements:
         return self.plans.get(_kinds(values), _NO_PLAN).impl(*values)
 
 
+_made: Final[list[tuple[dict[Any, Implemented], _InlineCache]]] = []
+"""The plans of all functions."""
+
+
+def forget_plans() -> None:
+    """Let all calls be resolved anew: plans may hold the text of functions that serve no longer."""
+    for plans, first in _made:
+        first.kind, first.plan = None, _NO_PLAN
+        plans.clear()
+
+
 def cached(resolve: Resolve) -> Run:
     """The function that runs call plans, and `resolve` where there is none."""
     plans: dict[Any, Implemented] = {}
     find, given, hooks, first = plans.get, _given, HOOKS, _InlineCache()
+    _made.append((plans, first))
 
     def call(
         _0: Any = _NONE, _1: Any = _NONE, _2: Any = _NONE, _3: Any = _NONE, _4: Any = _NONE, /, *more: Any, **named: Any

@@ -82,8 +82,9 @@ class Hooks:
     """Set while any thread is traced.  Python switches no thread between a test for None and the call that follows."""
     composite: Callable[[Op], Callable[..., Any]] | None = None
     """Compiles TorchScript bodies; the layer that knows the language sets it."""
-    native: Callable[[Op], None] | None = None
-    """Called when an operator's functions are made, for an implementation to take `op.impl`; `engine.fuser` sets it."""
+    native: Callable[[Op], bool] | None = None
+    """Called when an operator is first called, for machine code to take its slots; false where there is none.
+    `engine.fuser` sets it."""
     python_only: bool = False
     """True while no machine code may serve operators; kernels that plans and instructions hold look here."""
     devices: bool = False

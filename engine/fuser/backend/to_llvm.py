@@ -21,7 +21,7 @@ from engine.fuser.backend import llvm_loops
 from engine.fuser.backend.llvm_lines import Scope
 from engine.fuser.backend.llvm_numbers import PRIMITIVES, Value, constant, ir, stored_type, type_of
 from engine.fuser.ir import math
-from engine.fuser.ir.externals import EXTERNALS, PREFETCH
+from engine.fuser.ir.externals import ADDRESS_OF, EXTERNALS, INVOKE, PREFETCH
 from engine.fuser.ir.kernel import (
     BOOL,
     FLOATS,
@@ -315,9 +315,19 @@ class Emitter:
         if name == PREFETCH:
             self.prefetch(*given)
             return None
+        if name == ADDRESS_OF:
+            return given[0]
+        if name == INVOKE:
+            return self.invoke(*given)
         external = EXTERNALS[name]
         returned = type_of(external.result) if external.result else ir().VoidType()
         return self.builder.call(self.declared(name, [type_of(each) for each in external.operands], returned), given)
+
+    def invoke(self, address: Value, *given: Value) -> Value:
+        """A call of the function at an address."""
+        signature = ir().FunctionType(type_of("i64"), [each.type for each in given])
+        number = self.builder.ptrtoint(address, type_of("i64"))  # of which llvmlite makes a pointer with a type
+        return self.builder.call(self.builder.inttoptr(number, signature.as_pointer()), given)
 
     def prefetch(self, address: Value) -> None:
         """A line of memory that is to be read, into all caches."""
@@ -568,7 +578,7 @@ def _call(e: Emitter, s: Call) -> None:
 def _call_external(e: Emitter, s: Call, given: Sequence[Value]) -> Value:
     """Addresses may be whole numbers on this side."""
     pointer, whole = type_of(POINTER), type_of("i64")
-    wanted = zip(given, EXTERNALS[s.function].operands, strict=True)
+    wanted = zip(given, EXTERNALS[s.function].types(len(given)), strict=True)
     passed = [e.builder.inttoptr(v, pointer) if t == POINTER and v.type == whole else v for v, t in wanted]
     found = e.call_external(s.function, passed)
     return e.builder.ptrtoint(found, whole) if s.name and s.type == "i64" and found.type == pointer else found

@@ -12,15 +12,26 @@ from engine.lang.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class External:
-    """`result`: "" where there is none."""
+    """`result`: "" where there is none.  `more`: the type of operands that may follow; "" where there are none."""
 
     operands: tuple[str, ...]
     result: str = ""
+    more: str = ""
+
+    def types(self, count: int) -> tuple[str, ...]:
+        """The types of so many operands."""
+        return self.operands + (self.more,) * (count - len(self.operands) if self.more else 0)
 
 
 PREFETCH: Final = "prefetch"
 """An instruction: fetches a line of memory into the nearest cache, if there is memory at that address."""
+INVOKE: Final = "invoke"
+"""A call of the function at an address, which takes whole numbers and addresses, and gives one of these."""
+ADDRESS_OF: Final = "address_of"
+"""The address itself, as a whole number for those who keep it."""
 EXTERNALS: Final[dict[str, External]] = {
+    INVOKE: External(("ptr",), "i64", more="ptr"),
+    ADDRESS_OF: External(("ptr",), "ptr"),
     "aligned_alloc": External(("i64", "i64"), "ptr"),
     "malloc": External(("i64",), "ptr"),
     "realloc": External(("ptr", "i64"), "ptr"),
@@ -49,6 +60,11 @@ EXTERNALS: Final[dict[str, External]] = {
     "PyFloat_FromDouble": External(("f64",), "ptr"),
     "PyObject_IsTrue": External(("ptr",), "i32"),
     "PyBool_FromLong": External(("i64",), "ptr"),
+    "PyLong_AsLongLongAndOverflow": External(("ptr", "ptr"), "i64"),
+    "PyObject_GetAttr": External(("ptr", "ptr"), "ptr"),
+    "PyObject_Vectorcall": External(("ptr", "ptr", "i64", "ptr"), "ptr"),
+    "PyType_GenericAlloc": External(("ptr", "i64"), "ptr"),
+    "PySet_Size": External(("ptr",), "i64"),
     "PyList_New": External(("i64",), "ptr"),
     "PyList_Size": External(("ptr",), "i64"),
     "PyList_GetItem": External(("ptr", "i64"), "ptr"),

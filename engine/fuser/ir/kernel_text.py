@@ -233,7 +233,7 @@ class _Parser:
         if function == "call":
             function, given = ast.unparse(given[0]), given[1:]
         external = EXTERNALS.get(function)
-        wanted = external.operands if external else ("",) * len(given)
+        wanted = external.types(len(given)) if external else ("",) * len(given)
         operands = (self.operand(each, t) for each, t in zip(given, wanted, strict=True))
         return Call(function, tuple(operands), name, type)
 

@@ -266,8 +266,9 @@ class _Verifier:
             return
         _require(of.function in EXTERNALS, f"no function {of.function}")
         external = EXTERNALS[of.function]
-        fits = len(given) == len(external.operands) and all(map(_passes, given, external.operands))
-        _require(fits, f"{of.function} takes ({', '.join(external.operands)}), not ({', '.join(given)})")
+        wanted = external.types(len(given))
+        fits = len(given) == len(wanted) and all(map(_passes, given, wanted))
+        _require(fits, f"{of.function} takes ({', '.join(wanted)}), not ({', '.join(given)})")
         self.called(of, ("i64", POINTER) if external.result == POINTER else (external.result,))
 
     def called(self, of: Call, results: Collection[str]) -> None:

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.fuser.ir.externals import EXTERNALS, PREFETCH
+from engine.fuser.ir.externals import ADDRESS_OF, EXTERNALS, INVOKE, PREFETCH
 from engine.fuser.ir.kernel import (
     POINTER,
     SIZES,
@@ -188,6 +188,11 @@ def _backwards(kind: str, start: Number, stop: Number, step: Number) -> Iterator
 def _call(name: str, *given: Any) -> Any:
     """The result of an external function."""
     external = EXTERNALS[name]
+    if name == INVOKE:
+        address, *passed = (each.address if isinstance(each, Pointer) else each.item() for each in given)
+        return np.int64(ctypes.PYFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * len(passed))(address)(*passed))
+    if name == ADDRESS_OF:
+        return np.int64(given[0].address)
     found = _external(name)(*(each.address if isinstance(each, Pointer) else each.item() for each in given))
     if not external.result:
         return None

@@ -122,7 +122,7 @@ def _block(body: Sequence[Statement], numbers: dict[str, float]) -> int:
 
 
 def _statement(statement: Statement, numbers: dict[str, float]) -> int:
-    own = sum(map(_operations, parts(statement)))
+    own = sum(map(operations, parts(statement)))
     match statement:
         case Let(name=name, value=value) | Declare(name=name, value=value):
             _note(name, value, numbers)
@@ -154,7 +154,8 @@ _FREE: Final = ("select", "convert", "copysign", "neg", "abs")
 """Functions that move or mark numbers."""
 
 
-def _operations(expression: Expression) -> int:
+def operations(expression: Expression) -> int:
+    """Operations on floats that the value takes."""
     return sum(_weight(each) for each in all_expressions(expression) if isinstance(each, Apply))
 
 
@@ -171,4 +172,4 @@ def _operations_of(name: str, type: str) -> int:
     found = math.function(name, type)
     if found is None:
         return 2 if name == "fma" else 1
-    return sum(_operations(let.value) for let in found.body) + _operations(found.result)
+    return sum(operations(let.value) for let in found.body) + operations(found.result)

@@ -12,10 +12,11 @@ from typing import Any, Final
 from engine.aten.dispatch.calls import call, call_method
 from engine.aten.python import binding
 from engine.aten.values.tensor import Tensor
-from engine.fuser.operators import eager, loops, recurrent
+from engine.fuser.library import serving
+from engine.fuser.operators import loops, recurrent
 from engine.torch.namespace import functions
 
-COMPILERS: Final = (recurrent, loops, eager)
+COMPILERS: Final = (recurrent, loops, serving)
 """Modules that offer machine code for what is called often: each takes its slot when it is imported."""
 
 _NAMES: Final = "unique unique_consecutive"

@@ -1,0 +1,1 @@
+"""Operators as machine code that is made ahead of time."""

@@ -1,0 +1,275 @@
+"""Functions along a dimension: sums, extremes, softmaxes and norms, as kernel IR.
+
+In: operators of the table that groups lower by a handler of their own.  Out: the forms of their calls, and the functions
+that serve them, `i64 FUNCTION(i64 *words)`: the sizes before, along and after the dimension, numbers, and the addresses
+of tensors, last that of the result (`calls.NUMBERS_AT`, `PLACES_AT`).  All tensors are contiguous.
+
+The kernel is the one that a group of this operator alone has (`groups.from_graph`), for one, two or three dimensions of
+any sizes, of which the last, or the second, is gone along; a result of 0 says that it was done.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+
+from engine.aten.dispatch.op import Op
+from engine.aten.dispatch.scalar import is_tensor
+from engine.aten.values.tensor import Tensor
+from engine.fuser.groups.compositions import COMPOSITIONS
+from engine.fuser.groups.from_graph import NotFused, has_kernel, is_pointwise, lower
+from engine.fuser.groups.fusion_group import DTYPES
+from engine.fuser.groups.losses import LOSSES
+from engine.fuser.groups.reductions import REDUCTIONS
+from engine.fuser.ir.kernel import (
+    Address,
+    Buffer,
+    Call,
+    Expression,
+    If,
+    Kernel,
+    Let,
+    Load,
+    Name,
+    Return,
+    Scalar,
+    Statement,
+    View,
+    apply,
+    index,
+)
+from engine.fuser.ir.kernel_text import show
+from engine.fuser.library.calls import NUMBERS_AT, OPERANDS, PLACES_AT
+from engine.fuser.library.forms import Entry, Form, Given
+from engine.fuser.stubs.binding import Binding, FixedArgument, NumberArgument, Result, TensorArgument, size
+from engine.ir.constants import insert_constant
+from engine.ir.graph import Graph, Value
+from engine.lang.errors import EngineError
+from engine.lang.records import dataclass
+from engine.lang.schema import Argument
+from engine.lang.types import BOOL, FLOAT, INT, NUMBER, ListType, OptionalType, Type
+
+_SIZES: Final = (5, 67, 3)
+"""Sizes of examples, which are no one's."""
+_SHAPES: Final = {"ROWS": _SIZES[1:2], "PLANES": _SIZES[:2], "SOLIDS": _SIZES}
+"""Shapes of examples by what descriptors call the functions for such."""
+_GUARDED: Final = -2
+"""The code where a guard does not hold, and Python has to look."""
+
+
+@dataclass(frozen=True, slots=True)
+class AlongCall:
+    """A call of an operator whose arguments are these, along one dimension."""
+
+    op: Op
+    given: tuple[Given, ...]
+
+    @property
+    def fixed_axis(self) -> int:
+        """The dimension that operators of channels go along; -1 for all others."""
+        return 1 if self.op.schema.index_of("running_mean") is not None else -1
+
+    @property
+    def is_last(self) -> bool:
+        """True if it is the last dimensions that are gone along."""
+        return any(each.kind == "LASTSIZES" for each in self.given)
+
+    @property
+    def shapes(self) -> tuple[str, ...]:
+        """What there are functions for."""
+        if self.fixed_axis >= 0:
+            return ("PLANES", "SOLIDS")
+        if not any(each.kind in ("AXES", "LASTSIZES") for each in self.given):
+            return ("ROWS",)
+        return ("ROWS", "PLANES") if self.is_last else ("ROWS", "PLANES", "SOLIDS")
+
+
+def along_of(op: Op, types: Sequence[str]) -> tuple[list[Form], dict[str, Kernel]]:
+    """The forms of an operator for tensors of these types, and its functions by their symbols."""
+    forms, kernels = list[Form](), dict[str, Kernel]()
+    for call in _calls(op):
+        entries = dict[str, Entry]()
+        is_reduced = False
+        for type, shape in itertools.product(types, call.shapes):
+            found = _function(call, type, shape)
+            if found is not None:
+                symbol, result, is_reduced = found.name, found.result, found.is_reduced
+                kernels[symbol] = found.kernel
+                entries[f"{shape} {type}"] = Entry(symbol, result, found.work)
+        if entries:
+            fewest = max(i + 1 for i, each in enumerate(call.given) if not _may_be_missing(op.schema.arguments[i], each))
+            forms.append(Form(call.given, fewest, (), entries, "serve_along", call.fixed_axis, is_reduced))
+    return forms, kernels
+
+
+def _may_be_missing(argument: Argument, given: Given) -> bool:
+    if given.kind == "KEEPS":
+        return argument.has_default
+    is_fixed = given.kind in ("SAME", "EQUAL")
+    return is_fixed and argument.has_default and repr(argument.default) == repr(given.value)
+
+
+# ------------------------------------------------------------------ calls
+
+
+def _calls(op: Op) -> Iterator[AlongCall]:
+    """The calls of an operator that may have functions."""
+    if op.functional is not None or not has_kernel(op) or is_pointwise(op) or op.name not in _NAMES:
+        return
+    first = next(a.name for a in op.schema.arguments if is_tensor(a))
+    choices = [[*_choices(op, a, a.name == first)] for a in op.schema.arguments]
+    for given in itertools.product(*choices):
+        if sum(each.kind in ("WHOLES", "VECTORS") for each in given) < OPERANDS:
+            yield AlongCall(op, given)
+
+
+def _choices(op: Op, argument: Argument, is_first: bool) -> Iterator[Given]:
+    """What an argument may be."""
+    name, type = argument.name, _plain(argument.type)
+    if is_tensor(argument):
+        yield Given("WHOLES" if is_first or name == "target" else "VECTORS")
+    elif name in ("dim", "dims") and type in (INT, ListType(INT)):
+        yield Given("AXES")
+    elif name == "normalized_shape":
+        yield Given("LASTSIZES")
+    elif name == "keepdim":
+        yield Given("KEEPS")
+    elif type is BOOL:
+        yield from (Given("SAME", flag) for flag in (False, True))
+    elif name == "reduction":
+        yield from (Given("SAME", way) for way in (1, 2, 0))
+    elif type in (FLOAT, NUMBER):
+        yield Given("REALS")
+        if isinstance(argument.default, (int, float)):
+            yield Given("EQUAL", argument.default)
+    elif argument.has_default and not isinstance(argument.default, list):
+        yield Given("SAME", argument.default)
+        return
+    if isinstance(argument.type, OptionalType):
+        yield Given("SAME", None)
+
+
+def _plain(type: Type) -> Type:
+    return type.element if isinstance(type, OptionalType) else type
+
+
+# ------------------------------------------------------------------ functions
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A function: `is_reduced` if its result is without the dimension."""
+
+    name: str
+    result: str
+    is_reduced: bool
+    work: int
+    kernel: Kernel
+
+
+def _function(call: AlongCall, type: str, shape: str) -> _Found | None:
+    """The function of a call for tensors of a type and number of dimensions; None where there is none."""
+    try:
+        found = _lowered(call, type, _SHAPES[shape])
+    except (NotFused, EngineError, TypeError, ValueError, ArithmeticError, KeyError):
+        return None
+    (result,) = found.results
+    rank = len(_SHAPES[shape])
+    if not isinstance(result, Result) or result.shape is None or result.order is not None:
+        return None
+    is_reduced = len(result.shape) == rank - 1 if rank > 1 else not result.shape
+    if not is_reduced and len(result.shape) != rank:
+        return None
+    kernel = _wrapped(found, _SHAPES[shape])
+    symbol = f"along_{hashlib.sha256(show(kernel).encode()).hexdigest()[:20]}"
+    inner = replace(kernel.helpers[-1], name=f"{symbol}_of")
+    body = tuple(replace(s, function=inner.name) if isinstance(s, Call) else s for s in kernel.body)
+    made = replace(kernel, name=symbol, body=body, helpers=(*kernel.helpers[:-1], inner))
+    return _Found(symbol, result.type, is_reduced, _WORK, made)
+
+
+_WORK: Final = 512
+"""Nanoseconds for 1024 elements, roughly."""
+
+
+def _lowered(call: AlongCall, type: str, shape: Sequence[int]) -> Binding:
+    """The kernel of a graph of the operator alone."""
+    graph, examples = Graph(), list[Any]()
+    along = 0 if len(shape) == 1 else 1
+    inputs = list[Value]()
+    whole: Value | None = None
+    for argument, given in zip(call.op.schema.arguments, call.given, strict=True):
+        match given.kind:
+            case "WHOLES" | "VECTORS":
+                sizes = tuple(shape) if given.kind == "WHOLES" else (shape[along],)
+                examples.append(Tensor(np.ones(sizes, DTYPES[type])))
+                inputs.append(graph.add_input(argument.name, argument.type))
+                whole = whole if whole is not None else inputs[-1]
+            case "REALS":
+                examples.append(0.75)
+                inputs.append(graph.add_input(argument.name, FLOAT))
+            case "AXES":
+                is_list = isinstance(_plain(argument.type), ListType)
+                inputs.append(insert_constant(graph, [along] if is_list else along))
+            case "LASTSIZES":
+                assert whole is not None
+                extent = graph.append("aten::size", [whole, insert_constant(graph, along)], [INT])
+                inputs.append(graph.append("prim::ListConstruct", [extent.output], [ListType(INT)]).output)
+            case "KEEPS":
+                inputs.append(insert_constant(graph, False))
+            case _:
+                inputs.append(insert_constant(graph, given.value))
+    node = graph.append(call.op.name, inputs, [each.type for each in call.op.schema.returns])
+    node.op = call.op
+    graph.register_output(node.output)
+    return lower(graph, examples)
+
+
+def _wrapped(found: Binding, shape: Sequence[int]) -> Kernel:
+    """A kernel of words that calls this one; its last helper."""
+    along = 0 if len(shape) == 1 else 1
+    names, places, numbers = list[Statement](), list[Statement](), 0
+    tensors = 0
+    for argument in found.arguments:
+        if isinstance(argument, NumberArgument):
+            word = Load("words", (index(NUMBERS_AT + numbers),), "i64")
+            names.append(Let(argument.name, apply("bits_to_f64", word) if argument.type == "f64" else word))
+            numbers += 1
+        elif isinstance(argument, TensorArgument):
+            which = range(len(shape)) if argument.rank == len(shape) else (along,)
+            for d, at in enumerate(which):
+                # of one dimension the size is the second word, as of those that are gone along
+                word = Load("words", (index(at if len(shape) > 1 else 1),), "i64")
+                names.append(Let(size(argument.name, d).name, word))
+            places.append(_view(argument.name, argument.type, tensors))
+            tensors += 1
+        else:
+            assert isinstance(argument, FixedArgument)
+    (result,) = found.results
+    assert isinstance(result, Result)
+    places.append(_view(result.name, result.type, tensors))
+    guards = [If(apply("bitnot", guard), (Return(index(_GUARDED)),)) for guard in found.guards]
+    inner = replace(found.kernel, helpers=())
+    operands = tuple(_operand(each) for each in inner.parameters)
+    call = Call(inner.name, operands, "code", "i64")
+    words = View(Buffer("words", "i64", None, access="inout"), Name("words_", "i64"))
+    body = (words, *names, *guards, *places, call, Return(Name("code", "i64")))
+    return Kernel("along", (Scalar("words_", "i64"),), body, helpers=(*found.kernel.helpers, inner))
+
+
+def _view(name: str, type: str, place: int) -> View:
+    return View(Buffer(name, type, None, access="inout"), Load("words", (index(PLACES_AT + place),), "i64"))
+
+
+def _operand(parameter: Scalar | Buffer) -> Expression:
+    if isinstance(parameter, Buffer):
+        return Address(parameter.name, (index(0),))
+    return Name(parameter.name, parameter.type)
+
+
+_NAMES: Final = frozenset({*REDUCTIONS, *COMPOSITIONS, *LOSSES})

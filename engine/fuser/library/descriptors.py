@@ -1,0 +1,102 @@
+"""Descriptors: what stubs read of this process and of an operator, in words of 64 bits.
+
+In: this process (`stubs.process`), a form of an operator, and the addresses of row functions.  Out: a builtin function
+of Python which calls a stub; raises AbiError where the process is not what stubs are written for.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Final
+
+import numpy as np
+
+from engine.aten.dispatch.grad_mode import MODE
+from engine.aten.values.hooks import HOOKS
+from engine.aten.values.parameter import Parameter
+from engine.aten.values.storage import Storage
+from engine.aten.values.tensor import Tensor
+from engine.fuser.backend import cpython_abi
+from engine.fuser.ir.kernel import SIZES
+from engine.fuser.library.calls import DESCRIPTOR, KIND, PROCESS, TYPES
+from engine.fuser.library.forms import Form
+from engine.fuser.stubs import process as of_process
+
+_OBJECTS: Final[dict[str, Any]] = {
+    "NDARRAY": np.ndarray, "TENSOR": Tensor, "PARAMETER": Parameter, "HOOKS": HOOKS, "MODE": MODE,
+    "ENABLED": "enabled", "NONE": None, "FALSE": False, "TRUE": True, "ZERO": 0, "FLOAT": float, "INT": int,
+    "LIST": list, "STORAGE": Storage, "MEMORY": "memory",
+}  # fmt: skip
+_SLOTS: Final = {
+    "ARRAY": "array", "GRAD": "_requires_grad", "OWNSTORAGE": "_storage", "BASE": "_base", "VERSION": "version",
+    "OWNER": "owner", "TRACE": "trace", "PYTHONONLY": "python_only", "REBASED": "rebased", "PAUSED": "paused",
+}  # fmt: skip
+"""Slots of tensors, storages and hooks."""
+Words = np.ndarray[Any, np.dtype[np.int64]]
+WORD: Final = 8
+
+
+@cache
+def process_words() -> Words:
+    """What is this process's own; the functions of the library that it names are put there when it is loaded."""
+    found = of_process.process()
+    words = np.zeros(PROCESS["ALL"], np.int64)
+    for name, value in _OBJECTS.items():
+        words[PROCESS[name]] = cpython_abi.retain(sys.intern(value) if isinstance(value, str) else value)
+    for name, slot in _SLOTS.items():
+        words[PROCESS[name]] = found.slots[slot] // WORD
+    words[PROCESS["NEWARRAY"]] = found.functions[of_process.NEW_ARRAY]
+    words[PROCESS["FRESH"]] = len(found.fresh)
+    for i, (offset, name) in enumerate(found.fresh.items()):
+        words[PROCESS["FRESHPLACES"] + i] = offset // WORD
+        words[PROCESS["FRESHVALUES"] + i] = words[PROCESS[_CONSTANTS[name]]]
+    for i, type in enumerate(TYPES):
+        words[PROCESS["DTYPES"] + i] = cpython_abi.retain(of_process.DTYPES[type])
+        words[PROCESS["SIZES"] + i] = SIZES[type]
+    return words
+
+
+_CONSTANTS: Final = {"None": "NONE", "False": "FALSE", "zero": "ZERO"}
+
+
+def descriptor(
+    form: Form, address: Callable[[str], int], *, target: int = -1, is_hooked: bool, is_bare: bool = False
+) -> Words:
+    """The words of a form, whose row functions have these addresses; `target`: the argument that is written to."""
+    words = np.zeros(DESCRIPTOR["ALL"], np.int64)
+    entries = form.entries
+    for name, value in {
+        "PROCESS": process_words().ctypes.data, "FEWEST": form.fewest, "MOST": len(form.given),
+        "COUNT": form.operands, "ISHOOKED": is_hooked, "ISBARE": is_bare, "TARGET": target,
+        "WORK": max((each.work for each in entries.values()), default=0), "ASKS": len(form.asked),
+    }.items():  # fmt: skip
+        words[DESCRIPTOR[name]] = value
+    for i, k in enumerate(form.asked):
+        words[DESCRIPTOR["ASKED"] + i] = k
+    for i, each in enumerate(form.given):
+        words[DESCRIPTOR["KINDS"] + i] = KIND[each.kind]
+        words[DESCRIPTOR["GIVEN"] + i] = _given(each.kind, each.value)
+    words[DESCRIPTOR["FIXEDAXIS"]], words[DESCRIPTOR["ISREDUCED"]] = form.axis, form.is_reduced
+    for key, entry in entries.items():
+        shape, _, type = key.rpartition(" ")
+        words[DESCRIPTOR[shape or "ROWS"] + TYPES.index(type)] = address(entry.symbol)
+        words[DESCRIPTOR["RESULTS"] + TYPES.index(type)] = TYPES.index(entry.result)
+    return words
+
+
+def _given(kind: str, value: Any) -> int:
+    """The address of the object that an argument has to be, or the bits of the number."""
+    if kind == "EQUAL":
+        (bits,) = struct.unpack("<q", struct.pack("<d", value))
+        return int(bits)
+    if kind == "SAME":
+        return cpython_abi.retain(sys.intern(value) if isinstance(value, str) else value)
+    return 0
+
+
+def builtin(name: str, stub: int, words: Words, following: Callable[..., Any]) -> Callable[..., Any]:
+    """The builtin that calls a stub with these words, and `following` where they do not fit the arguments."""
+    return cpython_abi.holding_builtin(name, stub, "", (following, words))

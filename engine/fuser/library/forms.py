@@ -1,0 +1,113 @@
+"""Forms: the calls of operators that the library serves, as data.
+
+In: what `rows` finds when the library is made.  Out: `Form`s, as lines of text that lie in the library, one for each
+operator, and back.  What serves calls reads them without knowing how row functions come about.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, Literal
+
+from engine.lang.records import dataclass
+
+Kind = Literal[
+    "TENSORS", "TRUTHS", "NUMBERS", "SETTINGS", "SAME", "EQUAL", "WHOLES", "VECTORS", "REALS", "AXES", "LASTSIZES",
+    "KEEPS",
+]  # fmt: skip
+"""See `calls.KIND`."""
+OPERANDS: Final = ("TENSORS", "TRUTHS", "NUMBERS", "SETTINGS")
+"""The kinds of operands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What an argument is, and the value that it has to have."""
+
+    kind: Kind
+    value: Any = None
+
+    @property
+    def is_operand(self) -> bool:
+        return self.kind in OPERANDS
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A function: its symbol, the type of its result, and roughly the nanoseconds that it takes for 1024 elements."""
+
+    symbol: str
+    result: str
+    work: int
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """Calls whose arguments are these.
+
+    `fewest`: the arguments that calls have to give; the others have their defaults.  `asked`: the operands that decide
+    how the result lies, none where that is in C order.  `entries`: functions by the type of the operands; of those that
+    go along a dimension, by the word of a descriptor that they belong to, and the type.  `stub`: its symbol; `axis`,
+    `is_reduced`: see `calls.DESCRIPTOR`.
+    """
+
+    given: tuple[Given, ...]
+    fewest: int
+    asked: tuple[int, ...]
+    entries: Mapping[str, Entry]
+    stub: str = "serve_pointwise"
+    axis: int = -1
+    is_reduced: bool = False
+
+    @property
+    def operands(self) -> int:
+        """The number of operands."""
+        return sum(each.is_operand for each in self.given)
+
+
+def line(name: str, forms: Iterable[Form]) -> str:
+    """The line of an operator."""
+    rows = [
+        [
+            [[each.kind, each.value] for each in form.given],
+            form.fewest,
+            form.asked,
+            {type: [each.symbol, each.result, each.work] for type, each in form.entries.items()},
+            [form.stub, form.axis, form.is_reduced],
+        ]
+        for form in forms
+    ]
+    return f"{name}\t{json.dumps(rows, separators=(',', ':'))}\n"
+
+
+def read(name: str, text: bytes) -> list[Form]:
+    """The forms of an operator, of lines; none where there is no line of it."""
+    begin = f"\n{name}\t".encode()
+    start = text.find(begin)
+    if start < 0:
+        return []
+    start += len(begin)
+    found = json.loads(text[start : text.index(b"\n", start)])
+    return [
+        Form(
+            tuple(Given(kind, value) for kind, value in given),
+            fewest,
+            tuple(asked),
+            {type: Entry(*entry) for type, entry in entries.items()},
+            *rest,
+        )
+        for given, fewest, asked, entries, rest in found
+    ]
+
+
+def merged(parts: Sequence[Sequence[Form]]) -> list[Form]:
+    """The forms of an operator, each with the row functions that it has in any part."""
+    found: dict[Any, Form] = {}
+    for form in (form for part in parts for form in part):
+        key = repr(form.given)  # in which 1, 1.0 and True differ
+        known = found.get(key)
+        entries = form.entries if known is None else {**known.entries, **form.entries}
+        found[key] = replace(form, entries=entries)
+    return [*found.values()]

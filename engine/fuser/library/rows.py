@@ -1,0 +1,279 @@
+"""Row functions: operators over rows of elements at any distance, as kernel IR.
+
+In: operators of the table that are pointwise.  Out: the forms of their calls (`forms`), and the row functions that
+serve them, one for each type of elements: `i64 ROW(i64 n, i64 *elements, T **places)`: n elements, whose distances
+(in elements) and first addresses stand for each operand, and last for the result, in two rows of words.
+
+The expression, its types and its refusals are those that groups have (`groups.from_graph`); the definition, on samples,
+says the dtype of the result.  Operators with the same expression over the same types share one function.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+
+from engine.aten.dispatch.layouts import operands_of
+from engine.aten.dispatch.op import Op
+from engine.aten.dispatch.scalar import is_tensor, numbers_in_range, rounded_names
+from engine.aten.kernels.pointwise import POWERS
+from engine.aten.values.tensor import Tensor
+from engine.fuser.groups.from_expression import Unsupported
+from engine.fuser.groups.from_graph import has_kernel, is_pointwise, pointwise
+from engine.fuser.groups.fusion_group import DTYPES, TYPES, Group
+from engine.fuser.groups.schedule import Body, Scheduler, Value
+from engine.fuser.ir.kernel import (
+    BOOL,
+    FLOATS,
+    HALVES,
+    Buffer,
+    Expression,
+    For,
+    If,
+    Kernel,
+    Let,
+    Load,
+    Name,
+    Scalar,
+    Statement,
+    Store,
+    View,
+    apply,
+    index,
+    multiply,
+    parts,
+)
+from engine.fuser.ir.kernel_text import show
+from engine.fuser.library.forms import Entry, Form, Given
+from engine.fuser.stubs.cost import operations
+from engine.lang.errors import EngineError
+from engine.lang.python_syntax import parse_python_expression
+from engine.lang.records import dataclass
+from engine.lang.schema import Argument
+from engine.lang.types import BOOL as BOOLEAN
+from engine.lang.types import FLOAT, NUMBER, OptionalType, Type
+
+ELEMENTS: Final = tuple(TYPES.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of an operator whose arguments are these."""
+
+    op: Op
+    given: tuple[Given, ...]
+
+    @property
+    def operands(self) -> tuple[str, ...]:
+        """The names of the operands, in order."""
+        names = (a.name for a in self.op.schema.arguments)
+        return tuple(name for name, each in zip(names, self.given, strict=True) if each.is_operand)
+
+    @property
+    def asked(self) -> tuple[int, ...]:
+        """The operands that decide how the result lies; none where it always lies in C order."""
+        if self.op.scalar is None and self.op.layout == "contiguous":
+            return ()
+        return tuple(self.operands.index(name) for name in operands_of(self.op) if name in self.operands)
+
+
+    @property
+    def fewest(self) -> int:
+        """The arguments that are no defaults, and those before them."""
+        return max(i + 1 for i, each in enumerate(self.given) if each.is_operand or not self._is_default(i))
+
+    def _is_default(self, i: int) -> bool:
+        argument, value = self.op.schema.arguments[i], self.given[i].value
+        return argument.has_default and type(argument.default) is type(value) and argument.default == value
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row function, and what forms say of it."""
+
+    entry: Entry
+    kernel: Kernel
+
+
+def rows_of(op: Op, types: Sequence[str]) -> tuple[list[Form], dict[str, Kernel]]:
+    """The forms of an operator for operands of these types, and its row functions by their symbols."""
+    forms, kernels = list[Form](), dict[str, Kernel]()
+    for call in calls_of(op):
+        found = {type: row for type in types if (row := row_of(call, type)) is not None}
+        if found:
+            entries = {type: row.entry for type, row in found.items()}
+            forms.append(Form(call.given, call.fewest, call.asked, entries))
+            kernels.update((row.entry.symbol, row.kernel) for row in found.values())
+    return forms, kernels
+
+
+# ------------------------------------------------------------------ forms
+
+
+def calls_of(op: Op) -> Iterator[Call]:
+    """The calls of a pointwise operator that have row functions, those that are made most first."""
+    if op.functional is not None or not has_kernel(op) or not is_pointwise(op):
+        return
+    if op.scalar is None and op.layout.partition(":")[0] not in ("", "contiguous", "operands"):
+        return
+    tree = parse_python_expression(op.scalar or op.expression or "")
+    truths = {of.args[0].id for of in _calls(tree, "where") if isinstance(of.args[0], ast.Name)}
+    choices = [[*_choices(op, a, tree, truths)] for a in op.schema.arguments]
+    for given in itertools.product(*choices):
+        if any(each.kind in ("TENSORS",) for each in given):
+            yield Call(op, given)
+
+
+def _calls(tree: ast.AST, name: str) -> Iterator[ast.Call]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name:
+            yield node
+
+
+def _choices(op: Op, argument: Argument, tree: ast.AST, truths: set[str]) -> Iterator[Given]:
+    """What an argument may be."""
+    name, default = argument.name, argument.default
+    if is_tensor(argument):
+        yield Given("TRUTHS" if name in truths else "TENSORS")
+    elif _plain(argument.type) in (NUMBER, FLOAT):
+        if default == 1 or op.checks_numbers:
+            yield Given("SAME" if type(default) is int and default == 1 else "EQUAL", default)
+        if not op.checks_numbers:
+            powers = {of.args[1].id for of in _calls(tree, "pow") if isinstance(of.args[1], ast.Name)}
+            yield from (Given("EQUAL", float(power)) for power in POWERS if name in powers)
+            yield Given("SETTINGS" if name in numbers_in_range(op) else "NUMBERS")
+    if isinstance(argument.type, OptionalType):
+        yield Given("SAME", None)
+    elif argument.type is BOOLEAN and not argument.has_default:
+        yield from (Given("SAME", flag) for flag in (False, True))
+    elif not (is_tensor(argument) or _plain(argument.type) in (NUMBER, FLOAT)) and argument.has_default:
+        yield Given("SAME", default)
+    yield from (Given("SAME", word) for word in _words(tree, name) if word != default)
+
+
+def _plain(type: Type) -> Type:
+    return type.element if isinstance(type, OptionalType) else type
+
+
+def _words(tree: ast.AST, name: str) -> Iterator[str]:
+    """The words that the expression compares an argument with."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Compare(left=ast.Name(id=left), comparators=[ast.Constant(value=str() as word)]) if left == name:
+                yield word
+
+
+# ------------------------------------------------------------------ functions
+
+
+def row_of(call: Call, type: str) -> Row | None:
+    """The row function of a form for operands of a type; None where there is none, or Python has to look."""
+    op, given = call.op, call.given
+    is_halved = type in HALVES
+    numbers = [a.name for a, each in zip(op.schema.arguments, given, strict=True) if each.kind in ("NUMBERS", "SETTINGS")]
+    if is_halved and not {*numbers} <= rounded_names(op) - numbers_in_range(op):
+        return None  # they are not rounded to the half type
+    if type not in (*FLOATS, *HALVES) and any(each.kind == "EQUAL" for each in given):
+        return None  # of floats, which are none among whole numbers
+    if type == BOOL and numbers:
+        return None
+    try:
+        sample = op.compiled.run(*(_sample(each, type) for each in given))
+        if not isinstance(sample, Tensor) or sample.array.dtype not in TYPES:
+            return None
+        if type not in (*FLOATS, *HALVES) and TYPES[sample.array.dtype] in FLOATS:
+            return None  # of the default dtype, which programs may change
+        return _function(call, type, sample)
+    except (Unsupported, EngineError, TypeError, ValueError, ArithmeticError):
+        return None
+
+
+def _sample(given: Given, type: str) -> Any:
+    match given.kind:
+        case "TENSORS" | "TRUTHS":
+            return Tensor(np.ones(2, DTYPES[BOOL if given.kind == "TRUTHS" else type]))
+        case "NUMBERS" | "SETTINGS":
+            return 1.0 if type in (*FLOATS, *HALVES) else 1
+    return given.value
+
+
+def _function(call: Call, type: str, sample: Tensor) -> Row:
+    types = [BOOL if each.kind == "TRUTHS" else type for each in call.given if each.is_operand]
+    result = TYPES[sample.array.dtype]
+    patterns = [*_patterns(call)]
+    loops = [_loop(call, types, sample, pattern, at) for at, pattern in enumerate([*patterns, None])]
+    body = loops[-1]
+    for pattern, loop in zip(reversed(patterns), reversed(loops[:-1]), strict=True):
+        body = (If(_is(pattern), loop, body),)
+    views = [View(Buffer(name, "i64", None, access="inout"), Name(f"{name}_", "i64")) for name in ("steps", "places")]
+    steps = [Let(f"s{k}", Load("steps", (index(k),), "i64")) for k in range(len(types) + 1)]
+    operands = [
+        View(Buffer(f"x{k}", each, None, access="inout"), Load("places", (index(k),), "i64"))
+        for k, each in enumerate([*types, result])
+    ]
+    parameters = tuple(Scalar(name, "i64") for name in ("n", "steps_", "places_"))
+    statements = (*views, *steps, *operands, *body)
+    kernel = Kernel("row", parameters, statements)
+    symbol = f"row_{hashlib.sha256(show(kernel).encode()).hexdigest()[:20]}"
+    return Row(Entry(symbol, result, _work(loops[0])), replace(kernel, name=symbol))
+
+
+def _patterns(call: Call) -> Iterator[tuple[int, ...]]:
+    """The distances of operands that have a loop of their own: all next to each other, or one tensor repeated."""
+    kinds = [each.kind for each in call.given if each.is_operand]
+    dense = [int(kind in ("TENSORS", "TRUTHS")) for kind in kinds]
+    yield tuple(dense)
+    tensors = [k for k, kind in enumerate(kinds) if kind == "TENSORS"]
+    if len(tensors) > 1:
+        yield from (tuple(0 if i == k else each for i, each in enumerate(dense)) for k in tensors)
+
+
+def _is(pattern: Sequence[int]) -> Expression:
+    """True if operands have these distances, and the elements of the result are next to each other."""
+    found: Expression | None = None
+    for k, step in enumerate([*pattern, 1]):
+        test = apply("eq", Name(f"s{k}", "i64"), index(step))
+        found = test if found is None else apply("bitand", found, test)
+    assert found is not None
+    return found
+
+
+def _loop(
+    call: Call, types: Sequence[str], sample: Tensor, pattern: Sequence[int] | None, at: int
+) -> tuple[Statement, ...]:
+    """The loop where operands have the distances of a pattern; without one, any."""
+    i, out = Name(f"i{at}", "i64"), len(types)
+    steps = [_distance(k, pattern) for k in range(out + 1)]
+    values: dict[str, Value] = {}
+    before = list[Statement]()
+    group = Group()
+    for k, (name, type) in enumerate(zip(call.operands, types, strict=True)):
+        element: Expression = Load(f"x{k}", (multiply(i, steps[k]),), type)
+        if pattern is not None and pattern[k] == 0:
+            before.append(Let(f"v{at}_{k}", element))
+            element = Name(f"v{at}_{k}", type)
+        values[name] = value = Value(f"e{at}_{k}", type, (), lambda body, indices, element=element: element)
+        group.samples[value] = Tensor(np.ones((), DTYPES[type]))
+    given = {a.name: values.get(a.name, each.value) for a, each in zip(call.op.schema.arguments, call.given, strict=True)}
+    found = pointwise(group, call.op, "result", given, sample)
+    body = Body(Scheduler(group.extents, [], set(), {}), ())
+    result = body.element(found, ())
+    store = Store(f"x{out}", (multiply(i, steps[out]),), result)
+    return (*before, For(i.name, index(0), Name("n", "i64"), (*body.statements, store), kind="vector"))
+
+
+def _distance(k: int, pattern: Sequence[int] | None) -> Expression:
+    return Name(f"s{k}", "i64") if pattern is None else index([*pattern, 1][k])
+
+
+def _work(loop: Sequence[Statement]) -> int:
+    """The nanoseconds of 1024 rounds, roughly: some for memory, and more for each function of numbers."""
+    (body,) = (each.body for each in loop if isinstance(each, For))
+    roots = (root for each in body for root in parts(each))
+    return 64 + 8 * sum(map(operations, roots))

@@ -1,0 +1,175 @@
+"""Operators and methods that the library serves.
+
+In: operators as they are first called (`HOOKS.native`), and methods of `Tensor`.  Out: builtins of the library's stubs
+in their slots, one for each form of call, which hand what they do not take to the next and the last to the function in
+Python; that one is compiled when it is first needed.  In mode "off" the functions in Python serve.
+
+While the library is being made, what it has so far serves; operators that were called before follow as parts come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import field, replace
+from types import FunctionType
+from typing import Any, Final
+
+from engine.aten.dispatch import overload_cache, table
+from engine.aten.dispatch.op import Op
+from engine.aten.python import binding
+from engine.aten.values.hooks import HOOKS
+from engine.aten.values.tensor import Tensor
+from engine.fuser.backend import tiering
+from engine.fuser.backend.cpython_abi import AbiError
+from engine.fuser.backend.machine import MachineError
+from engine.fuser.library import store
+from engine.fuser.library.descriptors import builtin, descriptor
+from engine.fuser.library.forms import Form
+from engine.fuser.stubs.methods import Method, method
+from engine.lang.records import dataclass
+
+Function = Callable[..., Any]
+
+
+@dataclass(slots=True)
+class _State:
+    """`begun`: operators that were called, by name; `methods`: those whose place was taken."""
+
+    begun: dict[str, Op] = field(default_factory=dict)
+    methods: dict[str, _Bound] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """A method of tensors, and the function in Python that it was."""
+
+    method: Method
+    python: Function
+
+
+_STATE: Final = _State()
+
+# ------------------------------------------------------------------ operators
+
+
+def serve(op: Op) -> bool:
+    """Let the library serve calls of the operator; false where it cannot."""
+    _STATE.begun[op.qualified_name] = op
+    if tiering.mode() == "off":
+        return False
+    try:
+        return _serve(op)
+    except (AbiError, MachineError):
+        return False
+
+
+def _serve(op: Op) -> bool:
+    """The same; raises AbiError or MachineError where there are no stubs to be had."""
+    forms, target = _forms(op), _target(op)
+    if not forms:
+        return False
+
+    def chained(following: Function, *, is_hooked: bool) -> Function:
+        return _chained(op.name, forms, following, target=target, is_hooked=is_hooked)
+
+    def python(*args: Any) -> Any:
+        """The first call that is Python's, which compiles its function."""
+        made = op.compiled
+        op.take(chained(made.run, is_hooked=True), chained(made.body, is_hooked=False))
+        return made.run(*args)
+
+    def body(*args: Any) -> Any:
+        return op.compiled.body(*args)
+
+    op.take(chained(python, is_hooked=True), chained(body, is_hooked=False))
+    for name in _method_names(op):
+        _take_method(name)
+    return True
+
+
+def _chained(
+    name: str, forms: Sequence[Form], following: Function, *, target: int = -1, is_hooked: bool
+) -> Function:
+    for form in reversed(forms):
+        words = descriptor(form, store.found, target=target, is_hooked=is_hooked)
+        following = builtin(name.removeprefix("aten::"), store.found(form.stub), words, following)
+    return following
+
+
+def _forms(op: Op) -> list[Form]:
+    """The forms that the library has of the operator; for one that writes, of that which computes what it writes."""
+    if op.functional is None:
+        return store.forms(op.qualified_name)
+    writes = [each.is_write for each in op.schema.arguments]
+    if not writes[0] or any(writes[1:]) or op.writes_again:
+        return []
+    return store.forms(op.functional.qualified_name)
+
+
+def _target(op: Op) -> int:
+    return -1 if op.functional is None else 0
+
+
+# ------------------------------------------------------------------ methods
+
+_SPECIAL: Final[dict[str, tuple[str, ...]]] = {
+    "add": ("__add__", "__radd__"), "sub": ("__sub__",), "rsub": ("__rsub__",), "mul": ("__mul__", "__rmul__"),
+    "div": ("__truediv__",), "floor_divide": ("__floordiv__",), "remainder": ("__mod__",), "pow": ("__pow__",),
+    "eq": ("__eq__",), "ne": ("__ne__",), "lt": ("__lt__",), "le": ("__le__",), "gt": ("__gt__",), "ge": ("__ge__",),
+    "neg": ("__neg__",), "matmul": ("__matmul__",), "abs": ("__abs__",), "add_": ("__iadd__",), "sub_": ("__isub__",),
+    "mul_": ("__imul__",), "div_": ("__itruediv__",),
+}  # fmt: skip
+"""Python's operators that are nothing but an operator of the table."""
+_NAMED: Final = {special: name for name, specials in _SPECIAL.items() for special in specials}
+
+
+def _method_names(op: Op) -> Iterator[str]:
+    name = op.name.removeprefix("aten::")
+    if "method" in op.variants or op.functional is not None:
+        yield name
+    yield from _SPECIAL.get(name, ())
+
+
+def _take_method(name: str) -> None:
+    """Let the library serve calls of the method, unless somebody has put another kind of thing there."""
+    python = _STATE.methods[name].python if name in _STATE.methods else binding.member(name)
+    if not isinstance(python, FunctionType):
+        return
+    following: Function = python
+    for op in reversed(table.overloads(f"aten::{_NAMED.get(name, name)}")):
+        forms = [form for each in _forms(op) if (form := _positional(op, each)) is not None]
+        following = _chained(name, forms, following, target=_target(op), is_hooked=True)
+    if name not in _STATE.methods:
+        _STATE.methods[name] = _Bound(method(Tensor, name, following), python)
+        binding.take(name, _STATE.methods[name].method.descriptor)
+    else:
+        _STATE.methods[name].method.call(following)
+
+
+def _positional(op: Op, form: Form) -> Form | None:
+    """The form for calls that give arguments by position alone; None where one has to be named."""
+    places = sum(not each.kwarg_only for each in op.schema.arguments)
+    if form.fewest > places:
+        return None
+    return replace(form, given=form.given[:places])
+
+
+# ------------------------------------------------------------------ modes, and parts that come
+
+
+def _follow() -> None:
+    """Let what the compile mode asks for serve operators and methods, by all parts that there are now."""
+    HOOKS.python_only = tiering.mode() == "off"
+    overload_cache.forget_plans()
+    for op in [*_STATE.begun.values()]:
+        op.give_back()
+    for name, bound in [*_STATE.methods.items()]:
+        if tiering.mode() == "off":
+            binding.give_back(name)
+        else:
+            binding.take(name, bound.method.descriptor)
+
+
+tiering.when_mode_changes(_follow)
+store.when_parts_come(_follow)
+HOOKS.native = serve
