@@ -27,6 +27,7 @@ from engine.fuser.groups.fusion_group import DTYPES
 from engine.fuser.groups.losses import LOSSES
 from engine.fuser.groups.reductions import REDUCTIONS
 from engine.fuser.ir.kernel import (
+    HALVES,
     Address,
     Buffer,
     Call,
@@ -84,7 +85,7 @@ class AlongCall:
         """What there are functions for."""
         if self.fixed_axis >= 0:
             return ("PLANES", "SOLIDS")
-        if not any(each.kind in ("AXES", "LASTSIZES") for each in self.given):
+        if not any(each.kind in ("AXIS", "AXES", "LASTSIZES") for each in self.given):
             return ("ROWS",)
         return ("ROWS", "PLANES") if self.is_last else ("ROWS", "PLANES", "SOLIDS")
 
@@ -95,7 +96,8 @@ def along_of(op: Op, types: Sequence[str]) -> tuple[list[Form], dict[str, Kernel
     for call in _calls(op):
         entries = dict[str, Entry]()
         is_reduced = False
-        for type, shape in itertools.product(types, call.shapes):
+        exact = [type for type in types if not (type in HALVES and op.name in LOSSES)]  # which round in between
+        for type, shape in itertools.product(exact, call.shapes):
             found = _function(call, type, shape)
             if found is not None:
                 symbol, result, is_reduced = found.name, found.result, found.is_reduced
@@ -134,7 +136,7 @@ def _choices(op: Op, argument: Argument, is_first: bool) -> Iterator[Given]:
     if is_tensor(argument):
         yield Given("WHOLES" if is_first or name == "target" else "VECTORS")
     elif name in ("dim", "dims") and type in (INT, ListType(INT)):
-        yield Given("AXES")
+        yield Given("AXES" if isinstance(type, ListType) else "AXIS")
     elif name == "normalized_shape":
         yield Given("LASTSIZES")
     elif name == "keepdim":
@@ -213,7 +215,7 @@ def _lowered(call: AlongCall, type: str, shape: Sequence[int]) -> Binding:
             case "REALS":
                 examples.append(0.75)
                 inputs.append(graph.add_input(argument.name, FLOAT))
-            case "AXES":
+            case "AXIS" | "AXES":
                 is_list = isinstance(_plain(argument.type), ListType)
                 inputs.append(insert_constant(graph, [along] if is_list else along))
             case "LASTSIZES":

@@ -75,12 +75,12 @@ whether the result is without it.  PLANES, SOLIDS: functions for two and three d
 """
 KIND: Final = {
     "TENSORS": 0, "TRUTHS": 1, "NUMBERS": 2, "SETTINGS": 3, "SAME": 4, "EQUAL": 5, "WHOLES": 6, "VECTORS": 7,
-    "REALS": 8, "AXES": 9, "LASTSIZES": 10, "KEEPS": 11,
+    "REALS": 8, "AXIS": 9, "AXES": 10, "LASTSIZES": 11, "KEEPS": 12,
 }  # fmt: skip
 """TRUTHS: a tensor of bools.  NUMBERS: an int or float that is an operand; SETTINGS: that the dtype has to hold.
 SAME: the object of GIVEN; EQUAL: a number that is equal to it.  WHOLES: a tensor that is gone through along a
-dimension; VECTORS: one of that dimension's size.  REALS: a float.  AXES: the dimension, or some that follow one another.
-LASTSIZES: the sizes of the last ones, which are gone along.  KEEPS: whether the result has it with a size of 1."""
+dimension; VECTORS: one of that dimension's size.  REALS: a float.  AXIS: the dimension; AXES: that, or some that follow one
+another.  LASTSIZES: the sizes of the last ones, which are gone along.  KEEPS: whether the result has it with a size of 1."""
 _FRAME: Final = _places(
     ("ARRAYS", OPERANDS + 1), ("PLACES", OPERANDS + 1), ("VALUES", OPERANDS + 1), ("ITEMS", OPERANDS + 1),
     ("ELEMENTS", OPERANDS + 1), ("SHAPE", DIMENSIONS), ("ORDER", DIMENSIONS), ("OUTSTRIDES", DIMENSIONS),
@@ -792,10 +792,10 @@ def axis_of(process: i64, value: i64, rank: i64):
     return select(bitand(axis >= 0, axis < rank), axis, -1)
 
 
-def axes_of(process: i64, value: i64, rank: i64, range_: InOut[i64[...]]):
+def axes_of(process: i64, value: i64, several: i64, rank: i64, range_: InOut[i64[...]]):
     own = view(i64[...], process)
     head = view(i64[...], value)
-    if head[1] != own[LIST]:
+    if bitor(head[1] != own[LIST], several == 0):
         alone: i64 = axis_of(process, value, rank)
         range_[0] = alone
         range_[1] = alone + 1
@@ -878,6 +878,7 @@ def gone_along(descriptor: i64, args: i64, count: i64):
     whole: i64 = 0
     vector: i64 = 0
     axes: i64 = 0
+    several: i64 = 0
     last: i64 = 0
     keeps: i64 = 0
     tensors: i64 = 0
@@ -920,8 +921,9 @@ def gone_along(descriptor: i64, args: i64, count: i64):
                     return 0
                 numbers = numbers + 1
             else:
-                if kind == AXES:
+                if bitor(kind == AXIS, kind == AXES):
                     axes = value
+                    several = select(kind == AXES, 1, 0)
                 else:
                     if kind == LASTSIZES:
                         last = value
@@ -954,7 +956,7 @@ def gone_along(descriptor: i64, args: i64, count: i64):
     range_[0] = 0
     range_[1] = rank
     if axes != 0:
-        placed: i64 = axes_of(process, axes, rank, range_)
+        placed: i64 = axes_of(process, axes, several, rank, range_)
         if placed == 0:
             return 0
     if last != 0:
