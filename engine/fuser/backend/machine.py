@@ -22,7 +22,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
@@ -33,6 +33,7 @@ import numpy as np
 from engine.fuser.backend import kernel_cache, tiering, to_llvm
 from engine.fuser.backend.cpython_abi import release, retain
 from engine.fuser.backend.memory import keep_freed
+from engine.fuser.backend.symbols import SYMBOLS
 from engine.fuser.ir.kernel import Buffer, Kernel
 from engine.fuser.ir.kernel_verifier import KernelError
 from engine.lang.locks import is_taken, lock
@@ -250,20 +251,6 @@ def _optimized(llvm: Any, machine: Any, text: str) -> Any:
     return parsed
 
 
-def _parallel() -> int:
-    """The pool's, which is machine code itself and so needs this module."""
-    return int(import_module("engine.fuser.backend.threads").parallel_address())
-
-
-def _scratch(symbol: str) -> int:
-    return int(import_module("engine.fuser.backend.scratch").addresses()[symbol])
-
-
-SYMBOLS: Final[dict[str, Callable[[], int]]] = {
-    to_llvm.PARALLEL: _parallel,
-    **{symbol: partial(_scratch, symbol) for symbol in (to_llvm.ALLOCATE, to_llvm.RELEASE)},
-}
-"""Symbols that are no functions of a library -> functions that give their addresses; who owns one adds it."""
 _resolved: Final[set[str]] = set()
 _DECLARATION: Final = re.compile(r'^(?:declare [^@]*@"(?P<function>[^"]+)"|@"(?P<object>[^"]+)" = external)', re.M)
 

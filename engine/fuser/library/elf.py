@@ -9,7 +9,17 @@ import struct
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from engine.fuser.library.objects import ImageError, Kind, Machine, Object, Relocation, Section, Symbol
+from engine.fuser.library.objects import (
+    Binding,
+    ImageError,
+    Kind,
+    Machine,
+    Object,
+    Relocation,
+    Section,
+    SectionKind,
+    Symbol,
+)
 
 MAGIC: Final = b"\x7fELF\x02\x01\x01"
 """64 bits, little-endian, of the one version there is."""
@@ -17,12 +27,12 @@ _RELOCATABLE: Final = 1
 _MACHINES: Final[dict[int, Machine]] = {62: "x86-64", 183: "aarch64"}
 _SYMBOLS, _RELOCATIONS, _ZEROS = 2, 4, 8
 _LEFT_OUT: Final = frozenset({0, _SYMBOLS, 3, _RELOCATIONS, 7, 17, 0x7000_0001, 0x6FFF_4C03})
-"""Types of sections that describe the rest: tables, strings, notes, groups, unwinding, addresses that are significant."""
+"""Types of sections that describe the rest: tables, strings, notes, groups, unwinding."""
 _RUN_FIRST: Final = frozenset({14, 15, 16})
 """Types of sections whose functions a loader would run."""
 _WRITE, _ALLOCATE, _RUN, _THREAD = 1, 2, 4, 1024
 _UNDEFINED, _RESERVED = 0, 0xFF00
-_BINDINGS: Final = ("local", "global", "weak")
+_BINDINGS: Final[tuple[Binding, ...]] = ("local", "global", "weak")
 _UNWINDING: Final = ".eh_frame"
 
 KINDS: Final[dict[Machine, dict[int, Kind]]] = {
@@ -78,11 +88,9 @@ class _Reader:
         return self.data[start : self.data.index(b"\0", start)].decode()
 
     def section(self, header: _Header) -> Section:
-        kind = self.data[header.offset : header.offset + header.size] if header.type != _ZEROS else b""
-        runs, is_written = header.flags & _RUN, header.flags & _WRITE
-        return Section(
-            "code" if runs else "data" if is_written else "constant", kind, header.size, max(header.align, 1)
-        )
+        data = self.data[header.offset : header.offset + header.size] if header.type != _ZEROS else b""
+        kind: SectionKind = "code" if header.flags & _RUN else "data" if header.flags & _WRITE else "constant"
+        return Section(kind, data, header.size, max(header.align, 1))
 
     def symbols(self) -> Iterator[Symbol]:
         table = next((header for header in self.headers if header.type == _SYMBOLS), None)
@@ -95,7 +103,7 @@ class _Reader:
                 raise ImageError(f"the symbol {text} is of a kind that images do not have")
             # a symbol of a section that is left out is one that nobody may ask for
             found = None if section in (_UNDEFINED, *range(_RESERVED, 1 << 16)) else self.places.get(section)
-            yield Symbol(text, found, value, _BINDINGS[info >> 4])  # type: ignore[arg-type]
+            yield Symbol(text, found, value, _BINDINGS[info >> 4])
 
     def relocations(self) -> Iterator[Relocation]:
         for header in self.headers:

@@ -29,9 +29,9 @@ _WORD: Final = 8
 class Image:
     """Code and data that belong at addresses that far apart, `page` being what they begin at multiples of.
 
-    `key` says what the code is for and made of.  `exports` are places by symbol; of `imports`, the address of each symbol
-    is added to the word at a place, as is the image's own to the words at `relatives`.  Places count from the beginning
-    of the code; `zeros` is the memory behind the data.
+    `key` says what the code is for and made of.  `exports` are places by symbol; of `imports`, the address of each
+    symbol is added to the word at a place, as is the image's own to the words at `relatives`.  Places count from the
+    beginning of the code; `zeros` is the memory behind the data.
     """
 
     key: str
@@ -65,9 +65,9 @@ def to_bytes(image: Image) -> bytes:
 
 def from_bytes(file: memoryview) -> tuple[Image, int]:
     """The image in a file, of which code and data are views, and where in it the code is."""
-    if len(file) < _HEADER.size or file[:16] != MAGIC:
+    if len(file) < _HEADER.size or bytes(file[:16]) != MAGIC:
         raise ImageError("no image of this kind")
-    if hashlib.sha256(file[_DIGEST.stop :]).digest() != file[_DIGEST]:
+    if hashlib.sha256(file[_DIGEST.stop :]).digest() != bytes(file[_DIGEST]):
         raise ImageError("the image is not as it was written")
     _, _, page, *numbers = _HEADER.unpack_from(file)
     lengths, counts, (code, data, zeros) = numbers[:3], numbers[3:6], numbers[6:]

@@ -5,9 +5,9 @@ is not known or does not fit, a symbol that is there twice, and all that needs m
 
 Note [The layout of images]
 Code and constants come first, then, from the next page on, data, the table of addresses (the words that hold addresses
-of symbols for what goes by way of it), and memory that begins as zeros.  Calls of what is elsewhere go to a jump through
-the table.  So code is the same wherever it lies; in data, the image's own address is added to some words (`relatives`),
-and the addresses of what is elsewhere to others (`imports`).
+of symbols for what goes by way of it), and memory that begins as zeros.  Calls of what is elsewhere go to a jump
+through the table.  So code is the same wherever it lies; in data, the image's own address is added to some words
+(`relatives`), and the addresses of what is elsewhere to others (`imports`).
 """
 
 from __future__ import annotations

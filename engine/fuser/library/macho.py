@@ -4,8 +4,8 @@ In: the bytes of an object.  Out: an `Object`.  Raises ImageError for what an im
 
 Note [Addresses in objects]
 Sections have addresses within the object.  Where a relocation names a section instead of a symbol, what stands at its
-place is the target's address, or the distance to it, in these terms; so each section gets a symbol, and addends are made
-of the difference.
+place is the target's address, or the distance to it, in these terms; so each section gets a symbol, and addends are
+made of the difference.
 """
 
 from __future__ import annotations
@@ -14,7 +14,17 @@ import struct
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from engine.fuser.library.objects import ImageError, Kind, Machine, Object, Relocation, Section, Symbol
+from engine.fuser.library.objects import (
+    Binding,
+    ImageError,
+    Kind,
+    Machine,
+    Object,
+    Relocation,
+    Section,
+    SectionKind,
+    Symbol,
+)
 
 MAGIC: Final = b"\xcf\xfa\xed\xfe"
 """64 bits, little-endian."""
@@ -51,12 +61,12 @@ class _Row(NamedTuple):
     offset: int
     align: int
     relocations: int
-    count: int
+    marks: int
     flags: int
 
 
 class _Mark(NamedTuple):
-    """A relocation as it stands in the file; `symbol` is an index of symbols, or, unless `external`, a section's number."""
+    """A relocation in the file; `symbol` is an index of symbols, or, unless `external`, the number of a section."""
 
     place: int
     symbol: int
@@ -88,8 +98,8 @@ class _Reader:
         for at in range(start + 72, start + 72 + 80 * count, 80):
             section, segment, *facts = struct.unpack_from("<16s16sQQIIIII", self.data, at)
             address, size, offset, align, relocations, marks, flags = facts
-            names = (each.rstrip(b"\0").decode() for each in (section, segment))
-            yield _Row(*names, address, size, offset, 1 << align, relocations, marks, flags)
+            name, room = (each.rstrip(b"\0").decode() for each in (section, segment))
+            yield _Row(name, room, address, size, offset, 1 << align, relocations, marks, flags)
 
     @staticmethod
     def _is_kept(row: _Row) -> bool:
@@ -100,8 +110,8 @@ class _Reader:
     def section(self, row: _Row) -> Section:
         data = b"" if row.flags & 0xFF in _ZEROS else self.data[row.offset : row.offset + row.size]
         is_code = row.segment == "__TEXT" and row.name == "__text"
-        kind = "code" if is_code else "constant" if row.segment == "__TEXT" else "data"
-        return Section(kind, data, row.size, row.align)  # type: ignore[arg-type]
+        kind: SectionKind = "code" if is_code else "constant" if row.segment == "__TEXT" else "data"
+        return Section(kind, data, row.size, row.align)
 
     def symbols(self) -> Iterator[Symbol]:
         """Those of the table, then one for the beginning of each section of the file."""
@@ -116,9 +126,9 @@ class _Reader:
             if kind == _UNDEFINED:
                 yield Symbol(text, None, 0, "global")
             else:
-                binding = "local" if not type & _EXTERNAL else "weak" if description & _WEAK else "global"
+                binding: Binding = "local" if not type & _EXTERNAL else "weak" if description & _WEAK else "global"
                 place = value - self.rows[number - 1].address
-                yield Symbol(text, self.places.get(number - 1), place, binding)  # type: ignore[arg-type]
+                yield Symbol(text, self.places.get(number - 1), place, binding)
         for i in range(len(self.rows)):
             yield Symbol("", self.places.get(i), 0, "local")
 
@@ -136,13 +146,11 @@ class _Reader:
                     addend, minus = 0, None
 
     def _marks(self, row: _Row) -> Iterator[_Mark]:
-        for start in range(row.relocations, row.relocations + 8 * row.count, 8):
+        for start in range(row.relocations, row.relocations + 8 * row.marks, 8):
             place, bits = struct.unpack_from("<II", self.data, start)
             yield _Mark(place, bits & 0xFFFFFF, bits >> 25 & 3, bool(bits >> 27 & 1), bits >> 28)
 
-    def _relocation(
-        self, row: _Row, section: int, mark: _Mark, addend: int, minus: _Mark | None
-    ) -> Relocation:
+    def _relocation(self, row: _Row, section: int, mark: _Mark, addend: int, minus: _Mark | None) -> Relocation:
         """One relocation.  See Note [Addresses in objects]."""
         symbol, origin = self._target(mark)
         if mark.type == _UNSIGNED and mark.length in (2, 3):

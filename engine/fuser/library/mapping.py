@@ -1,6 +1,6 @@
 """Images in memory: mapped from their file where the system allows it, so that processes share the pages.
 
-In: the descriptor of a file that can be trusted, or the bytes of one, and a function that knows addresses of symbols.
+In: the descriptor of a file that can be trusted, and a function that knows addresses of symbols.
 Out: a `Loaded`.  Raises ImageError where the image needs what is not there, or memory cannot be made executable.
 
 Note [Executable memory]
@@ -39,10 +39,10 @@ class Loaded:
     is_shared: bool
 
 
-def load(handle: int, key: str, address: Callable[[str], int | None]) -> Loaded:
-    """The image of a file; raises ImageError unless it is for this key, OSError where the file cannot be mapped."""
+def load(handle: int, fits: Callable[[str], bool], address: Callable[[str], int | None]) -> Loaded:
+    """The image of a file; raises ImageError unless its key fits, OSError where the file cannot be mapped."""
     image, offset = from_bytes(memoryview(mmap.mmap(handle, 0, prot=mmap.PROT_READ, flags=_PRIVATE)))
-    if image.key != key:
+    if not fits(image.key):
         raise ImageError("the image is made of other sources, or for another machine")
     return _placed(image, handle, offset, address)
 
@@ -70,8 +70,8 @@ def _fill(image: Image, base: int, needed: Mapping[str, int]) -> None:
     start, size = len(image.code), len(image.data)
     if size == 0:
         return
-    room = (ctypes.c_char * size).from_address(base + start)
-    room[:] = bytes(image.data)  # type: ignore[assignment]
+    room = memoryview((ctypes.c_char * size).from_address(base + start)).cast("B")
+    room[:] = image.data
     words = np.frombuffer(room, "<u8", size // 8)
     words[(image.relatives - start) // 8] += np.uint64(base)
     for name, place in image.imports:

@@ -11,6 +11,8 @@ from typing import Final, Literal
 from engine.lang.records import dataclass
 
 Machine = Literal["x86-64", "aarch64"]
+SectionKind = Literal["code", "constant", "data"]
+Binding = Literal["local", "global", "weak"]
 PAGES: Final[dict[Machine, int]] = {"x86-64": 1 << 12, "aarch64": 1 << 16}
 """The largest page that systems have on each machine: segments of images begin at multiples of it."""
 
@@ -23,7 +25,7 @@ class ImageError(Exception):
 class Section:
     """A stretch of memory: `data`, and zeros up to `size`.  Code runs, constants are read, data is written."""
 
-    kind: Literal["code", "constant", "data"]
+    kind: SectionKind
     data: bytes
     size: int
     align: int
@@ -39,7 +41,7 @@ class Symbol:
     name: str
     section: int | None
     value: int
-    binding: Literal["local", "global", "weak"]
+    binding: Binding
 
 
 Kind = Literal[

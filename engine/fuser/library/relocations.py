@@ -1,7 +1,7 @@
 """How relocations change code: one function for each kind.
 
 In: the image so far, the place, and the two addresses, as offsets in the image.  Out: the image with the place changed.
-Raises ImageError where the address does not fit there, or where what stands in the place is no instruction of that kind.
+Raises ImageError where the address does not fit there, or where what stands in the place is no such instruction.
 """
 
 from __future__ import annotations
