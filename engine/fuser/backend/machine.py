@@ -34,16 +34,13 @@ from engine.fuser.backend import kernel_cache, tiering, to_llvm
 from engine.fuser.backend.cpython_abi import release, retain
 from engine.fuser.backend.memory import keep_freed
 from engine.fuser.backend.symbols import SYMBOLS
+from engine.fuser.backend.symbols import MachineError as MachineError
 from engine.fuser.ir.kernel import Buffer, Kernel
 from engine.fuser.ir.kernel_verifier import KernelError
 from engine.lang.locks import is_taken, lock
 from engine.lang.records import dataclass
 
 _lock: Final = lock()
-
-
-class MachineError(Exception):
-    """There is no machine code to be had."""
 
 
 def compiled(text: str, names: Iterable[str], thoroughly: bool = False) -> dict[str, int]:
@@ -306,6 +303,24 @@ def _target_machine(llvm: Any, opt: int = 1) -> Any:
     if opt > 1 and has_feature("avx512f"):
         features += ",-prefer-256-bit"
     return target.create_target_machine(cpu=llvm.get_host_cpu_name(), features=features, opt=opt, jit=True)
+
+
+def relocatable(text: str, cpu: str, features: str) -> bytes:
+    """A module's object code for such a processor, which may lie anywhere in memory; raises MachineError.
+
+    Rows are made by the hundred, so they are optimized as entries are: that takes a third of the time.
+    """
+    with llvm_binding(len(text)) as llvm:
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        machine = llvm.Target.from_default_triple().create_target_machine(
+            cpu=cpu, features=features, opt=3, reloc="pic", codemodel="small"
+        )
+        module = llvm.parse_assembly(text, llvm.create_context())
+        module.verify()
+        _optimize(llvm, machine, module, thoroughly=False)
+        data: bytes = machine.emit_object(module)
+    return data
 
 
 def _optimize(llvm: Any, machine: Any, module: Any, thoroughly: bool, speed: int = 2) -> None:

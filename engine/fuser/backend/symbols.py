@@ -14,6 +14,11 @@ from typing import Any, Final
 
 from engine.lang.records import dataclass
 
+
+class MachineError(Exception):
+    """There is no machine code to be had."""
+
+
 PARALLEL: Final = "tsrepl_parallel"
 ALLOCATE: Final = "tsrepl_allocate"
 RELEASE: Final = "tsrepl_release"

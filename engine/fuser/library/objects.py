@@ -21,6 +21,10 @@ class ImageError(Exception):
     """There is no image to be made of this, or this is none that can be run here."""
 
 
+class MemoryRefused(ImageError):
+    """The system gives no memory for the image, or none that can be run."""
+
+
 @dataclass(frozen=True, slots=True)
 class Section:
     """A stretch of memory: `data`, and zeros up to `size`.  Code runs, constants are read, data is written."""
