@@ -19,7 +19,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 from pathlib import Path
 from typing import Any, Final
@@ -43,14 +43,14 @@ _FRESH: Final = 2.0
 @dataclass(slots=True)
 class _Store:
     """`symbols`: addresses of what is settled.  `offers`: images by what they offer.  `troubles`: why files, or the
-    library as a whole, are of no use.  `seen`: files that were looked at, by what tells them from later ones of the same
-    name.  `times`: of folders."""
+    library as a whole, are of no use.  `seen`: files that were looked at, by what tells them from later ones of the
+    same name, or None if they were of use.  `times`: of folders when they were looked at."""
 
     symbols: Mapping[str, int] = field(default_factory=dict)
     offers: Mapping[str, Mapped] = field(default_factory=dict)
     found: tuple[Mapped, ...] = ()
     troubles: Mapping[str, str] = field(default_factory=dict)
-    seen: Mapping[Path, tuple[int, float]] = field(default_factory=dict)
+    seen: Mapping[Path, tuple[int, int] | None] = field(default_factory=dict)
     times: Mapping[Path, int] = field(default_factory=dict)
     looked: float = float("-inf")
     lock: Any = field(default_factory=lock)
@@ -129,44 +129,44 @@ def _look() -> bool:
     now = time.monotonic()
     if now - _STORE.looked < INTERVAL:
         return False
-    _STORE.looked = now
+    is_first, _STORE.looked = _STORE.looked < 0, now
     try:
         current = key.current()
     except ImageError as error:
         _note("library", str(error))
         _STORE.looked = float("inf")
         return False
-    found = [image for file in _new(current) if (image := _read(file, current)) is not None]
+    is_more = _take_in(image_files.packaged(current), current) if is_first else False
+    is_more = _take_in_folder(current) or is_more
     beside.begin()
-    if not found:
+    return is_more
+
+
+def _take_in_folder(current: Key) -> bool:
+    """True if there are more images in the user's folder than at the last look."""
+    room = image_files.folder()
+    if room is None:
         return False
+    try:
+        changed = room.stat().st_mtime_ns
+    except OSError:
+        return False
+    if changed == _STORE.times.get(room):
+        return False
+    is_more = _take_in([file for file in image_files.kept(room) if file.key == current.digest], current)
+    if time.time() - changed / 1e9 > _FRESH:
+        _STORE.times = {**_STORE.times, room: changed}
+    return is_more
+
+
+def _take_in(files: Iterable[ImageFile], current: Key) -> bool:
+    """True if one of these files has an image that was not there."""
+    found = [image for file in files if (image := _read(file, current)) is not None]
     with _STORE.lock:
         offers = {symbol: image for image in reversed(found) for symbol in image.image.exports}
         _STORE.offers = {**offers, **_STORE.offers}
         _STORE.found = (*_STORE.found, *found)
-    return True
-
-
-def _new(current: Key) -> Iterator[ImageFile]:
-    """The files that were not looked at yet."""
-    if not _STORE.seen:
-        yield from image_files.packaged(current)
-    room = image_files.folder()
-    if room is None or not _has_changed(room):
-        return
-    for file in image_files.kept(room):
-        if file.key == current.digest:
-            yield file
-
-
-def _has_changed(room: Path) -> bool:
-    """True if files may have come since the last look."""
-    changed = room.stat().st_mtime_ns
-    if changed == _STORE.times.get(room):
-        return False
-    if time.time() - changed / 1e9 > _FRESH:
-        _STORE.times = {**_STORE.times, room: changed}
-    return True
+    return bool(found)
 
 
 def _read(file: ImageFile, current: Key) -> Mapped | None:
@@ -176,21 +176,20 @@ def _read(file: ImageFile, current: Key) -> Mapped | None:
     except OSError as error:
         _note(file.path.name, str(error))
         return None
+    found = None
     try:
         facts = os.fstat(handle)
-        stamp = facts.st_ino, facts.st_mtime
-        if _STORE.seen.get(file.path, (0,))[0] == stamp[0]:
+        stamp = facts.st_ino, facts.st_mtime_ns
+        if _STORE.seen.get(file.path, ()) in (None, stamp):
             return None
-        _STORE.seen = {**_STORE.seen, file.path: stamp}
-        fits = current.fits_packaged if file.is_packaged else current.fits
-        found = mapped(handle, fits)
+        found = mapped(handle, current.fits_packaged if file.is_packaged else current.fits)
         if not file.is_packaged:
             os.utime(handle)
     except (ImageError, OSError, ValueError) as error:
         _note(file.path.name, str(error))
         if not file.is_packaged and not isinstance(error, MemoryRefused):
             image_files.forget(current, file.path.parent)  # it is built again
-        return None
     finally:
         os.close(handle)
+    _STORE.seen = {**_STORE.seen, file.path: stamp if found is None else None}
     return found
