@@ -23,13 +23,13 @@ NICE: Final = 3
 _LIBRARY: Final = "the library of operators"
 
 
-def build(room: Path) -> bool:
-    """Build what is missing in the folder; False where another process does so.
+def build(room: Path, *, waits: bool = False) -> bool:
+    """Build what is missing in the folder; False where another process does so, which this one may wait for.
 
     Raises ImageError, MachineError or OSError for a part that cannot be made, and says so beside the files.
     """
     current = key.current()
-    with image_files.building(room) as is_mine:
+    with image_files.building(room, waits=waits) as is_mine:
         if is_mine:
             _build(current, room)
         return is_mine

@@ -132,8 +132,11 @@ def forget(key: Key, room: Path) -> None:
 
 
 @contextmanager
-def building(room: Path) -> Iterator[bool]:
-    """True in the block for the one process, and the one thread in it, that builds in this folder."""
+def building(room: Path, *, waits: bool = False) -> Iterator[bool]:
+    """True in the block for the one process, and the one thread in it, that builds in this folder.
+
+    Where another one does so, False, unless it `waits` for that one to end.
+    """
     try:
         handle = private_files.opened(room / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
     except OSError:
@@ -141,7 +144,7 @@ def building(room: Path) -> Iterator[bool]:
         return
     try:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(handle, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
         except OSError:
             yield False
             return
