@@ -16,8 +16,8 @@ from engine.lang.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """`action` is "writing", "reading", "checking" (bytes), "compiling" (functions) or "compiling kernels"; `of` is the
-    path of the file or the name of the function, or ""."""
+    """`action` is "writing", "reading", "checking" (bytes), "compiling" (functions), "compiling kernels" or "building"
+    (parts of the library of operators); `of` is the path of the file or the name of the function or library, or ""."""
 
     action: str
     of: str

@@ -73,6 +73,18 @@ def _repack(options: argparse.Namespace) -> Iterator[Reply]:
     return repacked(options.file, options.output, force=options.force)
 
 
+def _cache(options: argparse.Namespace) -> Iterator[Reply]:
+    from tsrepl.session.native_code import cache
+
+    return cache(options.what, as_data=options.json)
+
+
+def _warm(options: argparse.Namespace) -> Iterator[Reply]:
+    from tsrepl.session.native_code import warm
+
+    return warm(as_data=options.json)
+
+
 _FILE: Final = (("file",), {"metavar": "FILE", "help": "an archive (.pt)"})
 _JSON: Final = (("--json",), {"action": "store_true", "help": "print JSON"})
 _OUT: Final = (("-o", "--output"), {"metavar": "OUT", "required": True, "help": "the new archive"})
@@ -138,6 +150,18 @@ examples:
 The page stands alone; wherever it names a line, it links to the source.
 """
 
+_CACHE_DETAILS = """\
+what:
+  list     the library of operators and the kernels of programs: sizes, ages,
+           what is stale (default)
+  verify   read all of it; exit status 3 if something is not as it was written
+  clear    remove it; it is made again when it is needed
+"""
+_WARM_DETAILS = """\
+Programs run on NumPy until the library is there.  It is built once for each
+machine, beside the first program that needs it; this builds it now.
+"""
+
 COMMANDS: Final[tuple[FileCommand, ...]] = (
     FileCommand("identify", "say what a file is and what to do with it", _IDENTIFY_DETAILS,
                 ((("files",), {"metavar": "FILE", "nargs": "+", "help": "any file"}), _JSON), _identify),
@@ -165,6 +189,12 @@ COMMANDS: Final[tuple[FileCommand, ...]] = (
                 _report),
     FileCommand("repack", "write an old archive as archives are written today", _REPACK_DETAILS, (_FILE, _OUT, _FORCE),
                 _repack),
+    FileCommand("cache", "show, check or remove the machine code that is kept on disk", _CACHE_DETAILS,
+                ((("what",), {"metavar": "WHAT", "nargs": "?", "default": "list",
+                              "choices": ["list", "verify", "clear"], "help": "list, verify or clear"}), _JSON),
+                _cache),
+    FileCommand("warm", "build the library of native operators, so that no program waits for it", _WARM_DETAILS,
+                (_JSON,), _warm),
 )  # fmt: skip
 BY_NAME: Final = {command.name: command for command in COMMANDS}
 

@@ -78,6 +78,8 @@ def story(workspace: Workspace, argument: str) -> Iterable[Reply]:
     for name, each in found:
         if (earlier := len(each.plans) - most) > 0:
             yield TextReply(f"{name} has {counted(earlier, 'earlier plan')}: %plan {_named(target, name)} shows all")
+    for trouble in dict.fromkeys(trouble for _, each in found for trouble in each.library):
+        yield TextReply(f"the library of native operators is not used, and numpy is: {trouble}")
     yield from no_grad_hint("explain", target, (plan for _, each in found for plan in each.plans[-most:]))
     name = _named(target, found[0][0]) if len(found) == 1 and not target.option else example_call(target)
     yield _more(_MORE, name)

@@ -97,7 +97,7 @@ _GELU_TEXT: Final = {
     "tanh": "0.5 * self * (1 + tanh(0.7978845608028654 * (self + 0.044715 * self * self * self)))",
 }
 _GELU: Final = {"none": _gelu_erf, "tanh": _gelu_tanh}
-op("aten::gelu(Tensor self, *, str approximate=\"none\") -> Tensor", kernel=gelu, variants=ALL,
+op("aten::gelu(Tensor self, *, str approximate=\"none\") -> Tensor", kernel=gelu, variants=ALL, layout="operands",
    gradient={"self": "_gelu_backward(grad, self, approximate)"}, shape="self", dtype="floats",
    expression=f"{_GELU_TEXT['none']} if approximate == 'none' else {_GELU_TEXT['tanh']}",
    jit_autocast="full", activation=True)  # fmt: skip

@@ -112,13 +112,14 @@ for _name, (_expression, _dtype, _gradient, *_facts) in _UNARY.items():
     op(f"aten::{_name}(Tensor self) -> Tensor", scalar=_expression, dtype=_dtype, variants=ALL,
        gradient={"self": _gradient}, **(_facts[0] if _facts else {}))  # fmt: skip
 
-op("aten::abs(Tensor self) -> Tensor", kernel=absolute, variants=ALL, gradient={"self": "grad * self.sgn()"})
+op("aten::abs(Tensor self) -> Tensor", kernel=absolute, variants=ALL, layout="operands",
+   gradient={"self": "grad * self.sgn()"})  # fmt: skip
 op("aten::round.decimals(Tensor self, *, int decimals) -> Tensor", kernel=round_decimals, variants=ALL,
    gradient={"self": "zeros_like(grad)"})  # fmt: skip
 op("aten::positive(Tensor(a) self) -> Tensor(a)", kernel=lambda self: self, variants="function method",
    gradient={"self": "grad"})  # fmt: skip
 op("aten::isnan(Tensor self) -> Tensor", scalar="self != self", dtype="bool", variants="function method out")
-op("aten::isinf(Tensor self) -> Tensor", kernel=isinf, variants="function method out")
+op("aten::isinf(Tensor self) -> Tensor", kernel=isinf, layout="operands", variants="function method out")
 op("aten::isfinite(Tensor self) -> Tensor", scalar="isfinite(self)", dtype="bool", variants="function method")
 # As in PyTorch, gradients pass by what the in-place forms of these write.
 op("aten::logical_not(Tensor self) -> Tensor", scalar="logical_not(self)", dtype="bool", variants=ALL,

@@ -38,6 +38,7 @@ from engine.fuser.backend import machine, tiering
 from engine.fuser.backend.listings import Listings
 from engine.fuser.gpu.inspection import Inspection, inspect
 from engine.fuser.ir.kernel_text import numbered
+from engine.fuser.library import store
 from engine.fuser.stubs.cost import Cost
 from engine.ir.facts.program_text import value_name
 from engine.ir.graph import Graph, Node, Value
@@ -197,7 +198,8 @@ class PlanExplanation:
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """The plans of a function, the most recently used last, what became of the look-ups for them, the counts of the
-    plans that were dropped, and the profiles of its calls."""
+    plans that were dropped, the profiles of its calls, and why (parts of) the library of operators are of no use here,
+    so that operators run on numpy."""
 
     function: str
     mode: tiering.Mode
@@ -205,6 +207,7 @@ class Explanation:
     statistics: CacheStatistics
     dropped: PlanCounts
     profiles: tuple[ProfileExplanation, ...]
+    library: tuple[str, ...]
 
 
 def explain(function: Function) -> Explanation:
@@ -214,7 +217,9 @@ def explain(function: Function) -> Explanation:
         each.settle()
     plans = tuple(_plan(plan, executor.direct is plan) for plan in executor.plans)
     profiles = tuple(map(explain_record, executor.records))
-    return Explanation(function.name, tiering.mode(), plans, executor.statistics, executor.dropped, profiles)
+    return Explanation(
+        function.name, tiering.mode(), plans, executor.statistics, executor.dropped, profiles, store.troubles()
+    )
 
 
 def _plan(plan: ExecutionPlan, is_direct: bool = False) -> PlanExplanation:

@@ -4,10 +4,9 @@ In: a key and the bytes of an object file or of graphs.  Out: these bytes again,
 in the user's cache directory (`TSREPL_KERNEL_CACHE` names another one, or is 0 for none), one for each key.
 
 Note [Trusting the cache]
-What is loaded is run.  So the directory has to belong to the user alone and be no link; a file begins with the digest
-of the rest, and one that does not fit is taken for none and written anew.  Files come into being under another name and
-are moved in place, so that nobody sees half of one.  Nothing here ever fails a program: without a directory that can be
-written, code is just compiled.  What others put there stays: only regular files of ours are replaced or removed.
+What is loaded is run.  So only files that are the user's own count (Note [Whose files] in `private_files.py`); a file
+begins with the digest of the rest, and one that does not fit is taken for none and written anew.  Nothing here ever
+fails a program: without a directory that can be written, code is just compiled.
 
 Note [Making room]
 To list the files takes ten microseconds for each, so it is not done with every file that is stored, but when about
@@ -19,29 +18,27 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import io
 import os
 import re
-import stat
-import tempfile
-import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
 from platformdirs import user_cache_path
+
+from engine.fuser.backend import private_files
+from engine.fuser.backend.private_files import UNFINISHED
+from engine.lang.records import dataclass
 
 ROOM: Final = 256 << 20
 """Bytes that all files may take; those that were used least recently go first."""
 SWEPT: Final = 1 / 16
 """Part of `ROOM` that is stored, on average, until room is made again.  See Note [Making room]."""
 _MAGIC: Final = b"tsrepl kernel 1\n"
-_DIGEST: Final = 32
+_HEAD: Final = len(_MAGIC) + 32
+"""Bytes before what was stored: the kind of file, and the digest."""
 _SUFFIX: Final = ".kernel"
-_UNFINISHED: Final = ".unfinished"
-_NAME: Final = re.compile(rf"[0-9a-f]{{64}}(\{_SUFFIX}|\..*\{_UNFINISHED})")
-_ABANDONED: Final = 3600.0
-"""Seconds after which the unfinished file of another process is nobody's."""
+_NAME: Final = re.compile(rf"[0-9a-f]{{64}}(\{_SUFFIX}|\..*\{UNFINISHED})")
 _SETTING: Final = "TSREPL_KERNEL_CACHE"
 
 
@@ -55,8 +52,23 @@ def key_of(parts: Iterable[str]) -> str:
 
 
 def state_of(folders: Iterable[Path]) -> str:
-    """A key for all sources in the folders, by their sizes and times: to read them would take too long."""
-    return key_of(fact for folder in folders for fact in sorted(_facts(folder)))
+    """A key for the contents of all sources in the folders, wherever these lie.
+
+    It is kept under their sizes and times, since to read them takes longer.
+    """
+    rooms = [*folders]
+    seen = key_of(("sources", *(fact for folder in rooms for fact in sorted(_facts(folder)))))
+    if (known := load(seen)) is not None:
+        return known.decode()
+    found = key_of(fact for folder in rooms for fact in _contents(folder))
+    store(seen, found.encode())
+    return found
+
+
+def _contents(folder: Path) -> Iterator[str]:
+    for path in sorted(folder.rglob("*.py")):
+        yield path.relative_to(folder.parent).as_posix()
+        yield hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _facts(folder: Path) -> Iterator[str]:
@@ -76,13 +88,12 @@ def load(key: str) -> bytes | None:
         return None
     path = folder / f"{key}{_SUFFIX}"
     try:
-        with io.FileIO(path, opener=_opened) as file:
+        with private_files.reading(path) as file:
             found = file.read()
         os.utime(path)
     except (OSError, MemoryError):
         return None
-    head, data = found[: len(_MAGIC) + _DIGEST], found[len(_MAGIC) + _DIGEST :]
-    return data if head == _MAGIC + _digest(key, data) else None
+    return found[_HEAD:] if _is_sound(key, found) else None
 
 
 def store(key: str, data: bytes) -> None:
@@ -90,23 +101,10 @@ def store(key: str, data: bytes) -> None:
     folder = directory()
     if folder is None:
         return
-    path, unfinished = folder / f"{key}{_SUFFIX}", ""
-    try:
-        if not _may_replace(path):
-            return
-        handle, unfinished = tempfile.mkstemp(_UNFINISHED, f"{key}.", folder)
-        with os.fdopen(handle, "wb") as file:
-            file.writelines((_MAGIC, _digest(key, data), data))
-        os.replace(unfinished, path)
-        unfinished = ""
-        if int(key[:8], 16) * ROOM * SWEPT <= len(data) << 32:
+    with contextlib.suppress(OSError, MemoryError):
+        is_stored = private_files.publish(folder / f"{key}{_SUFFIX}", (_MAGIC, _digest(key, data), data))
+        if is_stored and int(key[:8], 16) * ROOM * SWEPT <= len(data) << 32:
             _make_room(folder)
-    except (OSError, MemoryError):
-        return
-    finally:
-        if unfinished:
-            with contextlib.suppress(OSError):
-                os.unlink(unfinished)
 
 
 def directory() -> Path | None:
@@ -125,68 +123,79 @@ _directories: Final[dict[str, Path]] = {}
 
 def _directory(setting: str) -> Path | None:
     try:
-        folder = Path(setting) if setting else user_cache_path("tsrepl", appauthor=False) / "kernels"
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return folder if _is_private(folder.lstat(), stat.S_ISDIR) else None
+        return private_files.folder_of(
+            Path(setting) if setting else user_cache_path("tsrepl", appauthor=False) / "kernels"
+        )
     except (OSError, RuntimeError):  # there may be no home
         return None
-
-
-def _may_replace(path: Path) -> bool:
-    """True if there is nothing, or a regular file of the user's."""
-    try:
-        return _is_private(path.lstat(), stat.S_ISREG, written_by_others=True)
-    except FileNotFoundError:
-        return True
-
-
-def _is_private(found: os.stat_result, is_kind: Callable[[int], bool], *, written_by_others: bool = False) -> bool:
-    """True if it is the user's own and no link, and, unless that is allowed, nobody else can write it."""
-    if not is_kind(found.st_mode):
-        return False
-    may_write = 0 if written_by_others else found.st_mode & 0o022
-    return not hasattr(os, "getuid") or (found.st_uid == os.getuid() and not may_write)
-
-
-def _opened(path: str, flags: int) -> int:
-    """The file, open for reading; raises OSError for what is no file of the user's own.  It never waits for a pipe."""
-    handle = os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
-    if not _is_private(os.fstat(handle), stat.S_ISREG):
-        os.close(handle)
-        raise PermissionError(f"{path} is not the user's own")
-    return handle
 
 
 def _digest(key: str, data: bytes) -> bytes:
     return hashlib.sha256(key.encode() + data).digest()
 
 
-def _make_room(folder: Path) -> None:
-    """Remove what was used least recently, until the rest fits; others may remove the same."""
-    found: list[tuple[float, int, str]] = []
-    now = time.time()
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if not _NAME.fullmatch(entry.name):
+def _is_sound(key: str, found: bytes) -> bool:
+    """True of the bytes of a file that was stored under the key."""
+    return found[:_HEAD] == _MAGIC + _digest(key, found[_HEAD:])
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file: how many bytes it takes, and when it was used last (seconds of the epoch)."""
+
+    path: Path
+    size: int
+    used: float
+
+    def is_sound(self) -> bool:
+        """True if it can be trusted, and holds what was stored."""
+        try:
+            with private_files.reading(self.path) as file:
+                found = file.read()
+        except (OSError, MemoryError):
+            return False
+        return _is_sound(self.path.name.removesuffix(_SUFFIX), found)
+
+
+def entries() -> list[Entry]:
+    """All files, those that were used least recently first."""
+    folder = directory()
+    return [] if folder is None else sorted(_entries(folder), key=lambda entry: entry.used)
+
+
+def remove(entry: Entry) -> bool:
+    """Remove a file; False where it is none of ours."""
+    with contextlib.suppress(OSError):
+        if _begins_as_ours(entry.path):
+            os.unlink(entry.path)
+            return True
+    return False
+
+
+def _entries(folder: Path) -> Iterator[Entry]:
+    """The files of the folder that are the user's; what others began and left is removed."""
+    with os.scandir(folder) as found:
+        for each in found:
+            if not _NAME.fullmatch(each.name):
                 continue
             with contextlib.suppress(OSError):
-                facts = entry.stat(follow_symlinks=False)
-                if not _is_private(facts, stat.S_ISREG):
-                    continue
-                if entry.name.endswith(_SUFFIX):
-                    found.append((facts.st_mtime, facts.st_size, entry.path))
-                elif now - facts.st_mtime > _ABANDONED:
-                    os.unlink(entry.path)
-    total = sum(size for _, size, _ in found)
-    for _, size, path in sorted(found):
+                facts = each.stat(follow_symlinks=False)
+                if each.name.endswith(_SUFFIX) and private_files.is_users(facts):
+                    yield Entry(Path(each.path), facts.st_size, facts.st_mtime)
+                elif each.name.endswith(UNFINISHED) and private_files.is_abandoned(facts):
+                    os.unlink(each.path)
+
+
+def _make_room(folder: Path) -> None:
+    """Remove what was used least recently, until the rest fits; others may remove the same."""
+    found = sorted(_entries(folder), key=lambda entry: entry.used)
+    total = sum(entry.size for entry in found)
+    for entry in found:
         if total <= ROOM:
             return
-        with contextlib.suppress(OSError):
-            if _begins_as_ours(path):
-                os.unlink(path)
-                total -= size
+        total -= entry.size * remove(entry)
 
 
-def _begins_as_ours(path: str) -> bool:
-    with io.FileIO(path, opener=_opened) as file:
+def _begins_as_ours(path: Path) -> bool:
+    with private_files.reading(path) as file:
         return file.read(len(_MAGIC)) == _MAGIC

@@ -186,6 +186,7 @@ def _define_rounding_of_doubles(module: Any) -> None:
         return
     whole = lib.IntType(32)
     function = lib.Function(module, lib.FunctionType(lib.HalfType(), [lib.DoubleType()]), name)
+    function.linkage = "weak"  # modules that are linked each have it
     (value,) = function.args
     builder = lib.IRBuilder(function.append_basic_block("entry"))
     near = builder.fptrunc(value, lib.FloatType())

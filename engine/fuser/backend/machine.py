@@ -22,7 +22,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
@@ -33,16 +33,14 @@ import numpy as np
 from engine.fuser.backend import kernel_cache, tiering, to_llvm
 from engine.fuser.backend.cpython_abi import release, retain
 from engine.fuser.backend.memory import keep_freed
+from engine.fuser.backend.symbols import SYMBOLS
+from engine.fuser.backend.symbols import MachineError as MachineError
 from engine.fuser.ir.kernel import Buffer, Kernel
 from engine.fuser.ir.kernel_verifier import KernelError
 from engine.lang.locks import is_taken, lock
 from engine.lang.records import dataclass
 
 _lock: Final = lock()
-
-
-class MachineError(Exception):
-    """There is no machine code to be had."""
 
 
 def compiled(text: str, names: Iterable[str], thoroughly: bool = False) -> dict[str, int]:
@@ -250,20 +248,6 @@ def _optimized(llvm: Any, machine: Any, text: str) -> Any:
     return parsed
 
 
-def _parallel() -> int:
-    """The pool's, which is machine code itself and so needs this module."""
-    return int(import_module("engine.fuser.backend.threads").parallel_address())
-
-
-def _scratch(symbol: str) -> int:
-    return int(import_module("engine.fuser.backend.scratch").addresses()[symbol])
-
-
-SYMBOLS: Final[dict[str, Callable[[], int]]] = {
-    to_llvm.PARALLEL: _parallel,
-    **{symbol: partial(_scratch, symbol) for symbol in (to_llvm.ALLOCATE, to_llvm.RELEASE)},
-}
-"""Symbols that are no functions of a library -> functions that give their addresses; who owns one adds it."""
 _resolved: Final[set[str]] = set()
 _DECLARATION: Final = re.compile(r'^(?:declare [^@]*@"(?P<function>[^"]+)"|@"(?P<object>[^"]+)" = external)', re.M)
 
@@ -319,6 +303,24 @@ def _target_machine(llvm: Any, opt: int = 1) -> Any:
     if opt > 1 and has_feature("avx512f"):
         features += ",-prefer-256-bit"
     return target.create_target_machine(cpu=llvm.get_host_cpu_name(), features=features, opt=opt, jit=True)
+
+
+def relocatable(text: str, cpu: str, features: str) -> bytes:
+    """A module's object code for such a processor, which may lie anywhere in memory; raises MachineError.
+
+    Rows are made by the hundred, so they are optimized as entries are: that takes a third of the time.
+    """
+    with llvm_binding(len(text)) as llvm:
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        machine = llvm.Target.from_default_triple().create_target_machine(
+            cpu=cpu, features=features, opt=3, reloc="pic", codemodel="small"
+        )
+        module = llvm.parse_assembly(text, llvm.create_context())
+        module.verify()
+        _optimize(llvm, machine, module, thoroughly=False)
+        data: bytes = machine.emit_object(module)
+    return data
 
 
 def _optimize(llvm: Any, machine: Any, module: Any, thoroughly: bool, speed: int = 2) -> None:

@@ -12,10 +12,15 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from engine.fuser.backend import machine
-from engine.fuser.backend.to_llvm import ALLOCATE, RELEASE
+from engine.fuser.backend.symbols import ALLOCATE, RELEASE, compiled_ahead
+from engine.lang.deferred import deferred
+
+if TYPE_CHECKING:
+    from engine.fuser.backend import machine
+else:
+    machine = deferred("engine.fuser.backend.machine")  # not needed where the library of operators has this
 
 SLOTS: Final = 16
 LEAST: Final = 1 << 16
@@ -114,4 +119,9 @@ def _release(w: _Writer) -> None:
 @cache
 def addresses() -> dict[str, int]:
     """The addresses of both functions, by their symbols.  Raises MachineError."""
-    return machine.compile_program(machine.Program("scratch", _module, (ALLOCATE, RELEASE))).addresses
+    return compiled_ahead((ALLOCATE, RELEASE)) or machine.compile_program(program()).addresses
+
+
+def program() -> machine.Program:
+    """The native code of both functions."""
+    return machine.Program("scratch", _module, (ALLOCATE, RELEASE))

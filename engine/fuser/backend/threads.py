@@ -31,15 +31,20 @@ import signal
 import sys
 from dataclasses import field
 from importlib import import_module
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from engine.fuser.backend import machine
-from engine.fuser.backend.to_llvm import PARALLEL
+from engine.fuser.backend.symbols import PARALLEL, compiled_ahead
+from engine.lang.deferred import deferred
 from engine.lang.interpreter_settings import BLAS
 from engine.lang.locks import lock
 from engine.lang.records import dataclass
+
+if TYPE_CHECKING:
+    from engine.fuser.backend import machine
+else:
+    machine = deferred("engine.fuser.backend.machine")  # not needed where the library of operators has the pool
 
 _FUTEX: Final = {"x86_64": 202, "aarch64": 98}.get(platform.machine()) if sys.platform == "linux" else None
 """The number of the system call."""
@@ -60,6 +65,7 @@ _PROCESSORS: Final = 1024
 """Processors that the masks of a thread tell of."""
 _WORKER, _STATE = "tsrepl_worker", "tsrepl_pool_state"
 """Functions of the native code besides `tsrepl_parallel`."""
+_SYMBOLS: Final = (PARALLEL, _WORKER, _STATE)
 
 
 @dataclass(slots=True)
@@ -147,9 +153,9 @@ def parallel_address() -> int:
     global _pool
     with _making:
         if _pool is None:
-            code = machine.compile_program(machine.Program(f"threads {_FUTEX}", _module, (PARALLEL, _WORKER, _STATE)))
-            state = ctypes.CFUNCTYPE(ctypes.c_int64)(code.addresses[_STATE])()
-            _pool = _Pool(state, code.addresses[PARALLEL], code.addresses[_WORKER])
+            code = compiled_ahead(_SYMBOLS) or machine.compile_program(program()).addresses
+            state = ctypes.CFUNCTYPE(ctypes.c_int64)(code[_STATE])()
+            _pool = _Pool(state, code[PARALLEL], code[_WORKER])
             _pool.resize(_size())
             wake_blas()
         return _pool.parallel
@@ -326,6 +332,11 @@ class _Writer:
             self.wake("pending")
         self.b.branch(claim)
         self.b.position_at_end(done)
+
+
+def program() -> machine.Program:
+    """The pool's native code."""
+    return machine.Program(f"threads {_FUTEX}", _module, _SYMBOLS)
 
 
 def _module() -> Any:

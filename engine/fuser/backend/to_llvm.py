@@ -20,6 +20,7 @@ from typing import Any, Final
 from engine.fuser.backend import llvm_loops
 from engine.fuser.backend.llvm_lines import Scope
 from engine.fuser.backend.llvm_numbers import PRIMITIVES, Value, constant, ir, stored_type, type_of
+from engine.fuser.backend.symbols import ALLOCATE, PARALLEL, RELEASE
 from engine.fuser.ir import math
 from engine.fuser.ir.externals import ADDRESS_OF, EXTERNALS, INVOKE, PREFETCH
 from engine.fuser.ir.kernel import (
@@ -71,9 +72,6 @@ NO_MEMORY: Final = -1
 _SHORT: Final = 20
 """Work on an element up to which a processor has room for several."""
 _INTERLEAVED: Final = 4
-PARALLEL: Final = "tsrepl_parallel"
-ALLOCATE: Final = "tsrepl_allocate"
-RELEASE: Final = "tsrepl_release"
 
 
 def module(kernels: Iterable[Kernel], name: str = "kernels", has_lines: bool = False) -> Any:

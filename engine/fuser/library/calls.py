@@ -85,7 +85,7 @@ _FRAME: Final = _places(
     ("ARRAYS", OPERANDS + 1), ("PLACES", OPERANDS + 1), ("VALUES", OPERANDS + 1), ("ITEMS", OPERANDS + 1),
     ("ELEMENTS", OPERANDS + 1), ("SHAPE", DIMENSIONS), ("ORDER", DIMENSIONS), ("OUTSTRIDES", DIMENSIONS),
     ("EXTENTS", DIMENSIONS), ("STRIDES", DIMENSIONS * (OPERANDS + 1)), ("STEPS", DIMENSIONS * (OPERANDS + 1)),
-    "ROW", "WIDTH", "DEPTH", "RANK", "TYPE", "TOTAL", "ISPLAIN", "AXIS",
+    "ROW", "WIDTH", "DEPTH", "RANK", "TYPE", "TOTAL", "ISPLAIN", "LONGEST",
 )  # fmt: skip
 """What a call knows: of each operand, and last of the result, its array, address of elements, number, size of elements
 and distance of elements in a row; of each dimension its size, place in memory, stride; of dimensions that were merged
@@ -655,7 +655,7 @@ def piece(context: i64, begin: i64, end: i64):
     frame = view(i64[...], context)
     depth = frame[DEPTH]
     width = frame[WIDTH] + 1
-    axis = frame[AXIS]
+    axis = frame[LONGEST]
     places = allocate(i64[EACH])
     extents = allocate(i64[DIMENSIONS])
     for j in range(depth):
@@ -688,7 +688,7 @@ def run(it: InOut[i64[...]], frame: InOut[i64[...]]):
     for j in range(1, frame[DEPTH]):
         if frame[EXTENTS + j] > frame[EXTENTS + axis]:
             axis = j
-    frame[AXIS] = axis
+    frame[LONGEST] = axis
     context: i64 = address_of(address(frame[0]))
     extent = frame[EXTENTS + axis]
     if bitor(own[PARALLEL] == 0, work < SHARED):

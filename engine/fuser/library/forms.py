@@ -18,6 +18,8 @@ Kind = Literal[
     "KEEPS",
 ]  # fmt: skip
 """See `calls.KIND`."""
+LINES: Final = "lines_"
+"""What the symbol of the lines of a part begins with; they begin with one that is empty, and end with a zero."""
 OPERANDS: Final = ("TENSORS", "TRUTHS", "NUMBERS", "SETTINGS")
 """The kinds of operands."""
 

@@ -1,52 +1,56 @@
 """The parts of the library, in the order in which they are made.
 
-In: the operator table.  Out: `PARTS`; each says in LLVM's text what it consists of: row functions, for some types of
-elements, and a line for each operator that has some (`forms`).  The first part has the stubs.
+In: the operator table.  Out: `PARTS`.  Each is compiled, put into an image and published by itself, so that what
+programs need first is there first: what kernels call, the stubs, then functions for some types of elements, with a line
+for each operator that has some (`forms`).  Symbols that a module defines and does not keep to itself (`internal`) are
+what the library offers under their names; those it only declares are of other parts, of this process
+(`backend/symbols.py`), or of C libraries.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final
 
 from engine.aten.dispatch import table
 from engine.aten.dispatch.op import Op
-from engine.fuser.backend import to_llvm
+from engine.fuser.backend import scratch, threads, to_llvm
 from engine.fuser.backend.llvm_numbers import ir
 from engine.fuser.ir.kernel import Kernel
 from engine.fuser.library import calls
 from engine.fuser.library.along import along_of
-from engine.fuser.library.forms import Form, line
+from engine.fuser.library.forms import LINES, Form, line
 from engine.fuser.library.rows import rows_of
+from engine.fuser.stubs import methods
 from engine.lang.records import dataclass
 
-Modules = Callable[[], Iterator[Any]]
-LINES: Final = "lines"
-"""The symbol of the lines of a part, which begin with one that is empty and end with a zero."""
 TOGETHER: Final = 60
 """Row functions in a module: LLVM takes longer for each, the fewer there are."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of the library, which is published by itself; `modules` are `llvmlite.ir` modules."""
+    """A name of small letters, digits and `_`, and the LLVM texts of its modules, made one by one."""
 
     name: str
-    modules: Modules
+    modules: Callable[[], Iterable[str]]
 
 
-def _stubs() -> Iterator[Any]:
+def _calls() -> Iterator[str]:
+    """What kernels call, the threads of parallel loops and memory for what they compute in between; the stubs."""
+    for program in (threads.program(), scratch.program(), methods.program()):
+        yield str(program.write())
     made = to_llvm.module([calls.stubs()])
     for name in calls.EXPORTED:
         made.globals[name].linkage = "external"
-    yield made
+    yield str(made)
 
 
 Functions = Callable[[Op, Sequence[str]], tuple[list[Form], dict[str, Kernel]]]
 
 
-def _functions(functions_of: Functions, types: Sequence[str]) -> Iterator[Any]:
+def _functions(name: str, functions_of: Functions, types: Sequence[str]) -> Iterator[str]:
     """Functions of all operators for these types, each once, and the lines."""
     kernels, lines = dict[str, Kernel](), ["\n"]
     for op in table.entries():
@@ -56,25 +60,29 @@ def _functions(functions_of: Functions, types: Sequence[str]) -> Iterator[Any]:
             lines.append(line(op.qualified_name, forms))
     every = [*kernels.values()]
     for start in range(0, len(every), TOGETHER):
-        yield to_llvm.module(every[start : start + TOGETHER])
-    yield _text("".join(lines))
+        yield str(to_llvm.module(every[start : start + TOGETHER]))
+    yield str(_text(f"{LINES}{name}", "".join(lines)))
 
 
-def _text(text: str) -> Any:
+def _text(symbol: str, text: str) -> Any:
     """A module that holds a text."""
     lib, data = ir(), bytearray(text.encode() + b"\0")
     made = to_llvm.module([])
-    held = lib.GlobalVariable(made, lib.ArrayType(lib.IntType(8), len(data)), LINES)
+    held = lib.GlobalVariable(made, lib.ArrayType(lib.IntType(8), len(data)), symbol)
     held.global_constant, held.initializer = True, lib.Constant(held.value_type, data)
     return made
 
 
+def _part(name: str, functions_of: Functions, *types: str) -> Part:
+    return Part(name, partial(_functions, name, functions_of, types))
+
+
 PARTS: Final = (
-    Part("calls", _stubs),
-    Part("float", partial(_functions, rows_of, ("f32",))),
-    Part("along", partial(_functions, along_of, ("f32",))),
-    Part("whole", partial(_functions, rows_of, ("i64", "bool"))),
-    Part("double", partial(_functions, rows_of, ("f64",))),
-    Part("other", partial(_functions, rows_of, ("i32", "u8", "f16", "bf16", "i16", "i8"))),
-    Part("along, others", partial(_functions, along_of, ("f64", "i64", "bool", "bf16"))),
+    Part("calls", _calls),
+    _part("float", rows_of, "f32"),
+    _part("float_along", along_of, "f32"),
+    _part("whole", rows_of, "i64", "bool"),
+    _part("double", rows_of, "f64"),
+    _part("more_along", along_of, "f64", "i64", "bool", "bf16"),
+    _part("more", rows_of, "i32", "u8", "f16", "bf16", "i16", "i8"),
 )

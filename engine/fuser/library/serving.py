@@ -9,6 +9,9 @@ While the library is being made, what it has so far serves; operators that were 
 
 from __future__ import annotations
 
+import ctypes
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
 from types import FunctionType
@@ -21,10 +24,13 @@ from engine.aten.values.hooks import HOOKS
 from engine.aten.values.tensor import Tensor
 from engine.fuser.backend import tiering
 from engine.fuser.backend.cpython_abi import AbiError
-from engine.fuser.backend.machine import MachineError
-from engine.fuser.library import store
-from engine.fuser.library.descriptors import builtin, descriptor
-from engine.fuser.library.forms import Form
+from engine.fuser.backend.symbols import PARALLEL, MachineError
+from engine.fuser.library import forms as of_forms
+from engine.fuser.library import image_files, key, store
+from engine.fuser.library.calls import PROCESS
+from engine.fuser.library.descriptors import builtin, descriptor, process_words
+from engine.fuser.library.forms import LINES, Form
+from engine.fuser.library.objects import ImageError
 from engine.fuser.stubs.methods import Method, method
 from engine.lang.records import dataclass
 
@@ -37,6 +43,11 @@ class _State:
 
     begun: dict[str, Op] = field(default_factory=dict)
     methods: dict[str, _Bound] = field(default_factory=dict)
+    lines: tuple[bytes, ...] = ()
+    """Those of all parts so far."""
+    parts: int = 0
+    """How many parts there were when the lines were read."""
+    watcher: threading.Thread | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +69,9 @@ def serve(op: Op) -> bool:
     if tiering.mode() == "off":
         return False
     try:
+        _take_parts()
         return _serve(op)
-    except (AbiError, MachineError):
+    except (AbiError, MachineError, ImageError):
         return False
 
 
@@ -91,19 +103,32 @@ def _chained(
     name: str, forms: Sequence[Form], following: Function, *, target: int = -1, is_hooked: bool
 ) -> Function:
     for form in reversed(forms):
-        words = descriptor(form, store.found, target=target, is_hooked=is_hooked)
-        following = builtin(name.removeprefix("aten::"), store.found(form.stub), words, following)
+        words = descriptor(form, _address, target=target, is_hooked=is_hooked)
+        following = builtin(name.removeprefix("aten::"), _address(form.stub), words, following)
     return following
+
+
+def _address(symbol: str) -> int:
+    """Where a function of the library is; raises ImageError where its image is of no use after all."""
+    found = store.address(symbol)
+    if found is None:
+        raise ImageError(f"the library has no {symbol}")
+    return found
 
 
 def _forms(op: Op) -> list[Form]:
     """The forms that the library has of the operator; for one that writes, of that which computes what it writes."""
-    if op.functional is None:
-        return store.forms(op.qualified_name)
-    writes = [each.is_write for each in op.schema.arguments]
-    if not writes[0] or any(writes[1:]) or op.writes_again:
-        return []
-    return store.forms(op.functional.qualified_name)
+    if op.functional is not None:
+        writes = [each.is_write for each in op.schema.arguments]
+        if not writes[0] or any(writes[1:]) or op.writes_again:
+            return []
+    name = (op.functional or op).qualified_name
+    found = of_forms.merged([of_forms.read(name, each) for each in _STATE.lines])
+    return [each for each in found if op.functional is None or each.stub == WRITING]
+
+
+WRITING: Final = "serve_pointwise"
+"""The stub that writes to an argument."""
 
 
 def _target(op: Op) -> int:
@@ -157,12 +182,47 @@ def _positional(op: Op, form: Form) -> Form | None:
 # ------------------------------------------------------------------ modes, and parts that come
 
 
-def _follow() -> None:
-    """Let what the compile mode asks for serve operators and methods, by all parts that there are now."""
-    HOOKS.python_only = tiering.mode() == "off"
+def _take_parts() -> bool:
+    """Read the lines of parts that are new; false where there are none.  Somebody looks for more."""
+    count = store.parts_found()
+    if _STATE.watcher is None:
+        _STATE.watcher = threading.Thread(target=_watch, name="parts of the library", daemon=True)
+        _STATE.watcher.start()
+    if count == _STATE.parts:
+        return False
+    symbols = store.offered(LINES)
+    _STATE.lines = tuple(ctypes.string_at(_address(symbol)) for symbol in symbols)
+    if (place := store.address("piece")) is not None:
+        words = process_words()
+        words[PROCESS["PIECE"]], words[PROCESS["PARALLEL"]] = place, _address(PARALLEL)
+    _STATE.parts = count
+    return True
+
+
+def _watch() -> None:
+    """Let operators that were called before follow, as long as parts come."""
+    room = image_files.folder()
+    while room is not None and tiering.mode() != "off":
+        found = image_files.state(key.current(), room)
+        if found is None or found.words == image_files.COMPLETE:
+            break
+        time.sleep(store.INTERVAL)
+        if store.parts_found() > _STATE.parts:
+            _begin_anew()
+    _begin_anew()
+
+
+def _begin_anew() -> None:
+    """Let all operators that were called begin anew, with the functions that there are now."""
     overload_cache.forget_plans()
     for op in [*_STATE.begun.values()]:
         op.give_back()
+
+
+def _follow() -> None:
+    """Let what the compile mode asks for serve operators and methods."""
+    HOOKS.python_only = tiering.mode() == "off"
+    _begin_anew()
     for name, bound in [*_STATE.methods.items()]:
         if tiering.mode() == "off":
             binding.give_back(name)
@@ -171,5 +231,4 @@ def _follow() -> None:
 
 
 tiering.when_mode_changes(_follow)
-store.when_parts_come(_follow)
 HOOKS.native = serve

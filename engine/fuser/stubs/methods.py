@@ -4,7 +4,7 @@ In: a type and a function that takes the object first.  Out: a `Method`, whose d
 of methods find without making bound methods.
 
 CPython gives the C function of a method no object of its own, so there are native functions each with a place for the
-object that it calls; `SUPPLY` of them are compiled at a time.
+object that it calls.  The library of operators has `SUPPLY` of them; without it, or beyond, so many are compiled.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from typing import Any, Final
 
 from engine.fuser.backend import cpython_abi, machine
 from engine.fuser.backend.llvm_numbers import ir
+from engine.fuser.backend.symbols import compiled_ahead
 from engine.fuser.stubs.process import Process, process
 from engine.fuser.stubs.python_objects import Objects, Value, null, pointer_type, whole
 from engine.lang.locks import lock
 from engine.lang.records import dataclass
 
-SUPPLY: Final = 64
+SUPPLY: Final = 256
 _free: Final[list[tuple[int, int]]] = []
 """Addresses of native functions, and of the places for what they call."""
 _supplies: Final = itertools.count()
@@ -52,14 +53,20 @@ def method(kind: type, name: str, function: Callable[..., Any], doc: str = "") -
 
 
 def _supply() -> list[tuple[int, int]]:
-    names = [f"method.{i}" for i in range(SUPPLY)]
-    text = f"methods {next(_supplies)} {process().layout}"  # code with places of its own
-    code = machine.compile_program(machine.Program(text, module, (*names, _PLACES)))
-    first = ctypes.CFUNCTYPE(ctypes.c_int64)(code.addresses[_PLACES])()
-    return [(code.addresses[name], first + 8 * i) for i, name in enumerate(names)]
+    number = next(_supplies)
+    made = program(number)
+    addresses = (compiled_ahead(made.names) if number == 0 else None) or machine.compile_program(made).addresses
+    first = ctypes.CFUNCTYPE(ctypes.c_int64)(addresses[_PLACES])()
+    return [(addresses[name], first + 8 * i) for i, name in enumerate(made.names[:-1])]
 
 
-_PLACES: Final = "places"
+def program(number: int = 0) -> machine.Program:
+    """The native code of a supply, each of which has places of its own."""
+    names = (*(f"method.{i}" for i in range(SUPPLY)), _PLACES)
+    return machine.Program(f"methods {number} {process().layout}", module, names)
+
+
+_PLACES: Final = "method.places"
 """A function that gives the address of the first place."""
 
 

@@ -21,8 +21,9 @@ from engine.aten.values.hooks import HOOKS
 from engine.aten.values.parameter import Parameter
 from engine.aten.values.storage import Storage
 from engine.aten.values.tensor import Tensor
-from engine.fuser.backend import cpython_abi, machine
+from engine.fuser.backend import cpython_abi
 from engine.fuser.backend.cpython_abi import AbiError
+from engine.fuser.backend.symbols import SYMBOLS
 from engine.fuser.ir.numeric_functions import NUMPY
 from engine.lang.records import dataclass
 
@@ -121,5 +122,5 @@ def _object_address(value: object) -> int:
     return id(value)
 
 
-machine.SYMBOLS.update({name: partial(_function_address, name) for name in (*_FUNCTIONS, NEW_ARRAY, SET_BASE)})
-machine.SYMBOLS.update({symbol(name): partial(_object_address, value) for name, value in _OBJECTS.items()})
+SYMBOLS.update({name: partial(_function_address, name) for name in (*_FUNCTIONS, NEW_ARRAY, SET_BASE)})
+SYMBOLS.update({symbol(name): partial(_object_address, value) for name, value in _OBJECTS.items()})

@@ -55,6 +55,21 @@ def test_a_source_that_changes_has_another_state(tmp_path: Path) -> None:
     assert kernel_cache.state_of([tmp_path]) != before
 
 
+@pytest.mark.parametrize("setting", ["0", ""])
+def test_the_same_sources_have_the_same_state_wherever_they_lie(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: str
+) -> None:
+    monkeypatch.setenv("TSREPL_KERNEL_CACHE", setting or str(tmp_path / "kernels"))
+    states = []
+    for i, place in enumerate(("here", "there")):
+        source = tmp_path / place / "room" / "a.py"
+        source.parent.mkdir(parents=True)
+        source.write_text("x = 1")
+        os.utime(source, (i, i))
+        states += [kernel_cache.state_of([source.parent])] * 2
+    assert len({*states}) == 1
+
+
 @pytest.mark.parametrize("found", [b"", b"tsrepl kernel 1\n", b"\x7fELF" + bytes(100)])
 def test_files_of_others_are_ignored(folder: Path, found: bytes) -> None:
     kernel_cache.store(KEY, b"code")
@@ -227,6 +242,7 @@ def _kernel() -> Kernel:
 def _doubles(patch: pytest.MonkeyPatch) -> bool:
     """True if the kernel does its work in a process that has no code yet."""
     patch.setattr(machine, "_LOADED", WeakValueDictionary())
+    machine._circumstances.cache_clear()
     x = np.arange(5.0)
     assert machine.callable_kernel(_kernel())(5, x) == 0
     return bool((x == np.arange(5.0) * 2).all())

@@ -1,0 +1,87 @@
+"""The library built: each part compiled, put into an image and published as it comes.
+
+In: `PARTS`, and the key of this process.  Out: files.  One process builds at a time; what is there already, and sound,
+is left alone.  `main` is the program of the process that builds beside others (`beside.py`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from engine.fuser.backend import machine
+from engine.fuser.library import image, image_files, key, linking, parts, processor
+from engine.fuser.library.key import Key
+from engine.fuser.library.objects import ImageError
+from engine.lang.progress import step
+
+NICE: Final = 3
+"""How far the process steps back; much more, and it would not get far on a busy machine."""
+_LIBRARY: Final = "the library of operators"
+
+
+def build(room: Path, *, waits: bool = False) -> bool:
+    """Build what is missing in the folder; False where another process does so, which this one may wait for.
+
+    Raises ImageError, MachineError or OSError for a part that cannot be made, and says so beside the files.
+    """
+    current = key.current()
+    with image_files.building(room, waits=waits) as is_mine:
+        if is_mine:
+            _build(current, room)
+        return is_mine
+
+
+def _build(current: Key, room: Path) -> None:
+    is_done, part = False, ""
+    try:
+        for number, each in enumerate(parts.PARTS):
+            part = each.name
+            image_files.note(f"building {part}", current, room)
+            if not is_sound(part, current, room):
+                data = image.to_bytes(linking.linked(_objects(each, number), current.text))
+                if not image_files.publish(part, current, data, room):
+                    raise ImageError(f"something else lies at {image_files.path_of(part, current, room)}")
+        is_done = True
+    except Exception as error:
+        image_files.note(f"failed at {part}: {error}", current, room)
+        raise
+    except BaseException:  # an interrupt: whoever needs it begins again
+        image_files.forget(current, room)
+        raise
+    if is_done:
+        image_files.note(image_files.COMPLETE, current, room)
+        image_files.sweep(current, room)
+    step("building", _LIBRARY, 1, 1)
+
+
+def _objects(part: parts.Part, number: int) -> Iterator[bytes]:
+    """The objects of a part's modules."""
+    level = processor.level()
+    for text in part.modules():
+        step("building", _LIBRARY, number, len(parts.PARTS))
+        yield machine.relocatable(text, level.cpu, level.features)
+
+
+def is_sound(part: str, current: Key, room: Path) -> bool:
+    """True if a part is there, as it was written."""
+    path = image_files.path_of(part, current, room)
+    for file in image_files.kept(room):
+        if file.path == path:
+            with suppress(ImageError, OSError):
+                return current.fits(file.read().key)
+    return False
+
+
+def main() -> None:
+    """Build in this process, behind all others."""
+    os.nice(NICE)
+    with suppress(AttributeError, OSError):  # systems that have no such thing
+        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+    room = image_files.folder()
+    if room is not None:
+        with suppress(Exception):  # which stands beside the files; nobody reads what is written here
+            build(room)

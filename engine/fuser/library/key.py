@@ -1,0 +1,106 @@
+"""What an image is made of and for: two images of one key hold the same code.
+
+In: the engine's sources and this process.  Out: a `Key`, as text in images and as part of their files' names.  Raises
+ImageError where there is no image for this process.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from engine.fuser.backend import kernel_cache
+from engine.fuser.backend.cpython_abi import AbiError
+from engine.fuser.library import image, processor
+from engine.fuser.library.objects import ImageError
+from engine.fuser.stubs.process import process
+from engine.lang.records import dataclass
+
+PACKAGED: Final = Path(__file__).parent / "images"
+"""Images that came with the package, in a folder for each level, and the state of its sources."""
+SOURCES: Final = "sources"
+_ENGINE: Final = Path(__file__).parents[2]
+_ROOMS: Final = ("aten", "fuser", "ir", "lang", "passes")
+"""Rooms whose sources decide what the code is."""
+COMPILER: Final = "llvmlite"
+"""The fact that does not decide whether code fits: others may have compiled what came with the package."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """Facts by name."""
+
+    facts: Mapping[str, str]
+
+    @property
+    def text(self) -> str:
+        """What stands in images."""
+        return "".join(f"{name}: {fact}\n" for name, fact in self.facts.items())
+
+    @property
+    def digest(self) -> str:
+        """What stands in the names of files."""
+        return hashlib.sha256(self.text.encode()).hexdigest()[:16]
+
+    def differences(self, text: str) -> list[str]:
+        """The facts that are others in the text of a key."""
+        theirs = of_text(text).facts
+        return [name for name in {**self.facts, **theirs} if self.facts.get(name) != theirs.get(name)]
+
+    def fits(self, text: str) -> bool:
+        """True of an image that is made of and for the same."""
+        return text == self.text
+
+    def fits_packaged(self, text: str) -> bool:
+        """True of one that came with the package, whoever compiled it."""
+        return not {*self.differences(text)} - {COMPILER}
+
+
+def of_text(text: str) -> Key:
+    """The key of an image, by its text."""
+    lines = (line.partition(": ") for line in text.splitlines())
+    return Key({name: fact for name, _, fact in lines})
+
+
+@cache
+def current() -> Key:
+    """The key of this process."""
+    try:
+        layout = process().layout
+    except AbiError as error:
+        raise ImageError(f"no native code for this process: {error}") from error
+    return Key(
+        {
+            "format": image.MAGIC.decode(),
+            "system": processor.system(),
+            "target": processor.level().name,
+            "python": str(sys.implementation.cache_tag),
+            "numpy": np.__version__.partition(".")[0],
+            "layout": hashlib.sha256(layout.encode()).hexdigest()[:16],
+            "sources": sources(),
+            COMPILER: "".join(_compiler()),
+        }
+    )
+
+
+def sources() -> str:
+    """The state of the sources: what came with the package, or of the files as they are."""
+    with suppress(OSError):
+        return (PACKAGED / SOURCES).read_text("ascii").strip()
+    return kernel_cache.state_of(_ENGINE / room for room in _ROOMS)
+
+
+def _compiler() -> Iterator[str]:
+    """The version of llvmlite, which is looked up and not imported; nothing where there is none."""
+    found = find_spec(COMPILER)
+    for folder in (found.submodule_search_locations or ()) if found is not None else ():
+        with suppress(OSError):
+            yield hashlib.sha256((Path(folder) / "_version.py").read_bytes()).hexdigest()[:16]

@@ -1,0 +1,158 @@
+"""Machine code that is kept on disk: the library of operators, which is built once, and kernels of programs.
+
+In: nothing but the user's folders.  Out: replies, or with `as_data` one reply with the same facts for programs.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from engine.fuser.backend import kernel_cache
+from engine.fuser.backend.machine import MachineError
+from engine.fuser.library import building, image_files, key
+from engine.fuser.library.image_files import ImageFile
+from engine.fuser.library.key import Key
+from engine.fuser.library.objects import ImageError
+from engine.lang.counts import byte_size, counted, duration
+from engine.lang.records import dataclass
+from tsrepl.session.failures import SessionError, error_reply
+from tsrepl.session.replies import DataReply, Reply, ReportReply, Section, TextReply
+
+FOUND: Final = 3
+"""The exit status where something on disk cannot be used."""
+_UNITS: Final = (("day", 86_400), ("hour", 3_600), ("minute", 60))
+
+
+def warm(*, as_data: bool = False) -> Iterator[Reply]:
+    """`tsrepl warm`: build the library of operators, as far as it is not there."""
+    begin = time.perf_counter()
+    try:
+        current, room = _place()
+        files = image_files.packaged(current)
+        if not files:
+            building.build(room, waits=True)
+            files = _own(current, room)
+    except (ImageError, MachineError, OSError) as error:
+        yield error_reply(SessionError(f"the library of operators cannot be built: {error}"))
+        return
+    seconds, size = time.perf_counter() - begin, sum(file.size for file in files)
+    if as_data:
+        facts = {"target": current.facts["target"], "seconds": seconds, "parts": [_image_data(each) for each in files]}
+        yield DataReply(facts)
+        return
+    text = f"{counted(len(files), 'part')} of the library of operators for {current.facts['target']}"
+    yield TextReply(f"{text}, {byte_size(size)}: there after {duration(seconds)}")
+
+
+def cache(what: str, *, as_data: bool = False) -> Iterator[Reply]:
+    """`tsrepl cache list`, `verify` or `clear`."""
+    yield from {"list": _list, "verify": _verify, "clear": _clear}[what](as_data)
+
+
+def _place() -> tuple[Key, Path]:
+    """The key of this machine, and the folder of images; raises SessionError where nothing is kept."""
+    room = image_files.folder()
+    if room is None:
+        raise SessionError(
+            "no machine code is kept: there is no folder that is yours alone",
+            hints=("TSREPL_KERNEL_CACHE=FOLDER names one; with 0, nothing is kept",),
+        )
+    return key.current(), room
+
+
+def _own(current: Key, room: Path) -> list[ImageFile]:
+    return [file for file in image_files.kept(room) if file.key == current.digest]
+
+
+# ------------------------------------------------------------------ what is there
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """An image, the level that it is for, why this process does not use it, and why nobody can ("" for neither)."""
+
+    file: ImageFile
+    target: str
+    stale: str
+    broken: str = ""
+
+
+def _seen(current: Key, room: Path) -> Iterator[_Seen]:
+    for file in (*image_files.packaged(current), *image_files.kept(room)):
+        try:
+            found = file.read().key
+        except (ImageError, OSError) as error:
+            yield _Seen(file, "", "", str(error))
+            continue
+        differences = [name for name in current.differences(found) if not (file.is_packaged and name == key.COMPILER)]
+        stale = f"other {', '.join(differences)}" if differences else ""
+        yield _Seen(file, key.of_text(found).facts.get("target", ""), stale)
+
+
+def _list(as_data: bool) -> Iterator[Reply]:
+    current, room = _place()
+    seen, kernels, state = [*_seen(current, room)], kernel_cache.entries(), image_files.state(current, room)
+    words = state.words if state is not None else "not built"
+    words = "came with the package" if any(each.file.is_packaged for each in seen) else words
+    if as_data:
+        images = [{**_image_data(each.file), "target": each.target, "stale": each.stale, "broken": each.broken}
+                  for each in seen]  # fmt: skip
+        facts = {"target": current.facts["target"], "state": words, "folder": str(room), "images": images}
+        size = sum(each.size for each in kernels)
+        yield DataReply({"library": facts, "kernels": {"files": len(kernels), "size": size}})
+        return
+    rows = tuple(
+        (each.file.part, each.target, byte_size(each.file.size), _age(each.file.used),
+         each.broken or each.stale or ("in the package" if each.file.is_packaged else ""))
+        for each in seen
+    )  # fmt: skip
+    heading = f"the library of operators for {current.facts['target']}: {words}"
+    columns = ("part", "target", ">size", ">used", "")
+    yield ReportReply("", (Section(heading, columns, rows, note=str(room)), _kernels(kernels)))
+
+
+def _kernels(found: Sequence[kernel_cache.Entry]) -> Section:
+    size = byte_size(sum(each.size for each in found))
+    heading = f"kernels and graphs of programs: {counted(len(found), 'file')}, {size} of {byte_size(kernel_cache.ROOM)}"
+    ages = (("used last", _age(found[-1].used)), ("longest unused", _age(found[0].used))) if found else ()
+    return Section(heading, ("", ">") if found else (), ages)
+
+
+def _verify(as_data: bool) -> Iterator[Reply]:
+    current, room = _place()
+    seen, kernels = [*_seen(current, room)], kernel_cache.entries()
+    broken = [(str(each.file.path), each.broken) for each in seen if each.broken]
+    broken += [(str(each.path), "not as it was written") for each in kernels if not each.is_sound()]
+    status, count = FOUND if broken else 0, len(seen) + len(kernels)
+    if as_data:
+        yield DataReply({"files": count, "broken": [{"file": file, "why": why} for file, why in broken]}, status)
+        return
+    if not broken:
+        yield TextReply(f"{counted(count, 'file')}, all as they were written")
+        return
+    note = "they are not used, and written anew when they are needed"
+    heading = f"{counted(len(broken), 'file')} of {count:,} cannot be used"
+    yield ReportReply("", (Section(heading, ("file", "why"), tuple(broken), "warning", note),), status)
+
+
+def _clear(as_data: bool) -> Iterator[Reply]:
+    _, room = _place()
+    size = image_files.clear(room) + sum(each.size for each in kernel_cache.entries() if kernel_cache.remove(each))
+    yield DataReply({"freed": size}) if as_data else TextReply(f"{byte_size(size)} freed")
+
+
+def _image_data(file: ImageFile) -> dict[str, Any]:
+    return {"part": file.part, "file": str(file.path), "size": file.size, "used": file.used,
+            "packaged": file.is_packaged}  # fmt: skip
+
+
+def _age(used: float) -> str:
+    """How long ago, in one unit."""
+    seconds = max(time.time() - used, 0)
+    for unit, size in _UNITS:
+        if seconds >= size:
+            return f"{counted(int(seconds // size), unit)} ago"
+    return "just now"
