@@ -104,7 +104,9 @@ def along_of(op: Op, types: Sequence[str]) -> tuple[list[Form], dict[str, Kernel
                 kernels[symbol] = found.kernel
                 entries[f"{shape} {type}"] = Entry(symbol, result, found.work)
         if entries:
-            fewest = max(i + 1 for i, each in enumerate(call.given) if not _may_be_missing(op.schema.arguments[i], each))
+            fewest = max(
+                i + 1 for i, each in enumerate(call.given) if not _may_be_missing(op.schema.arguments[i], each)
+            )
             forms.append(Form(call.given, fewest, (), entries, "serve_along", call.fixed_axis, is_reduced))
     return forms, kernels
 

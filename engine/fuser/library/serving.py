@@ -87,7 +87,8 @@ def _serve(op: Op) -> bool:
     def python(*args: Any) -> Any:
         """The first call that is Python's, which compiles its function."""
         made = op.compiled
-        op.take(chained(made.run, is_hooked=True), chained(made.body, is_hooked=False))
+        if tiering.mode() != "off":
+            op.take(chained(made.run, is_hooked=True), chained(made.body, is_hooked=False))
         return made.run(*args)
 
     def body(*args: Any) -> Any:
@@ -99,9 +100,7 @@ def _serve(op: Op) -> bool:
     return True
 
 
-def _chained(
-    name: str, forms: Sequence[Form], following: Function, *, target: int = -1, is_hooked: bool
-) -> Function:
+def _chained(name: str, forms: Sequence[Form], following: Function, *, target: int = -1, is_hooked: bool) -> Function:
     for form in reversed(forms):
         words = descriptor(form, _address, target=target, is_hooked=is_hooked)
         following = builtin(name.removeprefix("aten::"), _address(form.stub), words, following)
