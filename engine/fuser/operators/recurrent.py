@@ -20,7 +20,7 @@ from typing import Final, Literal
 
 import numpy as np
 
-from engine.aten.kernels.recurrence import COMPILED, GATES, Ran, States, Weights
+from engine.aten.kernels.recurrence import GATES, Ran, States, Weights
 from engine.aten.values.xp import Array
 from engine.fuser.backend import machine, tiering
 from engine.fuser.groups import gemm
@@ -355,5 +355,3 @@ def _rnn_relu(made: _Layer) -> Iterator[Statement]:
 _UNITS: Final[dict[str, Callable[[_Layer], Iterator[Statement]]]] = {
     "lstm": _lstm, "gru": _gru, "rnn_tanh": _rnn_tanh, "rnn_relu": _rnn_relu,
 }  # fmt: skip
-
-COMPILED.layer = layer
