@@ -8,6 +8,8 @@ raised when the cursor gets there.
 Note [Rows of literals]: vocabularies and tables stand in programs as lists and dicts of tens of thousands of literals.
 With `rows`, what is between the brackets of such a list or dict is one token, "row", and one constant of the program.
 Where literals are read as Python's, only those without a backslash are a row, as they mean the same in both languages.
+
+With `blocks`, the body of a function is one token, "block", where it is plain: see Note [Plain blocks].
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from typing import Final
 from engine.lang.errors import ParseError
 from engine.lang.interpreter_settings import MAX_TEXT_WORDS, MAX_WORDS, WORDS_VARIABLE
 from engine.lang.literals import ROW_ITEM
+from engine.lang.plain_blocks import plain_block_end
 from engine.lang.source import Source, SourceRange
 from engine.lang.syntax_hints import character_hints, syntax_hints
 from engine.lang.tokens import EXTENDED_OPERATORS, KEYWORDS, OPERATORS, Token
@@ -113,17 +116,24 @@ class Lexer:
     """A cursor over the tokens of `source`, or of its part from `begin` to `end`.
 
     `extended` adds Python's operators, numbers and names to the language's; `rows` makes one token of many literals
-    (Note [Rows of literals]).  Every method raises ParseError when the text that follows is no token, or makes a
+    (Note [Rows of literals]), `blocks` one of a plain body.  Every method raises ParseError when the text that follows is no token, or makes a
     statement of too many.
     """
 
     __slots__ = ("_at", "_coming", "_error", "_tokens", "cur", "source")
 
     def __init__(
-        self, source: Source, *, extended: bool = False, begin: int = 0, end: int | None = None, rows: bool = False
+        self,
+        source: Source,
+        *,
+        extended: bool = False,
+        begin: int = 0,
+        end: int | None = None,
+        rows: bool = False,
+        blocks: bool = False,
     ) -> None:
         self.source = source
-        self._coming = _tokens(source, _pattern_for(source, extended), begin, end, rows=rows)
+        self._coming = _tokens(source, _pattern_for(source, extended), begin, end, rows=rows, blocks=blocks)
         self._tokens: list[Token] = []
         self._error: ParseError | None = None
         self._at = -1
@@ -241,11 +251,13 @@ def _pattern_for(source: Source, extended: bool) -> re.Pattern[str]:
     return _EXTENDED if extended else _GENERATED if source.is_generated else _STRICT
 
 
-def _tokens(source: Source, pattern: re.Pattern[str], begin: int, end: int | None, *, rows: bool) -> Iterator[Token]:
+def _tokens(
+    source: Source, pattern: re.Pattern[str], begin: int, end: int | None, *, rows: bool, blocks: bool = False
+) -> Iterator[Token]:
     text, match, end = source.text, pattern.match, len(source.text) if end is None else end
     first = _INDENT.match(text, begin, end)
     assert first is not None, "the expression matches nothing at all, too"
-    indents, at, tail, depth, words, before = [first[0]], begin, begin, 0, 0, ""
+    indents, at, tail, depth, words, before, is_head = [first[0]], begin, begin, 0, 0, "", False
     while (found := match(text, at, end)) is not None:
         group = found.lastgroup
         assert group is not None, "every alternative has a name"
@@ -262,13 +274,19 @@ def _tokens(source: Source, pattern: re.Pattern[str], begin: int, end: int | Non
                 yield from _end_tokens(SourceRange(source, at, at), len(indents) - 1, bool(words) and depth == 0)
                 return
             if depth == 0 and words:
+                deep = len(indents)
                 yield from _line_tokens(source, at, indents)
                 words, before = 0, ""
+                if is_head and len(indents) > deep and (stop := plain_block_end(text, at - len(indents[-1]), end)):
+                    yield Token("block", "", SourceRange(source, at, stop))
+                    words, tail, at = 1, stop, stop
+                is_head = False
             elif depth == 0 and len(indents) == 1:
                 indents = [_indent_before(text, at)]
             continue
         tail = at
         words += 1
+        is_head = is_head or (blocks and words == 1 and word == "def")
         if group == "operator":
             depth = max(0, depth + _DEPTH.get(word, 0))
         token = Token(_kind(group, word), word, SourceRange(source, begin, at))

@@ -25,7 +25,7 @@ EXTENDED_OPERATORS: Final = ("//=", "@=", ":=", ";")
 class Token(NamedTuple):
     """One word of a text.
 
-    `kind` is "ident", "number", "string", "row", "type_comment", "newline", "indent", "dedent" or "eof"; keywords
+    `kind` is "ident", "number", "string", "row", "block", "type_comment", "newline", "indent", "dedent" or "eof"; keywords
     and operators are their own kinds, "is not" and "not in" among them.
     """
 

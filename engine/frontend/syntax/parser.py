@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 
 from engine.frontend.syntax.desugar import add_property, augmented
 from engine.frontend.syntax.expressions import Expressions
-from engine.frontend.syntax.tree import Tree
+from engine.frontend.syntax.tree import Tree, UnreadList
 from engine.frontend.syntax.type_comments import merge_types, with_type
 from engine.frontend.syntax.views import (
     Assert,
@@ -67,9 +67,9 @@ MAX_SYNTAX_ERRORS: Final = 10
 _T = TypeVar("_T")
 
 
-def parse_program(source: Source, *, extended: bool = False) -> list[Tree]:
-    """The functions and classes of a program, in order."""
-    return _read_all(source, extended, Parser.program)
+def parse_program(source: Source, *, extended: bool = False, lazy: bool = False) -> list[Tree]:
+    """The functions and classes of a program, in order; with `lazy`, plain bodies are read when they are looked at."""
+    return _read_all(source, extended, Parser.program, lazy=lazy)
 
 
 def parse_methods(source: Source) -> list[Tree]:
@@ -108,10 +108,11 @@ def _read(
     end: int | None = None,
     *,
     rows: bool = True,
+    lazy: bool = False,
 ) -> _T:
     """The result of the rule, which must read the whole source, or its part from `begin` to `end`."""
     with deep_recursion(), collecting_rarely():
-        parser = Parser(source, extended=extended, begin=begin, end=end, rows=rows)
+        parser = Parser(source, extended=extended, begin=begin, end=end, rows=rows, lazy=lazy)
         try:
             found = rule(parser)
             parser.lexer.expect("eof")
@@ -121,11 +122,11 @@ def _read(
     return found
 
 
-def _read_all(source: Source, extended: bool, rule: Callable[[Parser], _T]) -> _T:
+def _read_all(source: Source, extended: bool, rule: Callable[[Parser], _T], *, lazy: bool = False) -> _T:
     """The result of the rule for the whole source.  Raises the first error of each definition, together."""
     check_length(source)
     try:
-        return _read(source, extended, rule)
+        return _read(source, extended, rule, lazy=lazy)
     except ParseError as error:
         further = _further_errors(source, extended, rule, error)
         raise together([error, *islice(further, MAX_SYNTAX_ERRORS - 1)]) from error.__cause__
@@ -154,9 +155,16 @@ class Parser:
     """Reads statements from the lexer, expressions through `Expressions`."""
 
     def __init__(
-        self, source: Source, *, extended: bool = False, begin: int = 0, end: int | None = None, rows: bool = True
+        self,
+        source: Source,
+        *,
+        extended: bool = False,
+        begin: int = 0,
+        end: int | None = None,
+        rows: bool = True,
+        lazy: bool = False,
     ) -> None:
-        self.lexer = Lexer(source, extended=extended, begin=begin, end=end, rows=rows)
+        self.lexer = Lexer(source, extended=extended, begin=begin, end=end, rows=rows, blocks=lazy)
         self.extended = extended
         self.expressions = Expressions(self.lexer, extended=extended)
         self._begin = self.lexer.cur
@@ -219,11 +227,19 @@ class Parser:
         if self.lexer.next_if("indent"):
             if self.lexer.next_if("type_comment"):
                 decl = merge_types(decl, self.type_comment(), is_method=is_method, extended=self.extended)
-            body = self._until_dedent()
+            body = self._unread_block() if self.lexer.cur.kind == "block" else self._until_dedent()
         else:
             body = self._statements()
         self.expressions.leave()
         return Def.make(self._through(start, body), name, decl, body)
+
+    def _unread_block(self) -> UnreadList:
+        range = self.lexer.next().range
+        self.lexer.expect("newline")
+        self.lexer.expect("dedent")
+        source, extended = range.source, self.extended
+        begin = range.start - range.column
+        return UnreadList(range, lambda: _read(source, extended, Parser.top_statements, begin, range.end))
 
     def _decl(self) -> Tree:
         start = self.lexer.expect("(").range.start
@@ -482,10 +498,10 @@ class Parser:
             target = Var.make(name.range, name)
         return WithItem.make(self.expressions.since(start), value, target)
 
-    def _through(self, start: int, block: list[Tree]) -> SourceRange:
+    def _through(self, start: int, block: list[Tree] | UnreadList) -> SourceRange:
         """From offset `start` to the end of the block's last statement."""
-        end = block[-1].range.end if block else start
-        return SourceRange(self.lexer.source, start, end)
+        last = block if isinstance(block, UnreadList) else block[-1] if block else None
+        return SourceRange(self.lexer.source, start, start if last is None else last.range.end)
 
 
 _PARAMETER_COMMENT: Final = re.compile(r",?[ \t]*# type:[ \t]*(?!\(|ignore\b)([^#\n]+)")

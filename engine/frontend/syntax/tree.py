@@ -7,7 +7,7 @@ of each kind.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import Final
 
@@ -79,6 +79,23 @@ class Tree:
                 todo.append(repr(child) if quoted else child)
                 todo.append(" ")
         return "".join(parts)
+
+
+class UnreadList(Tree):
+    """The body of a function that is read when it is first looked at: known to be without mistakes, low enough for
+    recursive functions, and without a docstring."""
+
+    __slots__ = ("_read",)
+
+    def __init__(self, range: SourceRange, read: Callable[[], Sequence[Tree]]) -> None:
+        self.kind, self.range, self.height = "list", range, 1
+        self._read = read
+
+    def __getattr__(self, name: str) -> tuple[Tree, ...]:
+        if name != "children":  # which has no value yet
+            raise AttributeError(name)
+        self.children = items = tuple(self._read())
+        return items
 
 
 class PythonDefault(Tree):

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from inspect import cleandoc
 from typing import Any, ClassVar, Generic, TypeVar, overload
 
-from engine.frontend.syntax.tree import Tree, list_of, option_of
+from engine.frontend.syntax.tree import Tree, UnreadList, list_of, option_of
 from engine.lang.errors import ParseError
 from engine.lang.literals import LiteralError, const_value
 from engine.lang.source import SourceRange
@@ -52,10 +52,10 @@ class Child(Slot[Tree]):
 
 
 class Listed(Slot[_T]):
-    """A `(list ...)`."""
+    """A `(list ...)`; `make` takes the tree, or its items."""
 
-    def build(self, part: Sequence[Tree], range: SourceRange) -> Tree:
-        return list_of(part, range)
+    def build(self, part: Tree | Sequence[Tree], range: SourceRange) -> Tree:
+        return part if isinstance(part, Tree) else list_of(part, range)
 
 
 class Children(Listed[tuple[Tree, ...]]):
@@ -377,6 +377,8 @@ class Def(View, kind="def"):
     @property
     def docstring(self) -> str:
         """The text that the body begins with, without its indentation; "" where it begins with something else."""
+        if isinstance(self.tree.children[Def.body.index], UnreadList):
+            return ""
         first = self.body[0] if self.body else None
         if first is None or first.kind != ExprStmt.kind or ExprStmt(first).expression.kind != StringLiteral.kind:
             return ""
