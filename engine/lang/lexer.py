@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import partial
 from itertools import islice
 from typing import Final
 
@@ -68,6 +69,8 @@ _PYTHON_NUMBER = (
     r"0[xX][0-9a-fA-F_]++|0[bB][01_]++|0[oO][0-7_]++"
     r"|(?:[0-9][0-9_]*+(?:\.[0-9_]*+)?|\.[0-9][0-9_]*+)(?:[eE][+-]?[0-9][0-9_]*+)?[jJ]?"
 )
+_OWN_KINDS: Final = {word: word for word in (*KEYWORDS, *OPERATORS, *EXTENDED_OPERATORS)}
+"""Words that are their kind."""
 _SPACE = re.compile(r"[ \t\r\f]*(?:\\\r?\n[ \t\r\f]*)*")
 _INDENT = re.compile(r"[ \t\f]*")
 _DEFINITION = re.compile(r"^[ \t\f]*(def|class)\b", re.MULTILINE)
@@ -120,7 +123,7 @@ class Lexer:
     statement of too many.
     """
 
-    __slots__ = ("_at", "_coming", "_error", "_tokens", "cur", "source")
+    __slots__ = ("_at", "_coming", "_error", "_known", "_tokens", "cur", "source")
 
     def __init__(
         self,
@@ -135,6 +138,8 @@ class Lexer:
         self.source = source
         self._coming = _tokens(source, _pattern_for(source, extended), begin, end, rows=rows, blocks=blocks)
         self._tokens: list[Token] = []
+        self._known = 0
+        """The number of `_tokens`."""
         self._error: ParseError | None = None
         self._at = -1
         self.cur: Token
@@ -154,7 +159,7 @@ class Lexer:
     @property
     def last_end(self) -> int:
         """The offset at which the token before the current one ends."""
-        return self._tokens[self._at - 1].range.end if self._at else 0
+        return self._tokens[self._at - 1].end if self._at else 0
 
     def lookahead(self) -> Token:
         """The token after the current one."""
@@ -171,7 +176,9 @@ class Lexer:
         """The current token, which must be of this kind; moves past it."""
         if self.cur.kind != kind:
             raise self.unexpected(kind)
-        return self.next()
+        token = self.cur
+        self._advance()
+        return token
 
     def closed_before(self, kind: str) -> bool:
         """True if a token of that kind follows the closing partner of the bracket here."""
@@ -187,37 +194,40 @@ class Lexer:
         """The error that says that `wanted` should stand where the token (else the current one) stands."""
         found = token or self.cur
         before = self._tokens[max(0, self._at - _LOOKED_AT) : self._at]
-        hints = syntax_hints(wanted, found, [each for each in before if each.range.end <= found.range.start])
+        hints = syntax_hints(wanted, found, [each for each in before if each.end <= found.start])
         return ParseError(f"expected {shown(wanted)} but found '{shown(found.kind)}' here", found.range, hints=hints)
 
     def _advance(self) -> None:
-        self._at += 1
-        if self._at >= 2 * _LOOKED_AT:
-            self._forget()
-        if self._at < len(self._tokens) or self._has(self._at):
-            self.cur = self._tokens[self._at]
+        at = self._at + 1
+        if at >= self._known and not self._has(at):
+            if self._error is not None:
+                raise self._error
             return
-        self._at -= 1
-        if self._error is not None:
-            raise self._error
+        if at >= 2 * _LOOKED_AT:
+            at = self._forget(at)
+        self._at = at
+        self.cur = self._tokens[at]
 
     def _has(self, at: int) -> bool:
         """True if there is a token of that number in `_tokens`, which learns more of them from the text."""
-        while at >= len(self._tokens) and self._error is None:
-            known = len(self._tokens)
+        while at >= self._known and self._error is None:
+            known = self._known
             try:
                 self._tokens.extend(islice(self._coming, _AHEAD))
             except ParseError as error:
                 self._error = error
-            if len(self._tokens) == known:
+            self._known = len(self._tokens)
+            if self._known == known:
                 break
-        return at < len(self._tokens)
+        return at < self._known
 
-    def _forget(self) -> None:
-        """Drop the tokens that nobody looks back at any more: those of a long text take more memory than its tree."""
-        begin = self._at - _LOOKED_AT
+    def _forget(self, at: int) -> int:
+        """Drop the tokens that nobody looks back at any more: those of a long text take more memory than its tree.
+        The number that token `at` has then."""
+        begin = at - _LOOKED_AT
         del self._tokens[:begin]
-        self._at -= begin
+        self._known -= begin
+        return at - begin
 
 
 def definition_starts(source: Source, extended: bool) -> list[int]:
@@ -231,7 +241,7 @@ def definition_starts(source: Source, extended: bool) -> list[int]:
     rest = len(source.text)
     try:
         tokens = _tokens(source, _pattern_for(source, extended), 0, rest, rows=True)
-        found.extend(token.range.start for token in tokens if token.kind in ("def", "class"))
+        found.extend(token.start for token in tokens if token.kind in ("def", "class"))
     except ParseError as error:
         at = error.range.start if error.range else rest
         is_open_to_the_end = source.text.startswith(("'''", '"""'), at)
@@ -255,6 +265,7 @@ def _tokens(
     source: Source, pattern: re.Pattern[str], begin: int, end: int | None, *, rows: bool, blocks: bool = False
 ) -> Iterator[Token]:
     text, match, end = source.text, pattern.match, len(source.text) if end is None else end
+    make = partial(tuple.__new__, Token)  # which takes half as long as the call of a named tuple
     first = _INDENT.match(text, begin, end)
     assert first is not None, "the expression matches nothing at all, too"
     indents, at, tail, depth, words, before, is_head = [first[0]], begin, begin, 0, 0, "", False
@@ -268,17 +279,17 @@ def _tokens(
         at = begin + len(word)
         if group == "lines":
             if at == end and (depth or _is_continued(text, tail, end)):
-                yield Token("eof", "", SourceRange(source, at, at))
+                yield Token("eof", "", source, at, at)
                 return
             if at == end:
-                yield from _end_tokens(SourceRange(source, at, at), len(indents) - 1, bool(words) and depth == 0)
+                yield from _end_tokens(source, at, len(indents) - 1, bool(words) and depth == 0)
                 return
             if depth == 0 and words:
                 deep = len(indents)
                 yield from _line_tokens(source, at, indents)
                 words, before = 0, ""
                 if is_head and len(indents) > deep and (stop := plain_block_end(text, at - len(indents[-1]), end)):
-                    yield Token("block", "", SourceRange(source, at, stop))
+                    yield Token("block", "", source, at, stop)
                     words, tail, at = 1, stop, stop
                 is_head = False
             elif depth == 0 and len(indents) == 1:
@@ -289,15 +300,15 @@ def _tokens(
         is_head = is_head or (blocks and words == 1 and word == "def")
         if group == "operator":
             depth = max(0, depth + _DEPTH.get(word, 0))
-        token = Token(_kind(group, word), word, SourceRange(source, begin, at))
+        kind = _OWN_KINDS.get(word) or ("ident" if group == "word" else _kind(group, word))
         if words > MAX_WORDS:
-            raise _too_long("statement", MAX_WORDS, token.range)
-        yield token
+            raise _too_long("statement", MAX_WORDS, SourceRange(source, begin, at))
+        yield make((kind, word, source, begin, at))
         row = _ROWS[word].match(text, at, end) if rows and word in _ROWS and before not in _ENDS_OPERAND else None
         if row is not None and (pattern is not _EXTENDED or "\\" not in row["row"]):
-            yield Token("row", row["row"], SourceRange(source, row.start("row"), row.end("row")))
+            yield Token("row", row["row"], source, *row.span("row"))
             tail = at = row.end()
-        before = token.kind
+        before = kind
     raise _no_token(source, at)
 
 
@@ -315,41 +326,38 @@ def _is_continued(text: str, tail: int, end: int) -> bool:
 
 
 def _kind(group: str, word: str) -> str:
-    if group == "word":
-        return word if word in KEYWORDS else "ident"
-    if group == "pair":
-        return "is not" if word[0] == "i" else "not in"
-    return word if group == "operator" else group
+    """The kind of a token that is neither an operator nor a word."""
+    return group if group != "pair" else "is not" if word[0] == "i" else "not in"
 
 
 def _line_tokens(source: Source, at: int, indents: list[str]) -> Iterator[Token]:
     """The block tokens at the beginning of a line, at offset `at`; updates `indents`, the open blocks' indentation."""
     indent = _indent_before(source.text, at)
-    range = SourceRange(source, at - len(indent), at)
+    begin = at - len(indent)
     if indent == indents[-1]:
-        yield Token("newline", "", range)
+        yield Token("newline", "", source, begin, at)
         return
     if indent.startswith(indents[-1]):
         indents.append(indent)
-        yield Token("indent", "", range)
+        yield Token("indent", "", source, begin, at)
         return
     if indent not in indents:
-        raise _wrong_indent(indent, indents, range)
-    yield Token("newline", "", range)
+        raise _wrong_indent(indent, indents, SourceRange(source, begin, at))
+    yield Token("newline", "", source, begin, at)
     while indents[-1] != indent:
         indents.pop()
-        yield Token("dedent", "", range)
+        yield Token("dedent", "", source, begin, at)
 
 
 def _indent_before(text: str, at: int) -> str:
     return text[text.rfind("\n", 0, at) + 1 : at]
 
 
-def _end_tokens(range: SourceRange, open_blocks: int, statement_begun: bool) -> Iterator[Token]:
+def _end_tokens(source: Source, at: int, open_blocks: int, statement_begun: bool) -> Iterator[Token]:
     if statement_begun:
-        yield Token("newline", "", range)
-    yield from [Token("dedent", "", range)] * open_blocks
-    yield Token("eof", "", range)
+        yield Token("newline", "", source, at, at)
+    yield from [Token("dedent", "", source, at, at)] * open_blocks
+    yield Token("eof", "", source, at, at)
 
 
 def _wrong_indent(indent: str, indents: list[str], range: SourceRange) -> ParseError:

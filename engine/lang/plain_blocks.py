@@ -39,7 +39,7 @@ _LITERAL: Final = re.compile(
     r"|(?<![\w.])(?:[0-9]++\.[0-9]*+(?:[eE][+-]?[0-9]++)?|[0-9]++[eE][+-]?[0-9]++|0|9223372036854775807|[1-9][0-9]{0,17}+)(?![\w.])"
 )
 _WORD: Final = re.compile(rf"\b(?!(?:{'|'.join(sorted({*KEYWORDS, *kwlist}))})\b)[A-Za-z_][A-Za-z_0-9]*+")
-_PATH: Final = re.compile(rf"(?<!\.){_N}(?:\.{_N}){{1,12}}+(?!\.)")
+_PATH: Final = re.compile(rf"(?<!\.)[{_V}{_N}](?:\.{_N}){{1,12}}+(?!\.)")
 _OPERATOR = r" ?(?:\*\*|//|<<|>>|[<>=!]=|[-+*/%@|^&<>]|and|or|is not|is(?! not)|not in|in) ?"
 _OPERAND = rf"(?:not |[-~]){{0,3}}+[{_V}{_N}]"
 _CHAIN = rf"{_OPERAND}(?:{_OPERATOR}{_OPERAND}){{0,12}}+"
@@ -53,7 +53,7 @@ def _items(item: str, end: str = ",? ?") -> str:
 
 _INDEX = rf"(?:(?:{_VALUE})?:(?:{_VALUE})?(?::(?:{_VALUE})?)?|{_VALUE})"
 _BRACKETS: Final = re.compile(
-    rf"(?:[{_V}{_N}](?:\({_items(rf'(?:{_N} ?= ?)?{_VALUE}')}\)|\[{_INDEX}(?:, ?{_INDEX})*+,? ?\])"
+    rf"(?:(?<!\.)[{_V}{_N}](?:\({_items(rf'(?:{_N} ?= ?)?{_VALUE}')}\)|\[{_INDEX}(?:, ?{_INDEX})*+,? ?\])"
     rf"|(?<![{_V}{_N})\]}}])(?:\({_items(_VALUE)}\)|\[{_items(_VALUE)}\]|{{{_items(f'{_VALUE} ?: ?{_VALUE}', '')}}}))"
     rf"(?:\.{_N}){{0,12}}+(?!\.)"
 )
@@ -116,7 +116,7 @@ def _are_statements(lines: list[str]) -> bool:
         inside = line.lstrip(" ")
         depth = len(line) - len(inside)
         if opened:
-            if depth <= depths[-1] or len(depths) > BLOCKS:
+            if depth <= depths[-1] or len(depths) > BLOCKS + 1:
                 return False
             depths.append(depth)
         while depth < depths[-1]:

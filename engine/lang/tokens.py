@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from engine.lang.source import SourceRange
+from engine.lang.source import Source, SourceRange
 
 KEYWORDS: Final = frozenset({
     "def", "class", "if", "elif", "else", "while", "for", "in", "return", "is", "not", "and", "or", "True",
@@ -31,4 +31,10 @@ class Token(NamedTuple):
 
     kind: str
     text: str
-    range: SourceRange
+    source: Source
+    start: int
+    end: int
+
+    @property
+    def range(self) -> SourceRange:
+        return SourceRange(self.source, self.start, self.end)

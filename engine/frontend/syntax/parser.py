@@ -219,7 +219,7 @@ class Parser:
         return found
 
     def function(self, *, is_method: bool = False) -> Tree:
-        start = self.lexer.expect("def").range.start
+        start = self.lexer.expect("def").start
         self.expressions.enter()
         name = self.expressions.ident()
         decl = self._decl()
@@ -242,7 +242,7 @@ class Parser:
         return UnreadList(range, lambda: _read(source, extended, Parser.top_statements, begin, range.end))
 
     def _decl(self) -> Tree:
-        start = self.lexer.expect("(").range.start
+        start = self.lexer.expect("(").start
         params: list[Tree] = []
         kwarg_only = False
         while self.lexer.cur.kind != ")":
@@ -266,7 +266,7 @@ class Parser:
     def _with_comment(self, param: Tree) -> Tree:
         """The parameter with the type of a comment `# type: int` after it, if there is one."""
         source, begin = self.lexer.source, param.range.end
-        found = _PARAMETER_COMMENT.match(source.text, begin, self.lexer.cur.range.start)
+        found = _PARAMETER_COMMENT.match(source.text, begin, self.lexer.cur.start)
         if found is None:
             return param
         return with_type(param, parse_expression(source, extended=True, begin=found.start(1), end=found.end(1)))
@@ -279,7 +279,7 @@ class Parser:
 
     def type_comment(self) -> Tree:
         """`(int, str) -> float` as a declaration whose parameters have no names."""
-        start = self.lexer.expect("(").range.start
+        start = self.lexer.expect("(").start
         types = self.expressions.items(")", self.expressions.parse)
         returns = self.expressions.parse() if self.lexer.next_if("->") else None
         range = self.expressions.since(start)
@@ -287,7 +287,7 @@ class Parser:
         return Decl.make(range, [Param.make(type.range, "", type, None, False) for type in types], returns)
 
     def _class(self) -> Tree:
-        start = self.lexer.expect("class").range.start
+        start = self.lexer.expect("class").start
         self.expressions.enter()
         name = self.expressions.ident()
         superclass = None
@@ -441,7 +441,7 @@ class Parser:
 
     def _if(self) -> Tree:
         """An `if` or `elif` with all that belongs to it."""
-        start = self.lexer.next().range.start
+        start = self.lexer.next().start
         condition = self.expressions.parse()
         self.lexer.expect(":")
         true_branch, false_branch = self._block(), list[Tree]()
@@ -453,14 +453,14 @@ class Parser:
         return If.make(self._through(start, false_branch or true_branch), condition, true_branch, false_branch)
 
     def _while(self) -> Tree:
-        start = self.lexer.next().range.start
+        start = self.lexer.next().start
         condition = self.expressions.parse()
         self.lexer.expect(":")
         body = self._block()
         return While.make(self._through(start, body), condition, body)
 
     def _for(self) -> Tree:
-        start = self.lexer.next().range.start
+        start = self.lexer.next().start
         target = self.expressions.parse_tuple_target()
         self.lexer.expect("in")
         iterables = self._iterables()
@@ -477,7 +477,7 @@ class Parser:
         return iterables
 
     def _with(self) -> Tree:
-        start = self.lexer.next().range.start
+        start = self.lexer.next().start
         if self.extended and self.lexer.cur.kind == "(" and self.lexer.closed_before(":"):
             self.lexer.next()
             items = self.expressions.items(")", self._with_item)
@@ -490,7 +490,7 @@ class Parser:
         return With.make(self._through(start, body), items, body)
 
     def _with_item(self) -> Tree:
-        start = self.lexer.cur.range.start
+        start = self.lexer.cur.start
         value = self.expressions.parse()
         target = None
         if self.lexer.next_if("as"):

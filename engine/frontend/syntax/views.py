@@ -8,7 +8,7 @@ no view: they are their kind.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from inspect import cleandoc
 from typing import Any, ClassVar, Generic, TypeVar, overload
 
@@ -33,8 +33,7 @@ class Slot(Generic[_T]):
         raise NotImplementedError
 
     def build(self, part: Any, range: SourceRange) -> Tree | str:
-        assert isinstance(part, Tree), part
-        return part
+        return part  # type: ignore[no-any-return]
 
     @overload
     def __get__(self, view: None, owner: type) -> Slot[_T]: ...
@@ -99,9 +98,6 @@ class Leaf(Slot[str]):
         assert isinstance(child, str), child
         return child
 
-    def build(self, part: str, range: SourceRange) -> str:
-        return part
-
 
 class Flag(Slot[bool]):
     """`(True)` or `(False)`."""
@@ -139,12 +135,15 @@ class View:
     __slots__ = ("tree",)
     kind: ClassVar[str]
     slots: ClassVar[tuple[Slot[Any], ...]]
+    _builds: ClassVar[tuple[Callable[..., Tree | str] | None, ...]]
+    """How `make` builds each child; None for a part that is the child."""
 
     def __init_subclass__(cls, kind: str) -> None:
         cls.kind = kind
         cls.slots = tuple(slot for slot in vars(cls).values() if isinstance(slot, Slot))
         for index, slot in enumerate(cls.slots):
             slot.index = index
+        cls._builds = tuple(None if type(slot).build is Slot.build else slot.build for slot in cls.slots)
 
     def __init__(self, tree: Tree) -> None:
         assert tree.kind == self.kind, f"expected ({self.kind} ...), got {tree}"
@@ -157,7 +156,7 @@ class View:
     @classmethod
     def make(cls, range: SourceRange, *parts: Part) -> Tree:
         """A tree of this kind, from one part for each slot."""
-        children = [slot.build(part, range) for slot, part in zip(cls.slots, parts, strict=True)]
+        children = [part if build is None else build(part, range) for build, part in zip(cls._builds, parts, strict=True)]
         return Tree(cls.kind, tuple(children), range)
 
 

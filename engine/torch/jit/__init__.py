@@ -9,7 +9,7 @@ import builtins
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from typing import Final as Final
 
 from engine.aten.values.awaits import Await as Await
@@ -30,6 +30,7 @@ from engine.frontend.python.trees import tree_from_function
 from engine.ir import unit as ir_unit
 from engine.ir.unit import DEFINING
 from engine.lang import scalars
+from engine.lang.deferred import deferred
 from engine.lang.errors import CompileError, did_you_mean
 from engine.lang.errors import Error as Error
 from engine.serialize.archive import PathOrFile, load_archive
@@ -43,23 +44,6 @@ from engine.torch.compiled.graphs import parse_ir as parse_ir
 from engine.torch.compiled.objects import ScriptFunction as ScriptFunction
 from engine.torch.compiled.objects import ScriptMethod as ScriptMethod
 from engine.torch.compiled.objects import ScriptObject as ScriptObject
-from engine.torch.jit import flags as flags
-from engine.torch.jit import internal as internal
-from engine.torch.jit import logging as logging
-from engine.torch.jit import passes as passes
-from engine.torch.jit import tensorexpr as tensorexpr
-from engine.torch.jit import upgraders as upgraders
-from engine.torch.jit.scripting.freezing import freeze as freeze
-from engine.torch.jit.scripting.freezing import optimize_for_inference as optimize_for_inference
-from engine.torch.jit.scripting.freezing import run_frozen_optimizations as run_frozen_optimizations
-from engine.torch.jit.scripting.graph_functions import IgnoreContextManager as IgnoreContextManager
-from engine.torch.jit.scripting.graph_functions import ScriptProfile as ScriptProfile
-from engine.torch.jit.scripting.graph_functions import awaitable as awaitable
-from engine.torch.jit.scripting.graph_functions import awaitable_nowait as awaitable_nowait
-from engine.torch.jit.scripting.graph_functions import awaitable_wait as awaitable_wait
-from engine.torch.jit.scripting.graph_functions import function_from_graph as function_from_graph
-from engine.torch.jit.scripting.graph_functions import interpret_graph as interpret_graph
-from engine.torch.jit.scripting.graph_functions import unwrap_optional as unwrap_optional
 from engine.torch.jit.scripting.names_seen import names_seen
 from engine.torch.jit.scripting.python_program import PYTHON
 from engine.torch.jit.scripting.python_program import clear_class_registry as clear_class_registry
@@ -67,22 +51,44 @@ from engine.torch.jit.scripting.script import script as script
 from engine.torch.jit.scripting.script_module import ScriptModule as ScriptModule
 from engine.torch.jit.scripting.script_module import UncompiledModule as UncompiledModule
 from engine.torch.jit.scripting.script_module import wrap
-from engine.torch.jit.settings import _hide_source_ranges as _hide_source_ranges
-from engine.torch.jit.settings import _unique_state_dict as _unique_state_dict
-from engine.torch.jit.settings import export_opnames as export_opnames
-from engine.torch.jit.settings import fuser as fuser
-from engine.torch.jit.settings import isinstance as isinstance
-from engine.torch.jit.settings import optimized_execution as optimized_execution
-from engine.torch.jit.settings import set_fusion_strategy as set_fusion_strategy
-from engine.torch.jit.settings import strict_fusion as strict_fusion
-from engine.torch.jit.tracing.trace import TracerWarning as TracerWarning
-from engine.torch.jit.tracing.trace import TracingCheckError as TracingCheckError
-from engine.torch.jit.tracing.trace import get_trace_graph as get_trace_graph
-from engine.torch.jit.tracing.trace import is_tracing as is_tracing
-from engine.torch.jit.tracing.trace import script_if_tracing as script_if_tracing
-from engine.torch.jit.tracing.trace import trace as trace
-from engine.torch.jit.tracing.trace import trace_module as trace_module
 from engine.torch.namespace.missing_names import refuse_unknown_names
+
+if TYPE_CHECKING:  # names of `_LATE`
+    from engine.torch.jit.scripting import graph_functions as _graph_functions
+    from engine.torch.jit import flags as flags
+    from engine.torch.jit import internal as internal
+    from engine.torch.jit import logging as logging
+    from engine.torch.jit import passes as passes
+    from engine.torch.jit import tensorexpr as tensorexpr
+    from engine.torch.jit import upgraders as upgraders
+    from engine.torch.jit.scripting.freezing import freeze as freeze
+    from engine.torch.jit.scripting.freezing import optimize_for_inference as optimize_for_inference
+    from engine.torch.jit.scripting.freezing import run_frozen_optimizations as run_frozen_optimizations
+    from engine.torch.jit.scripting.graph_functions import IgnoreContextManager as IgnoreContextManager
+    from engine.torch.jit.scripting.graph_functions import ScriptProfile as ScriptProfile
+    from engine.torch.jit.scripting.graph_functions import awaitable as awaitable
+    from engine.torch.jit.scripting.graph_functions import awaitable_nowait as awaitable_nowait
+    from engine.torch.jit.scripting.graph_functions import awaitable_wait as awaitable_wait
+    from engine.torch.jit.scripting.graph_functions import function_from_graph as function_from_graph
+    from engine.torch.jit.scripting.graph_functions import interpret_graph as interpret_graph
+    from engine.torch.jit.scripting.graph_functions import unwrap_optional as unwrap_optional
+    from engine.torch.jit.settings import _hide_source_ranges as _hide_source_ranges
+    from engine.torch.jit.settings import _unique_state_dict as _unique_state_dict
+    from engine.torch.jit.settings import export_opnames as export_opnames
+    from engine.torch.jit.settings import fuser as fuser
+    from engine.torch.jit.settings import isinstance as isinstance
+    from engine.torch.jit.settings import optimized_execution as optimized_execution
+    from engine.torch.jit.settings import set_fusion_strategy as set_fusion_strategy
+    from engine.torch.jit.settings import strict_fusion as strict_fusion
+    from engine.torch.jit.tracing.trace import TracerWarning as TracerWarning
+    from engine.torch.jit.tracing.trace import TracingCheckError as TracingCheckError
+    from engine.torch.jit.tracing.trace import get_trace_graph as get_trace_graph
+    from engine.torch.jit.tracing.trace import is_tracing as is_tracing
+    from engine.torch.jit.tracing.trace import script_if_tracing as script_if_tracing
+    from engine.torch.jit.tracing.trace import trace as trace
+    from engine.torch.jit.tracing.trace import trace_module as trace_module
+else:
+    _graph_functions = deferred("engine.torch.jit.scripting.graph_functions")
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -108,7 +114,7 @@ class CompilationUnit:
 
     def create_function(self, name: str, graph: Graph) -> ScriptFunction:
         """Add a function with a copy of the graph as its body."""
-        return function_from_graph(name, graph, self._unit)
+        return _graph_functions.function_from_graph(name, graph, self._unit)
 
     def find_function(self, name: str) -> ScriptFunction | None:
         function = self._unit.settled().find_function(name)
@@ -275,14 +281,36 @@ def overload(function: F) -> F:
 
 overload_method: Final = overload
 _overload, _overload_method, _fork, _wait = overload, overload_method, fork, wait
-_unwrap_optional, _Await, _IgnoreContextManager = unwrap_optional, Await, IgnoreContextManager
-_script_if_tracing = script_if_tracing
-_awaitable, _awaitable_wait, _awaitable_nowait = awaitable, awaitable_wait, awaitable_nowait
-_ScriptProfile, _get_trace_graph = ScriptProfile, get_trace_graph
-
-_isinstance, _drop, _set_fusion_strategy = isinstance, _marked("drop"), set_fusion_strategy
-_register_decomposition = passes.register_decomposition
+_Await, _drop = Await, _marked("drop")
 RecursiveScriptModule, TracedModule, TopLevelTracedModule = ScriptModule, ScriptModule, ScriptModule
 
+
+def _homes(module: str, names: str) -> dict[str, str]:
+    return {name: f"{__name__}.{module}:{name.removeprefix('_')}" for name in names.split()}
+
+
+_LATE: Final[dict[str, str]] = {
+    **{name: f"{__name__}.{name}" for name in "flags internal logging mobile passes tensorexpr upgraders".split()},
+    **_homes("scripting.freezing", "freeze optimize_for_inference run_frozen_optimizations"),
+    **_homes(
+        "scripting.graph_functions",
+        "function_from_graph interpret_graph IgnoreContextManager ScriptProfile awaitable awaitable_nowait awaitable_wait "
+        "unwrap_optional _IgnoreContextManager _ScriptProfile _awaitable _awaitable_nowait _awaitable_wait "
+        "_unwrap_optional",
+    ),
+    **_homes(
+        "settings",
+        "export_opnames fuser isinstance optimized_execution set_fusion_strategy strict_fusion _isinstance "
+        "_set_fusion_strategy",
+    ),
+    **{name: f"{__name__}.settings" for name in ("_hide_source_ranges", "_unique_state_dict")},
+    **_homes(
+        "tracing.trace",
+        "TracerWarning TracingCheckError get_trace_graph is_tracing script_if_tracing trace trace_module "
+        "_get_trace_graph _script_if_tracing",
+    ),
+    **_homes("passes", "_register_decomposition"),
+}
+"""Names that loading an archive does without, and their homes."""
+refuse_unknown_names(__name__, _LATE)
 del annotations  # the name is PyTorch's for a module, and not the feature's that is imported above
-refuse_unknown_names(__name__, {"mobile": "engine.torch.jit.mobile"})

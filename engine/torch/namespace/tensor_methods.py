@@ -7,13 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from engine.aten.dispatch.calls import call, call_method
 from engine.aten.python import binding
 from engine.aten.values.tensor import Tensor
 from engine.fuser.operators import eager, loops, recurrent
-from engine.torch.namespace import functions
+from engine.lang.deferred import deferred
+
+if TYPE_CHECKING:
+    from engine.torch.namespace import functions
+else:
+    functions = deferred("engine.torch.namespace.functions")
 
 COMPILERS: Final = (recurrent, loops, eager)
 """Modules that offer machine code for what is called often: each takes its slot when it is imported."""

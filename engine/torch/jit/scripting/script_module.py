@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from textwrap import dedent
 from types import MethodType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from engine.aten.values.ivalue import Object
@@ -29,18 +29,23 @@ from engine.frontend.python.modifiers import IGNORED, modifier_of
 from engine.frontend.python.module_description import ATTRIBUTE_TYPES, AnnotatedValue, Description
 from engine.frontend.sugared.modules import ConcreteModule
 from engine.ir.unit import DEFINING, Function
+from engine.lang.deferred import deferred
 from engine.lang.errors import ArgumentError, MissingAttributeError
 from engine.lang.types import ClassType
 from engine.serialize.archive import Form, PathOrFile, save_archive
 from engine.torch.compiled.debug_state import GraphExecutorState
 from engine.torch.compiled.graphs import Graph
 from engine.torch.compiled.objects import CompiledModule, ConstMap, ScriptObject, python_class_of, refuse_python_calls
-from engine.torch.jit.probing.cutting import cut
-from engine.torch.jit.probing.taps import Taps, stopped_at
 from engine.torch.jit.scripting.enabled import ENABLED
 from engine.torch.jit.scripting.module_handle import ModuleHandle
 from engine.torch.jit.scripting.python_program import LEFT_TO_PYTHON, MODULES, PYTHON, module_object
 from engine.torch.nn.modules.module import Module, replace_each
+
+if TYPE_CHECKING:
+    from engine.torch.jit.probing import cutting, taps
+else:
+    cutting = deferred("engine.torch.jit.probing.cutting")
+    taps = deferred("engine.torch.jit.probing.taps")
 
 
 class _Derivable(type):
@@ -250,9 +255,9 @@ class ScriptModule(ScriptObject, CompiledModule, metaclass=_Derivable):
     # -- looking inside while it runs; see `engine.torch.jit.probing`
 
     @_Overridable
-    def tap(self, *patterns: str, copy: bool = True) -> Taps:
+    def tap(self, *patterns: str, copy: bool = True) -> taps.Taps:
         """Taps on these patterns, for a `with` block.  Raises ArgumentError for an unknown path."""
-        return Taps(self._ivalue, patterns, copy=copy)
+        return taps.Taps(self._ivalue, patterns, copy=copy)
 
     @_Overridable
     def run_until(self, pattern: str, *args: Any, **kwargs: Any) -> Any:
@@ -260,9 +265,9 @@ class ScriptModule(ScriptObject, CompiledModule, metaclass=_Derivable):
 
         Raises ArgumentError if the call ends first.  Side effects up to there are not undone.
         """
-        taps = Taps(self._ivalue, (pattern,), stop=True)
-        stopped_at(taps, pattern, lambda: self(*args, **kwargs))
-        return next(iter(taps.values.values()))
+        opened = taps.Taps(self._ivalue, (pattern,), stop=True)
+        taps.stopped_at(opened, pattern, lambda: self(*args, **kwargs))
+        return next(iter(opened.values.values()))
 
     @_Overridable
     def cut(self, inputs: Sequence[str] = (), outputs: Sequence[str] = ()) -> ScriptModule:
@@ -270,7 +275,7 @@ class ScriptModule(ScriptObject, CompiledModule, metaclass=_Derivable):
 
         Raises ArgumentError for an unknown place, or one where a cut is not possible.
         """
-        part: ScriptModule = wrap(cut(self._ivalue, inputs, outputs))
+        part: ScriptModule = wrap(cutting.cut(self._ivalue, inputs, outputs))
         return part
 
     # -- saving
