@@ -119,8 +119,8 @@ class Lexer:
     """A cursor over the tokens of `source`, or of its part from `begin` to `end`.
 
     `extended` adds Python's operators, numbers and names to the language's; `rows` makes one token of many literals
-    (Note [Rows of literals]), `blocks` one of a plain body.  Every method raises ParseError when the text that follows is no token, or makes a
-    statement of too many.
+    (Note [Rows of literals]), `blocks` one of a plain body.  Every method raises
+    ParseError when the text that follows is no token, or makes a statement of too many.
     """
 
     __slots__ = ("_at", "_coming", "_error", "_known", "_tokens", "cur", "source")

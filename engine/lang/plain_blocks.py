@@ -109,7 +109,7 @@ def _is_plain(block: str) -> bool:
 def _are_statements(lines: list[str]) -> bool:
     """True if each line has a known form, and stands as deep as the block that it is in."""
     depths, opened = [-1], "def"
-    """How deep the open blocks stand, and the word of the line before if it opens one."""
+    """The depths of the open blocks, and the word of the line before if it opens one."""
     closed: dict[int, str] = {}
     """The words of the blocks that an `else` may follow, by the depth at which they stand."""
     for line in lines:

@@ -25,8 +25,8 @@ EXTENDED_OPERATORS: Final = ("//=", "@=", ":=", ";")
 class Token(NamedTuple):
     """One word of a text.
 
-    `kind` is "ident", "number", "string", "row", "block", "type_comment", "newline", "indent", "dedent" or "eof"; keywords
-    and operators are their own kinds, "is not" and "not in" among them.
+    `kind` is "ident", "number", "string", "row", "block", "type_comment", "newline", "indent", "dedent" or "eof";
+    keywords and operators are their own kinds, "is not" and "not in" among them.
     """
 
     kind: str

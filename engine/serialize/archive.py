@@ -377,7 +377,8 @@ def _add_records(
     if form == "mobile":
         from engine.serialize.mobile.save import bytecode_value, mobile_functions  # which few need
 
-        pickler, before = pickle_write.Pickler(code.name_of, code.annotation, run, constants.storages), len(constants.storages)
+        pickler = pickle_write.Pickler(code.name_of, code.annotation, run, constants.storages)
+        before = len(constants.storages)
         pickled = pickler.dump(*bytecode_value(mobile_functions(module, code)))
         _add_pickle(writer, "constants", pickled, pickler, addresses, before, BYTECODE)
     examples = traced_inputs.examples_of(module)

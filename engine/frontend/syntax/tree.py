@@ -26,6 +26,10 @@ class Tree:
     """
 
     __slots__ = ("children", "height", "kind", "range")
+    kind: str
+    children: tuple[Tree | str, ...]
+    range: SourceRange
+    height: int
 
     def __init__(self, kind: str, children: tuple[Tree | str, ...], range: SourceRange) -> None:
         height, end = 0, range.end

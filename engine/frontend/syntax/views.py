@@ -156,8 +156,8 @@ class View:
     @classmethod
     def make(cls, range: SourceRange, *parts: Part) -> Tree:
         """A tree of this kind, from one part for each slot."""
-        children = [part if build is None else build(part, range) for build, part in zip(cls._builds, parts, strict=True)]
-        return Tree(cls.kind, tuple(children), range)
+        pairs: Any = zip(cls._builds, parts, strict=True)
+        return Tree(cls.kind, tuple([part if build is None else build(part, range) for build, part in pairs]), range)
 
 
 # --- expressions ---

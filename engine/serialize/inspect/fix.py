@@ -17,6 +17,7 @@ from engine.lang import scalars
 from engine.lang.errors import ArchiveError, OperatorError
 from engine.lang.records import dataclass
 from engine.serialize.archive import form_of, load_archive, save_archive
+from engine.serialize.container.qualified_names import MODEL
 from engine.serialize.container.write import ContainerWriter, replace_file
 from engine.serialize.identify.identify import explained, identify
 from engine.serialize.inspect.card import card_of

@@ -26,8 +26,6 @@ from engine.executor.calls.call import call_function
 from engine.executor.conversion.to_python import PYTHON_CLASSES
 from engine.executor.interpreter.interpreter import run_function
 from engine.frontend.python.modifiers import IGNORED, modifier_of
-from engine.frontend.python.module_description import ATTRIBUTE_TYPES, AnnotatedValue, Description
-from engine.frontend.sugared.modules import ConcreteModule
 from engine.ir.unit import DEFINING, Function
 from engine.lang.deferred import deferred
 from engine.lang.errors import ArgumentError, MissingAttributeError
@@ -38,12 +36,17 @@ from engine.torch.compiled.graphs import Graph
 from engine.torch.compiled.objects import CompiledModule, ConstMap, ScriptObject, python_class_of, refuse_python_calls
 from engine.torch.jit.scripting.enabled import ENABLED
 from engine.torch.jit.scripting.module_handle import ModuleHandle
-from engine.torch.jit.scripting.python_program import LEFT_TO_PYTHON, MODULES, PYTHON, module_object
 from engine.torch.nn.modules.module import Module, replace_each
 
 if TYPE_CHECKING:
+    from engine.frontend.python import module_description
+    from engine.frontend.sugared import modules as sugared_modules
     from engine.torch.jit.probing import cutting, taps
+    from engine.torch.jit.scripting import python_program as program
 else:
+    module_description = deferred("engine.frontend.python.module_description")
+    sugared_modules = deferred("engine.frontend.sugared.modules")
+    program = deferred("engine.torch.jit.scripting.python_program")
     cutting = deferred("engine.torch.jit.probing.cutting")
     taps = deferred("engine.torch.jit.probing.taps")
 
@@ -113,7 +116,7 @@ class ScriptModule(ScriptObject, CompiledModule, metaclass=_Derivable):
         try:
             return super().__getattr__(name)
         except AttributeError:
-            left = LEFT_TO_PYTHON.get(self._ivalue, {})
+            left = program.LEFT_TO_PYTHON.get(self._ivalue, {})
             if name in left:
                 return left[name]
             found = None if name.startswith("_") else _python_attribute(self, name)
@@ -282,10 +285,10 @@ class ScriptModule(ScriptObject, CompiledModule, metaclass=_Derivable):
 
     def define(self, source: str) -> None:
         """Compile the methods in the text and add them.  Raises CompileError."""
-        concrete = MODULES.of_type(self._ivalue.type)
-        with DEFINING, PYTHON.attempt():
-            MODULES.define(concrete, dedent(source))
-            MODULES.compile(concrete)
+        concrete = program.MODULES.of_type(self._ivalue.type)
+        with DEFINING, program.PYTHON.attempt():
+            program.MODULES.define(concrete, dedent(source))
+            program.MODULES.compile(concrete)
 
     def save(self, path: PathOrFile, _extra_files: Mapping[str, str | bytes] | None = None) -> None:
         _refuse_python_calls(self._ivalue.type)
@@ -461,8 +464,8 @@ def _python_attribute(module: ScriptModule, name: str) -> Any:
     """
     type = module._ivalue.type
     cls, concrete = type.python_class, type.concrete
-    description = concrete.description if isinstance(concrete, ConcreteModule) else None
-    own = dict(description.own_methods) if isinstance(description, Description) else {}
+    description = concrete.description if isinstance(concrete, sugared_modules.ConcreteModule) else None
+    own = dict(description.own_methods) if isinstance(description, module_description.Description) else {}
     member = own.get(name) or (None if cls is None else inspect.getattr_static(cls, name, None))
     if inspect.isfunction(member) and modifier_of(member) in IGNORED:
         return MethodType(member, module)
@@ -483,8 +486,8 @@ class CompiledAtOnce(type):
         module = super().__call__(*args, **kwargs)
         if not ENABLED.now:
             return module
-        with DEFINING, PYTHON.attempt():
-            return wrap(module_object(module))
+        with DEFINING, program.PYTHON.attempt():
+            return wrap(program.module_object(module))
 
     def attribute(cls, module: ScriptModule, name: str) -> Any:
         """A method of the class that was not compiled with the module, for Python; None without one."""
@@ -508,8 +511,8 @@ class UncompiledModule(Module, metaclass=CompiledAtOnce):
         object.__setattr__(self, "_definitions", [])
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if isinstance(value, AnnotatedValue):  # its type is kept, and `__init__` reads the value
-            vars(self).setdefault(ATTRIBUTE_TYPES, {})[name] = value.type
+        if isinstance(value, module_description.AnnotatedValue):  # its type is kept, and `__init__` reads the value
+            vars(self).setdefault(module_description.ATTRIBUTE_TYPES, {})[name] = value.type
             value = value.value
         super().__setattr__(name, value)
 
