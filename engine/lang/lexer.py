@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from functools import partial
+from functools import cache, partial
 from itertools import islice
 from typing import Final
 
@@ -89,25 +89,27 @@ def _compile(pair: str, word: str, number: str, operators: Iterable[str], type_c
     return re.compile(text, re.VERBOSE | re.DOTALL)
 
 
-_STRICT = _compile(_PAIR, _WORD, _NUMBER, OPERATORS, r"\ type:")
-_GENERATED = _compile(_PAIR, _PYTHON_WORD, _NUMBER, OPERATORS, r"\ type:")
+_STRICT = partial(_compile, _PAIR, _WORD, _NUMBER, OPERATORS, r"\ type:")
+_GENERATED = partial(_compile, _PAIR, _PYTHON_WORD, _NUMBER, OPERATORS, r"\ type:")
 """The names that `torch.jit.script` takes from Python are written as they are, though PyTorch cannot read them."""
-_EXTENDED = _compile(_PYTHON_PAIR, _PYTHON_WORD, _PYTHON_NUMBER, (*OPERATORS, *EXTENDED_OPERATORS), r"\ type:\s*+\(")
+_EXTENDED = partial(
+    _compile, _PYTHON_PAIR, _PYTHON_WORD, _PYTHON_NUMBER, (*OPERATORS, *EXTENDED_OPERATORS), r"\ type:\s*+\("
+)
 _DEPTH = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 _SPACES = r"[ \t\r\f\n]*+"
 
 
-def _row_pattern(item: str, end: str) -> re.Pattern[str]:
-    return re.compile(rf"{_SPACES}(?P<row>(?:{item},{_SPACES}){{{ROW - 1},}}+(?:{item})?+){_SPACES}(?={end})")
+def _row_of(item: str, end: str) -> str:
+    return rf"{_SPACES}(?P<row>(?:{item},{_SPACES}){{{ROW - 1},}}+(?:{item})?+){_SPACES}(?={end})"
 
 
 _ROWS: Final = {
-    "[": _row_pattern(rf"{ROW_ITEM}{_SPACES}", r"\]"),
-    "{": _row_pattern(rf"{ROW_ITEM}{_SPACES}:{_SPACES}{ROW_ITEM}{_SPACES}", r"\}"),
+    "[": _row_of(rf"{ROW_ITEM}{_SPACES}", r"\]"),
+    "{": _row_of(rf"{ROW_ITEM}{_SPACES}:{_SPACES}{ROW_ITEM}{_SPACES}", r"\}"),
 }
 """Between brackets: literals with commas, the least number of them or more; as the token's rule reads each of them."""
-_COUNTED: Final = re.compile(
-    rf"\[{_ROWS['['].pattern.replace('?P<row>', '?:')}|{{{_ROWS['{'].pattern.replace('?P<row>', '?:')}"
+_COUNTED: Final = (
+    rf"\[{_ROWS['['].replace('?P<row>', '?:')}|{{{_ROWS['{'].replace('?P<row>', '?:')}"
     r"""|"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"|'[^'\\\n]*+(?:\\.[^'\\\n]*+)*+'|[\w.]+|[^\w\s()\[\]{},.]+|\S"""
 )
 """Words as they are counted in a long text: at most as many as there are tokens."""
@@ -136,7 +138,7 @@ class Lexer:
         blocks: bool = False,
     ) -> None:
         self.source = source
-        self._coming = _tokens(source, _pattern_for(source, extended), begin, end, rows=rows, blocks=blocks)
+        self._coming = _tokens(source, extended, begin, end, rows=rows, blocks=blocks)
         self._tokens: list[Token] = []
         self._known = 0
         """The number of `_tokens`."""
@@ -240,7 +242,7 @@ def definition_starts(source: Source, extended: bool) -> list[int]:
     found: list[int] = []
     rest = len(source.text)
     try:
-        tokens = _tokens(source, _pattern_for(source, extended), 0, rest, rows=True)
+        tokens = _tokens(source, extended, 0, rest, rows=True)
         found.extend(token.start for token in tokens if token.kind in ("def", "class"))
     except ParseError as error:
         at = error.range.start if error.range else rest
@@ -257,13 +259,16 @@ def shown(kind: str) -> str:
     return _SHOWN.get(kind, kind)
 
 
-def _pattern_for(source: Source, extended: bool) -> re.Pattern[str]:
-    return _EXTENDED if extended else _GENERATED if source.is_generated else _STRICT
+@cache
+def pattern_for(extended: bool, is_generated: bool) -> re.Pattern[str]:
+    """The expression that finds each token."""
+    return (_EXTENDED if extended else _GENERATED if is_generated else _STRICT)()
 
 
 def _tokens(
-    source: Source, pattern: re.Pattern[str], begin: int, end: int | None, *, rows: bool, blocks: bool = False
+    source: Source, extended: bool, begin: int, end: int | None, *, rows: bool, blocks: bool = False
 ) -> Iterator[Token]:
+    pattern = pattern_for(extended, source.is_generated)
     text, match, end = source.text, pattern.match, len(source.text) if end is None else end
     make = partial(tuple.__new__, Token)  # which takes half as long as the call of a named tuple
     first = _INDENT.match(text, begin, end)
@@ -288,7 +293,11 @@ def _tokens(
                 deep = len(indents)
                 yield from _line_tokens(source, at, indents)
                 words, before = 0, ""
-                if is_head and len(indents) > deep and (stop := plain_block_end(text, at - len(indents[-1]), end)):
+                if (
+                    is_head
+                    and len(indents) > deep
+                    and (stop := plain_block_end(text, at - len(indents[-1]), end, pattern))
+                ):
                     yield Token("block", "", source, at, stop)
                     words, tail, at = 1, stop, stop
                 is_head = False
@@ -304,8 +313,12 @@ def _tokens(
         if words > MAX_WORDS:
             raise _too_long("statement", MAX_WORDS, SourceRange(source, begin, at))
         yield make((kind, word, source, begin, at))
-        row = _ROWS[word].match(text, at, end) if rows and word in _ROWS and before not in _ENDS_OPERAND else None
-        if row is not None and (pattern is not _EXTENDED or "\\" not in row["row"]):
+        row = (
+            re.compile(_ROWS[word]).match(text, at, end)
+            if rows and word in _ROWS and before not in _ENDS_OPERAND
+            else None
+        )
+        if row is not None and (not extended or "\\" not in row["row"]):
             yield Token("row", row["row"], source, *row.span("row"))
             tail = at = row.end()
         before = kind
@@ -372,7 +385,7 @@ def _wrong_indent(indent: str, indents: list[str], range: SourceRange) -> ParseE
 def check_length(source: Source) -> None:
     """Raises ParseError for a text of too many words, counted without reading it; rows and strings are one each."""
     if len(source.text) > MAX_TEXT_WORDS:
-        found = next(islice(_COUNTED.finditer(source.text), MAX_TEXT_WORDS, None), None)
+        found = next(islice(re.finditer(_COUNTED, source.text), MAX_TEXT_WORDS, None), None)
         if found is not None:
             raise _too_long("text", MAX_TEXT_WORDS, SourceRange(source, *found.span()))
 

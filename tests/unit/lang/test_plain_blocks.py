@@ -9,8 +9,8 @@ from engine.frontend.syntax.parser import parse_program
 from engine.frontend.syntax.tree import UnreadList
 from engine.frontend.syntax.views import Def
 from engine.lang.errors import ParseError
-from engine.lang.lexer import Lexer
-from engine.lang.plain_blocks import BLOCKS, DEPTH, plain_block_end
+from engine.lang.lexer import Lexer, pattern_for
+from engine.lang.plain_blocks import BLOCKS, WORDS, plain_block_end
 from engine.lang.source import Source
 
 BODY = """\
@@ -33,13 +33,13 @@ BODY = """\
     del x, y
     return (_0, a.b(c)(d).e.f[1].g)
 """
-WORDS = tuple(
+PIECES = tuple(
     sorted({*re.findall(r"\w+|[^\w\s]+|\n *| +", BODY), "'", '"', "#", "\\", "lambda", "1e", "08", "not index", "  "})
 )
 
 
 def is_plain(body: str) -> bool:
-    return plain_block_end(body, 0, len(body)) == len(body.rstrip())
+    return plain_block_end(body, 0, len(body), pattern_for(False, True)) == len(body.rstrip())
 
 
 def source_of(body: str) -> Source:
@@ -69,20 +69,22 @@ def test_a_body_is_one_token() -> None:
     assert kinds[8:13] == ["indent", "block", "newline", "dedent", "def"]
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        '    "a docstring"\n    return x', "    x = 1\n\n    return x", "    x = 1 # two", "    x =", "  x = 1\n    y = 2",
-        "    if x:\n    y = 2", "    else:\n      x", "    if x:\n      y\n    z\n    else:\n      y", "    if x:\n      y\n  z",
-        "    x = y z", '    x = "a"y', "    x = 08", "    x = y.1", '    x = y."a"', "    x = f(1=2)", "    x = {1: 2, }",
-        "    x = y[]", "    x = (y", "    x = lambda", "    def = 1", "    x = not index", '    x = "\\x41"', "    x = '''y'''",
-        "    x = é", "    x = 9223372036854775808", "    x = (z=1)", "    for x.y in z:\n      pass", "    x = y if z",
-        f"    x = {'(' * (DEPTH + 1)}y{')' * (DEPTH + 1)}", f"    x = {'-' * 4}y", f"    x = y{'.a' * 13}",
-        "\n".join(f"    {' ' * at}if x:" for at in range(BLOCKS + 1)) + f"\n    {' ' * (BLOCKS + 1)}pass",
-    ],
+NOT_PLAIN = (
+    '"a docstring"\n    return x', "x = 1\n\n    # two", "x =", "x = y z", '"" + x', 'x = "a"y', 'x = "a" "b"', "x = 08",
+    "x = y.1", 'x = y."a"', "x = f(1=2)", "x = f(not y=2)", "x = f(y.z=2)", "x = f((y=2))", "x = {1: 2, }", "x = {1}",
+    "x = y[]", "x = y[,]", "x = (y", "x = y)", "x = [y)", "x = lambda", "def = 1", "def g():\n      pass", "x = not index",
+    'x = "\\x41"', "x = é", "x = 9223372036854775809", "for x.y in z:\n      pass", "for x in y: pass",
+    "x = y if z", "x = y else z", "x = [i for i in y]", "x += 1", "x: int: y", "x, y: int", "if x: y", "if x:\n    y = 2",
+    "else:\n      x", "if x:\n      y\n    z\n    else:\n      y", "if x:\n      y\n     z", "pass + 1", "pass, x", "*x = y",
+    "with x as y.z:\n      pass", "return return", "x = f(y\n    )", "while x:\n      y\n    else:\n      z", "x.", "x[0",
+    f"x = {' + '.join('y' * WORDS)}",
+    "\n".join(f"{'    ' * bool(at)}{' ' * at}if x:" for at in range(BLOCKS + 1)) + f"\n    {' ' * (BLOCKS + 1)}pass",
 )  # fmt: skip
+
+
+@pytest.mark.parametrize("body", NOT_PLAIN)
 def test_what_is_not_plain_is_read_at_once(body: str) -> None:
-    assert not is_plain(body)
+    assert not is_plain(f"    {body}")
 
 
 def test_all_of_a_body_is_plain() -> None:
@@ -97,7 +99,7 @@ def test_the_parser_refuses_no_plain_body(seed: int) -> None:
         pieces = re.findall(r"\w+|[^\w\s]+|\n *| +", BODY)
         for _ in range(chosen.randint(1, 3)):
             at = chosen.randrange(len(pieces))
-            pieces[at : at + chosen.randint(0, 2)] = chosen.choices(WORDS, k=chosen.randint(0, 2))
+            pieces[at : at + chosen.randint(0, 2)] = chosen.choices(PIECES, k=chosen.randint(0, 2))
         body = "    " + "".join(pieces).strip()
         if is_plain(body):
             plain += 1
@@ -108,11 +110,19 @@ def test_the_parser_refuses_no_plain_body(seed: int) -> None:
     assert plain
 
 
-def test_the_limits_of_plain_bodies_are_within_those_of_trees() -> None:
-    inner = "y"
-    for _ in range(DEPTH):
-        inner = f"f(not -~{inner}{''.join(' + not not not y' for _ in range(12))} if x else y if x else y).a.b.c.d.e.f.g.h.i.j.k.l"
+@pytest.mark.parametrize(
+    "statement",
+    [
+        f"x = {'f(' * (WORDS // 3 - 1)}y{')' * (WORDS // 3 - 1)}",
+        f"x = y{'[:z' * (WORDS // 5)}{']' * (WORDS // 5)}",
+        f"x = {'-' * (WORDS - 4)}y",
+        f"x = y{'.a' * (WORDS // 2 - 2)}",
+        f"x = y{' ** y' * (WORDS // 2 - 2)}",
+        f"x = y{' if y else y' * (WORDS // 4 - 2)}",
+    ],
+)
+def test_the_limits_of_plain_bodies_are_within_those_of_trees(statement: str) -> None:
     blocks = [f"{' ' * (4 + at)}while x:" for at in range(BLOCKS)]
-    body = "\n".join([*blocks, f"{' ' * (4 + BLOCKS)}x = {inner}"])
+    body = "\n".join([*blocks, f"{' ' * (4 + BLOCKS)}{statement}"])
     assert is_plain(body)
     assert trees_of(body, lazy=True) == trees_of(body, lazy=False)
