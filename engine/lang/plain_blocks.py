@@ -60,7 +60,7 @@ _BRACKETS: Final[Mapping[str, _Then]] = {"(": _then("tuple", ")"), "[": _then("l
 _APPLIED: Final[Mapping[str, _Then]] = {
     "(": _then("call", ")"), "[": _then("index", ":"), ".": _then("member"), "if": _then("if"),
 }  # fmt: skip
-"""What goes on after a value, at a place of its own."""
+"""Tokens that go on after a value, at a place of its own."""
 _CLOSED: Final = _Then("", None)
 _OPENED: Final = _Then("opened", None)
 _AFTER: Final[Mapping[str, Mapping[str, _Then]]] = {

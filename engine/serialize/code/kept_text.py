@@ -24,7 +24,11 @@ from engine.serialize.container.qualified_names import ROOT
 if TYPE_CHECKING:
     from engine.serialize.code.source_export import SourcePrinter
 
-_NAMES: Final = rf""""(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|(?<![\w.])(?:CONSTANTS\.c\d+|{ROOT}(?:\.[A-Za-z_\x80-\U0010ffff][\w\x80-\U0010ffff]*)+)"""
+_PART: Final = r"[A-Za-z_\x80-\U0010ffff][\w\x80-\U0010ffff]*"
+_NAMES: Final = (
+    r""""(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'"""
+    rf"|(?<![\w.])(?:CONSTANTS\.c\d+|{ROOT}(?:\.{_PART})+)"
+)
 """Strings, which stay as they are, and names that another archive may have others for."""
 
 

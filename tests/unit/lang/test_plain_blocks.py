@@ -70,16 +70,59 @@ def test_a_body_is_one_token() -> None:
 
 
 NOT_PLAIN = (
-    '"a docstring"\n    return x', "x = 1\n\n    # two", "x =", "x = y z", '"" + x', 'x = "a"y', 'x = "a" "b"', "x = 08",
-    "x = y.1", 'x = y."a"', "x = f(1=2)", "x = f(not y=2)", "x = f(y.z=2)", "x = f((y=2))", "x = {1: 2, }", "x = {1}",
-    "x = y[]", "x = y[,]", "x = (y", "x = y)", "x = [y)", "x = lambda", "def = 1", "def g():\n      pass", "x = not index",
-    'x = "\\x41"', "x = é", "x = 9223372036854775809", "for x.y in z:\n      pass", "for x in y: pass",
-    "x = y if z", "x = y else z", "x = [i for i in y]", "x += 1", "x: int: y", "x, y: int", "if x: y", "if x:\n    y = 2",
-    "else:\n      x", "if x:\n      y\n    z\n    else:\n      y", "if x:\n      y\n     z", "pass + 1", "pass, x", "*x = y",
-    "with x as y.z:\n      pass", "return return", "x = f(y\n    )", "while x:\n      y\n    else:\n      z", "x.", "x[0",
+    '"a docstring"\n    return x',
+    "x = 1\n\n    # two",
+    "x =",
+    "x = y z",
+    '"" + x',
+    'x = "a"y',
+    'x = "a" "b"',
+    "x = 08",
+    "x = y.1",
+    'x = y."a"',
+    "x = f(1=2)",
+    "x = f(not y=2)",
+    "x = f(y.z=2)",
+    "x = f((y=2))",
+    "x = {1: 2, }",
+    "x = {1}",
+    "x = y[]",
+    "x = y[,]",
+    "x = (y",
+    "x = y)",
+    "x = [y)",
+    "x = lambda",
+    "def = 1",
+    "def g():\n      pass",
+    "x = not index",
+    'x = "\\x41"',
+    "x = é",
+    "x = 9223372036854775809",
+    "for x.y in z:\n      pass",
+    "for x in y: pass",
+    "x = y if z",
+    "x = y else z",
+    "x = [i for i in y]",
+    "x += 1",
+    "x: int: y",
+    "x, y: int",
+    "if x: y",
+    "if x:\n    y = 2",
+    "else:\n      x",
+    "if x:\n      y\n    z\n    else:\n      y",
+    "if x:\n      y\n     z",
+    "pass + 1",
+    "pass, x",
+    "*x = y",
+    "with x as y.z:\n      pass",
+    "return return",
+    "x = f(y\n    )",
+    "while x:\n      y\n    else:\n      z",
+    "x.",
+    "x[0",
     f"x = {' + '.join('y' * WORDS)}",
     "\n".join(f"{'    ' * bool(at)}{' ' * at}if x:" for at in range(BLOCKS + 1)) + f"\n    {' ' * (BLOCKS + 1)}pass",
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("body", NOT_PLAIN)
@@ -89,7 +132,7 @@ def test_what_is_not_plain_is_read_at_once(body: str) -> None:
 
 def test_all_of_a_body_is_plain() -> None:
     assert is_plain(BODY)
-    assert all(is_plain(line) for line in BODY.splitlines() if line.startswith("    _0") or line.startswith("    x"))
+    assert all(is_plain(line) for line in BODY.splitlines() if line.startswith(("    _0", "    x")))
 
 
 @pytest.mark.parametrize("seed", range(40))
