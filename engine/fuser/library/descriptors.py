@@ -79,7 +79,8 @@ def descriptor(
     for i, each in enumerate(form.given):
         words[DESCRIPTOR["KINDS"] + i] = KIND[each.kind]
         words[DESCRIPTOR["GIVEN"] + i] = _given(each.kind, each.value)
-    words[DESCRIPTOR["FIXEDAXIS"]], words[DESCRIPTOR["ISREDUCED"]] = form.axis, form.is_reduced
+    words[DESCRIPTOR["FIXEDAXIS"]] = form.axis
+    words[DESCRIPTOR["ISREDUCED"]], words[DESCRIPTOR["ISSTACKED"]] = form.is_reduced, form.is_stacked
     for key, entry in entries.items():
         shape, _, type = key.rpartition(" ")
         words[DESCRIPTOR[shape or "ROWS"] + TYPES.index(type)] = address(entry.symbol)

@@ -15,7 +15,8 @@ from engine.lang.records import dataclass
 
 Kind = Literal[
     "TENSORS", "TRUTHS", "NUMBERS", "SETTINGS", "SAME", "EQUAL",
-    "WHOLES", "VECTORS", "REALS", "AXIS", "AXES", "LASTSIZES", "KEEPS",
+    "WHOLES", "VECTORS", "REALS", "AXIS", "AXES", "LASTSIZES", "KEEPS", "TARGETS",
+    "LISTS", "TABLES", "INDICES", "UNREAD",
 ]  # fmt: skip
 """See `calls.KIND`."""
 LINES: Final = "lines_"
@@ -52,7 +53,7 @@ class Form:
     `fewest`: the arguments that calls have to give; the others have their defaults.  `asked`: the operands that decide
     how the result lies, none where that is in C order.  `entries`: functions by the type of the operands; of those that
     go along a dimension, by the word of a descriptor that they belong to, and the type.  `stub`: its symbol; `axis`,
-    `is_reduced`: see `calls.DESCRIPTOR`.
+    `is_reduced`, `is_stacked`: see `calls.DESCRIPTOR`.
     """
 
     given: tuple[Given, ...]
@@ -62,6 +63,7 @@ class Form:
     stub: str = "serve_pointwise"
     axis: int = -1
     is_reduced: bool = False
+    is_stacked: bool = False
 
     @property
     def operands(self) -> int:
@@ -77,7 +79,7 @@ def line(name: str, forms: Iterable[Form]) -> str:
             form.fewest,
             form.asked,
             {type: [each.symbol, each.result, each.work] for type, each in form.entries.items()},
-            [form.stub, form.axis, form.is_reduced],
+            [form.stub, form.axis, form.is_reduced, form.is_stacked],
         ]
         for form in forms
     ]

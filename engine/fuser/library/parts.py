@@ -21,6 +21,7 @@ from engine.fuser.ir.kernel import Kernel
 from engine.fuser.library import calls
 from engine.fuser.library.along import along_of
 from engine.fuser.library.forms import LINES, Form, line
+from engine.fuser.library.moving import MOVING
 from engine.fuser.library.rows import rows_of
 from engine.fuser.stubs import methods
 from engine.lang.records import dataclass
@@ -45,6 +46,9 @@ def _calls() -> Iterator[str]:
     for name in calls.EXPORTED:
         made.globals[name].linkage = "external"
     yield str(made)
+    known = (each.qualified_name for each in table.entries())
+    lines = (line(name, [MOVING[name]]) for name in known if name in MOVING)
+    yield str(_text(f"{LINES}calls", "\n" + "".join(lines)))
 
 
 Functions = Callable[[Op, Sequence[str]], tuple[list[Form], dict[str, Kernel]]]
