@@ -1211,7 +1211,7 @@ def looked_up(descriptor: i64, args: i64, count: i64):
     counts = view(i32[...], indices)
     lengths = view(i64[...], places[DIMS])
     type: i64 = type_of(process, fields[DTYPE])
-    if bitor(bitor(type < 0, places[DTYPE] != own[DTYPES + LONGS]), i64(marks[NDIM]) == 0):
+    if bitor(bitor(type < 0, places[DTYPE] != own[DTYPES + LONGS]), i64(marks[NDIM]) != 2):
         return 0
     rank = i64(counts[NDIM]) + i64(marks[NDIM]) - 1
     if rank > DIMENSIONS:
