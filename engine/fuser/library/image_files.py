@@ -59,7 +59,7 @@ class ImageFile:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """How far building is, in words ("complete", or of what part, or why it failed), and how many seconds ago."""
+    """The progress of building, in words ("complete", or of what part, or why it failed), and seconds since then."""
 
     words: str
     age: float
@@ -111,7 +111,7 @@ def publish(part: str, key: Key, data: bytes, room: Path) -> bool:
 
 
 def state(key: Key, room: Path) -> State | None:
-    """How far building is; None where nobody began."""
+    """The progress of building; None where nobody began."""
     try:
         with private_files.reading(room / f"{key.digest}.state") as file:
             return State(file.read().decode(), time.time() - os.fstat(file.fileno()).st_mtime)
@@ -120,7 +120,7 @@ def state(key: Key, room: Path) -> State | None:
 
 
 def note(words: str, key: Key, room: Path) -> None:
-    """Say how far building is; nothing where nobody can be told."""
+    """Keep the progress of building; nothing where nobody can be told."""
     with suppress(OSError):
         private_files.publish(room / f"{key.digest}.state", (words.encode(),))
 

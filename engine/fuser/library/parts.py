@@ -24,7 +24,7 @@ class Part:
 
 
 def _runtime() -> Iterator[str]:
-    """What kernels call: the threads of parallel loops, and memory for what they compute in between."""
+    """The functions that kernels call: threads of parallel loops, and memory for what is computed in between."""
     for program in (threads.program(), scratch.program()):
         yield str(program.write())
 

@@ -73,7 +73,7 @@ def address(symbol: str) -> int | None:
 
 
 def parts_found() -> int:
-    """How many images there are so far: whoever remembers it knows when to ask again."""
+    """The number of images so far: whoever remembers it knows when to ask again."""
     _look()
     return len(_STORE.found)
 
