@@ -21,7 +21,8 @@ from typing import Final
 from engine.fuser.backend import kernel_cache, private_files
 from engine.fuser.backend.private_files import UNFINISHED
 from engine.fuser.library import image
-from engine.fuser.library.key import PACKAGED, Key, of_text
+from engine.fuser.library import key as keys
+from engine.fuser.library.key import Key, of_text
 from engine.fuser.library.objects import ImageError
 from engine.lang.records import dataclass
 
@@ -81,7 +82,7 @@ def path_of(part: str, key: Key, room: Path) -> Path:
 
 def packaged(key: Key) -> list[ImageFile]:
     """The images that came with the package for this level."""
-    return [*_found(PACKAGED / key.facts["target"], is_packaged=True)]
+    return [*_found(keys.PACKAGED / key.facts["target"], is_packaged=True)]
 
 
 def kept(room: Path) -> list[ImageFile]:
