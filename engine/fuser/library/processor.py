@@ -67,4 +67,7 @@ def _flags() -> frozenset[str]:
             lines = file.read(_ENOUGH).splitlines()
     except OSError:
         return _NONE
-    return frozenset(next((line.partition(":")[2] for line in lines if line.startswith("flags")), "").split())
+    for line in lines:
+        if line.startswith("flags"):
+            return frozenset(line.partition(":")[2].split())
+    return _NONE

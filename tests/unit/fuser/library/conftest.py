@@ -18,5 +18,4 @@ def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(store, "_STORE", store._Store())
     monkeypatch.setattr(store, "INTERVAL", 0.0)
     monkeypatch.setattr(beside, "_STATE", beside._State(has_asked=True))
-    found = tmp_path / "kernels" / "library"
-    return found
+    return tmp_path / "kernels" / "library"

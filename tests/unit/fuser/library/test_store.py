@@ -258,6 +258,29 @@ def test_programs_that_close_all_files_keep_the_library(room: Path) -> None:
     assert told.stdout == "sound\n"
 
 
+SERVED = """
+import sys
+import engine.torch as torch
+torch.ones(3) + 1
+before = {*sys.modules}
+from engine.fuser.library import store
+assert store.address("one") is not None
+print(*sorted({*sys.modules} - before), sep="\\n")
+"""
+
+
+def test_the_library_is_served_without_the_compiler(room: Path) -> None:
+    publish("first", ONE)
+    environment = {**os.environ, "TSREPL_COMPILE": "off", "PYTHONPATH": os.pathsep.join(sys.path)}
+    told = subprocess.run([sys.executable, "-c", SERVED], check=True, capture_output=True, text=True, env=environment)
+    loaded = {*told.stdout.split()}
+    makers = {f"engine.fuser.library.{name}" for name in ("building", "linking", "parts", "elf", "macho")}
+    assert not loaded & {"llvmlite", "ctypes", "subprocess", *makers}
+    assert not [name for name in loaded if name.startswith(("llvmlite", "engine.fuser.groups", "engine.fuser.scalars"))]
+    assert not loaded & {"engine.fuser.backend.machine", "engine.fuser.backend.to_llvm"}
+    assert len([name for name in loaded if name.startswith(("engine", "tsrepl"))]) <= 12
+
+
 def test_an_unfinished_file_of_a_part_is_none(room: Path) -> None:
     path = publish("first", ONE)
     path.rename(path.with_name(f"{path.stem}.abc{private_files.UNFINISHED}"))
