@@ -81,7 +81,7 @@ def path_of(part: str, key: Key, room: Path) -> Path:
 
 
 def packaged(key: Key) -> list[ImageFile]:
-    """The images that came with the package for this level."""
+    """The images that came with the package for the key's level."""
     return [*_found(keys.PACKAGED / key.facts["target"], is_packaged=True)]
 
 

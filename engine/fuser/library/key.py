@@ -50,6 +50,10 @@ class Key:
         """The part of the names of files."""
         return hashlib.sha256(self.text.encode()).hexdigest()[:16]
 
+    def at(self, level: str) -> Key:
+        """The key of the same for another level of processors."""
+        return Key({**self.facts, "target": level})
+
     def differences(self, text: str) -> list[str]:
         """The facts that are others in the text of a key."""
         theirs = of_text(text).facts

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from engine.fuser.backend import private_files, symbols
-from engine.fuser.library import image, image_files, key, mapping, store
+from engine.fuser.library import image, image_files, key, mapping, processor, store
 from engine.fuser.library.key import Key
 from tests.unit.fuser.library.modules import PROGRAM, SECOND, Surroundings, function, image_of
 
@@ -198,6 +198,21 @@ def test_images_of_the_package_go_first(room: Path, tmp_path: Path) -> None:
     image_files.forget(current, room)
     assert found("one") == 6
     assert store.parts_found() == 2
+
+
+def test_images_of_the_package_for_lesser_processors_go_last(
+    room: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    current, lesser = key.current(), key.current().at("lesser")
+    levels = processor.levels()[:1], (processor.Level("lesser", "generic", "", frozenset()),)
+    monkeypatch.setattr(processor, "levels", lambda: (*levels[0], *levels[1]))
+    folder = tmp_path / "packaged" / "lesser"
+    folder.mkdir(parents=True)
+    path = publish("first", ONE, TWO, current=lesser)
+    shutil.move(path, folder / path.name)
+    publish("first", ONE.replace("add i64 %x, 1", "add i64 %x, 2"))
+    assert (found("one"), found("two"), store.parts_found()) == (6, 5, 2)
+    assert image_files.packaged(current) == []
 
 
 def test_images_of_the_package_for_others_are_left(room: Path, tmp_path: Path) -> None:
