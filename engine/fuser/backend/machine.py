@@ -30,11 +30,12 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from engine.fuser.backend import kernel_cache, tiering, to_llvm
+from engine.fuser.backend import kernel_cache, target, tiering, to_llvm
 from engine.fuser.backend.cpython_abi import release, retain
 from engine.fuser.backend.memory import keep_freed
 from engine.fuser.ir.kernel import Buffer, Kernel
 from engine.fuser.ir.kernel_verifier import KernelError
+from engine.lang.errors import ArgumentError
 from engine.lang.locks import is_taken, lock
 from engine.lang.records import dataclass
 
@@ -145,6 +146,8 @@ def llvm_binding(size: int = 0) -> Iterator[Any]:
             known = "llvmlite.binding" in sys.modules
             mmap.mmap(-1, _WORK + size * _WORK_PER_CHARACTER + (0 if known else _LIBRARY)).close()
             yield import_module("llvmlite.binding")
+        except ArgumentError:  # of a target that this processor cannot be
+            raise
         except MemoryError as error:
             raise MachineError("no machine code: there is no memory for that") from error
         except (ImportError, AttributeError, OSError, RuntimeError) as error:
@@ -188,7 +191,7 @@ def _compile(program: Program) -> bytes:
     except KernelError as error:
         tiering.note_failure(error)
         raise MachineError(f"no machine code: {error}") from error
-    if " half" in text and not converts_halves():
+    if " half" in text and not target.current().converts_halves:
         raise MachineError("this processor has no half-precision instructions")
     needed = {found["function"] or found["object"] for found in _DECLARATION.finditer(text)} & SYMBOLS.keys()
     with llvm_binding(len(text)) as llvm:
@@ -237,9 +240,10 @@ def _key(text: str) -> str:
 @cache
 def _circumstances(llvm: Any) -> tuple[str, ...]:
     """The rest of what decides the code of a program: who writes and compiles it, and for which processor."""
-    versions = (import_module("llvmlite").__version__, str(llvm.llvm_version_info), llvm.get_default_triple())
+    versions = (import_module("llvmlite").__version__, str(llvm.llvm_version_info))
     writers = kernel_cache.state_of([Path(__file__).parents[1]])
-    return *versions, llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(), sys.version, writers
+    processor = target.current()
+    return *versions, processor.triple, processor.cpu, processor.flags, sys.version, writers
 
 
 def _optimized(llvm: Any, machine: Any, text: str) -> Any:
@@ -298,27 +302,20 @@ _CTYPES: Final[dict[str, Any]] = {
 
 
 def has_feature(name: str) -> bool:
-    """True if this processor has the feature (LLVM's name)."""
+    """True if the processor that code is made for has the feature (LLVM's name)."""
     try:
-        return bool(import_module("llvmlite.binding").get_host_cpu_features().get(name, False))
-    except (ImportError, RuntimeError):
+        return name in target.current().features
+    except ImportError:
         return False
 
 
-def converts_halves() -> bool:
-    """True if this processor has half-precision instructions."""
-    return has_feature("f16c") or has_feature("fullfp16")
-
-
 def _target_machine(llvm: Any, opt: int = 1) -> Any:
-    """For this processor, with vectors as wide as it has them."""
+    """For the processor of this process, with vectors as wide as it has them."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    target = llvm.Target.from_default_triple()
-    features = llvm.get_host_cpu_features().flatten()
-    if opt > 1 and has_feature("avx512f"):
-        features += ",-prefer-256-bit"
-    return target.create_target_machine(cpu=llvm.get_host_cpu_name(), features=features, opt=opt, jit=True)
+    processor = target.current()
+    made = llvm.Target.from_triple(processor.triple)
+    return made.create_target_machine(cpu=processor.cpu, features=processor.flags, opt=opt, jit=True)
 
 
 def _optimize(llvm: Any, machine: Any, module: Any, thoroughly: bool, speed: int = 2) -> None:

@@ -9,11 +9,12 @@ product: each place is a sum over the kernel.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import field
 from math import inf
 from typing import Final
 
 from engine.fuser.groups import gemm
-from engine.fuser.groups.gemm import Matrix
+from engine.fuser.groups.gemm import Matrix, Tile
 from engine.fuser.ir.kernel import (
     Assign,
     Buffer,
@@ -37,16 +38,18 @@ from engine.fuser.ir.kernel import (
 )
 from engine.lang.records import dataclass
 
-FEW: Final = 8 * gemm.WIDE.width
-"""Places of an image up to which panels are filled once for all rows: else too few threads would have work."""
-SMALL_BLOCK: Final = 8 * gemm.WIDE.rows
+_FEW: Final = 16
+"""Panels up to which they are filled once for all rows: else too few threads would have work."""
+_SMALL_BLOCK: Final = 48
+"""The rows of a block then."""
 
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
     """Rows and columns of the kernel, steps, borders and gaps.
 
-    `is_small`: a result has at most `FEW` places; `is_depthwise`: there are as many groups as channels.
+    `block`: of rows of the product, for which panels are filled before; 0: where they are used.  `is_depthwise`: there
+    are as many groups as channels.
     """
 
     kernel: tuple[int, int]
@@ -54,7 +57,8 @@ class Geometry:
     padding: tuple[int, int]
     dilation: tuple[int, int]
     groups: int
-    is_small: bool
+    tile: Tile = field(default_factory=gemm.tile_for)
+    block: int = 0
     is_depthwise: bool = False
 
     @property
@@ -100,7 +104,15 @@ def place(channel: Expression, column: Expression) -> Expression:
 
 def helpers(g: Geometry) -> tuple[Kernel, ...]:
     """The functions that a convolution calls."""
-    return () if g.is_depthwise else gemm.helpers(gemm.WIDE)
+    return () if g.is_depthwise else gemm.helpers(g.tile)
+
+
+def tile_for(outputs: int, places: int) -> tuple[Tile, int]:
+    """The tile and the block for products of so many rows and columns."""
+    tile = gemm.tile_for(places, outputs, along="k")
+    if outputs > gemm.BLOCK or -(-places // tile.width) <= _FEW:
+        return tile, -(-_SMALL_BLOCK // tile.rows) * tile.rows
+    return tile, 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,32 +240,32 @@ def _groups(g: Geometry, put: Put, source: str) -> tuple[Statement, ...]:
 def _product(g: Geometry, put: Put, source: str) -> tuple[Statement, ...]:
     k = multiply(_i("inputs"), index(g.kernel[0] * g.kernel[1]))
     pixels = _i("places")
-    fill = _pointwise_fill() if g.is_pointwise else _window_fill(g, source)
+    fill = _pointwise_fill(g.tile) if g.is_pointwise else _window_fill(g, source)
 
     a = Matrix("weight", _i("k"), first=multiply(_i("into"), _i("k")))
 
     def element(row: Expression, column: Expression, value: Expression) -> Sequence[Statement]:
         return (Let("column_", column), *put(add(_i("into"), row), value))
 
-    if not g.is_small:
-        return (Let("k", k), *gemm.product(_i("outputs"), pixels, _i("k"), a, element, fill=fill))
-    packed = allocate("packed", "f32", gemm.packed_size(_i("k"), pixels))
+    if not g.block:
+        return (Let("k", k), *gemm.product(_i("outputs"), pixels, _i("k"), a, element, fill=fill, tile=g.tile))
+    packed = allocate("packed", "f32", gemm.packed_size(_i("k"), pixels, g.tile))
     return (
-        Let("k", k), packed, gemm.packing(pixels, _i("k"), fill, "packed"),
-        *gemm.product(_i("outputs"), pixels, _i("k"), a, element, packed="packed", block=SMALL_BLOCK),
+        Let("k", k), packed, gemm.packing(pixels, _i("k"), fill, "packed", g.tile),
+        *gemm.product(_i("outputs"), pixels, _i("k"), a, element, packed="packed", tile=g.tile, block=g.block),
     )  # fmt: skip
 
 
-def _pointwise_fill() -> gemm.Fill:
+def _pointwise_fill(tile: Tile) -> gemm.Fill:
     def element(depth: Expression, column: Expression) -> Expression:
         return _load("x", add(multiply(add(_i("origin"), depth), _i("places")), column))
 
-    return gemm.filled(element, _i("places"))
+    return gemm.filled(element, _i("places"), tile)
 
 
 def _window_fill(g: Geometry, source: str) -> gemm.Fill:
     """Panels of what windows show: runs of places in one row of the result are runs in one row of the image."""
-    width = index(gemm.WIDE.width)
+    width = index(g.tile.width)
 
     def fill(
         first: Expression, depth: Expression, deep: Expression, buffer: str, at: Expression
@@ -288,9 +300,10 @@ def _runs(g: Geometry, first: Expression) -> tuple[Statement, ...]:
         Let("across", column), Store("starts", (_i("runs"),), _i("start")), Store("offsets", (_i("runs"),), shown),
         Assign("start", add(_i("start"), length)), Assign("runs", add(_i("runs"), index(1))),
     )  # fmt: skip
-    room = index(gemm.WIDE.width + 1)
+    width = index(g.tile.width)
+    room = add(width, index(1))
     return (
-        Let("inside", apply("minimum", apply("sub", _i("places"), first), index(gemm.WIDE.width))),
+        Let("inside", apply("minimum", apply("sub", _i("places"), first), width)),
         allocate("starts", "i64", room),
         allocate("offsets", "i64", room),
         Declare("start", index(0)),
