@@ -445,6 +445,8 @@ def _counted(e: Emitter, s: For, start: Value, stop: Value, step: Value) -> None
     again = e.builder.branch(head)
     if group is not None:
         again.set_metadata("llvm.loop", llvm_loops.note(e.module, group))
+    if any(isinstance(each, Assign) and each.value.type in VECTORS for each in s.body):
+        again.set_metadata("llvm.loop", llvm_loops.as_written(e.module))
     if s.kind == "parallel" and _is_long_row(s.body):
         again.set_metadata("llvm.loop", _interleaved(e.module))
     e.builder.position_at_end(done)

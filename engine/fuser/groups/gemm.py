@@ -137,8 +137,6 @@ SHAPES: Final = {16: (6, 2), 32: (12, 2)}
 """By the number of registers the rows and the vectors of a tile, whose sums leave some of them free."""
 NARROW: Final = {16: 8, 32: 12}
 """The rows of tiles of one vector, likewise: enough sums that none waits for the one before."""
-_UNROLLED: Final = 24
-"""Steps of sums in a round of a tile's loop, at least."""
 TYPES: Final = ("f32", "f64")
 DEPTH: Final = 256
 """Elements of k in a block."""
@@ -431,15 +429,10 @@ def _tile_helper(rows: int, vectors: int, vector: str, along: Along) -> Kernel:
         return (add(multiply(_i("line"), index(row)), index(j * tile.lanes)),)
 
     before = tuple(Assign(_sum(*each), Load("result", result(*each), vector)) for each in places)
-    count = max(1, _UNROLLED // len(places))
-    step = tuple(each for ahead in range(count) for each in _step(tile, ahead))
-    whole = multiply(apply("quotient", _i("deep"), index(count)), index(count))
     body: tuple[Statement, ...] = (
         *(Declare(_sum(*each), convert(constant(0, tile.type), vector)) for each in places),
         If(apply("ne", _i("depth"), index(0)), before),
-        Let("whole", whole),
-        For("at", index(0), _i("whole"), step, step=index(count)),
-        *([For("at", _i("whole"), _i("deep"), tuple(_step(tile, 0)))] if count > 1 else []),
+        For("at", index(0), _i("deep"), tuple(_step(tile))),
         *(Store("result", result(*each), Name(_sum(*each), vector)) for each in places),
     )
     sizes = tuple(Scalar(each, "i64") for each in ("depth", "deep", "row", "column", "step", "line"))
@@ -452,17 +445,17 @@ def _sum(row: int, j: int) -> str:
     return f"sum{row}_{j}"
 
 
-def _step(tile: Tile, ahead: int) -> Iterator[Statement]:
-    """The element of k that is so many after "at": each row's times the panel's."""
+def _step(tile: Tile) -> Iterator[Statement]:
+    """One element of k: each row's times the panel's."""
     down, right = (_ONE if tile.along == along else _i(step) for along, step in (("rows", "row"), ("k", "column")))
-    a, at, vector = Matrix("a", down, right, type=tile.type), add(_i("at"), index(ahead)), tile.vector
+    a, at, vector = Matrix("a", down, right, type=tile.type), _i("at"), tile.vector
     for j in range(tile.vectors):
         place = add(multiply(at, _i("step")), index(j * tile.lanes))
-        yield Let(f"b{j}_{ahead}", Load("panel", (place,), vector))
+        yield Let(f"b{j}", Load("panel", (place,), vector))
     for row in range(tile.rows):
-        yield Let(f"a{row}_{ahead}", convert(a.element(index(row), at), vector))
+        yield Let(f"a{row}", convert(a.element(index(row), at), vector))
         for j in range(tile.vectors):
-            factors = Name(f"a{row}_{ahead}", vector), Name(f"b{j}_{ahead}", vector)
+            factors = Name(f"a{row}", vector), Name(f"b{j}", vector)
             yield Assign(_sum(row, j), apply("muladd", *factors, Name(_sum(row, j), vector)))
 
 
