@@ -1,20 +1,26 @@
 """Convolutions of images of float32 in kernel IR, as products (see Note [Tiles of products]).
 
 In: `Geometry`, which is known when compiling.  Out: statements.  The weights (rows: channels of the result) are
-multiplied with what the windows show (columns: places of the result), which is laid out panel by panel while a panel is
-in the cache; images with a border are copied with it first.  Where every channel has a kernel of its own there is no
-product: each place is a sum over the kernel.
+multiplied with what the windows show (columns: places of the result).  Where every channel has a kernel of its own
+there is no product: each place is a sum over the kernel.
+
+Note [Phases of images]
+An image is copied with its border, each channel as some planes: a plane, or phase, has every `stride`-th row and column
+from one of the first on.  An element of the kernel sees in neighbouring places neighbours in one phase, `reach` behind
+the place.  So a tile reads its panel there, and nothing is laid out: its columns are positions in a phase, and those at
+the ends of rows, which are no places, are computed and left.  Of small images that is too many, whose panels are filled.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import field, replace
+from functools import partial
 from math import inf
 from typing import Final
 
 from engine.fuser.groups import gemm
-from engine.fuser.groups.gemm import Matrix, Tile
+from engine.fuser.groups.gemm import Columns, Matrix, Tile
 from engine.fuser.ir.kernel import (
     Assign,
     Buffer,
@@ -66,6 +72,23 @@ class Geometry:
         return self.padding != (0, 0)
 
     @property
+    def phases(self) -> tuple[tuple[int, int], ...]:
+        """The first rows and columns of the phases that the kernel sees."""
+        rows, columns = (
+            dict.fromkeys(i * gap % step for i in range(side))
+            for side, step, gap in zip(self.kernel, self.stride, self.dilation, strict=True)
+        )
+        return tuple((row, column) for row in rows for column in columns)
+
+    @property
+    def spread(self) -> tuple[int, int]:
+        """The rows and columns that a phase has more than the result."""
+        rows, columns = (
+            (side - 1) * gap // step for side, step, gap in zip(self.kernel, self.stride, self.dilation, strict=True)
+        )
+        return rows, columns
+
+    @property
     def is_pointwise(self) -> bool:
         """True if a place of the result sees one place of the image."""
         return self.kernel == (1, 1) and self.stride == (1, 1) and self.padding == (0, 0)
@@ -107,12 +130,25 @@ def helpers(g: Geometry) -> tuple[Kernel, ...]:
     return () if g.is_depthwise else gemm.helpers(g.tile)
 
 
-def tile_for(outputs: int, places: int) -> tuple[Tile, int]:
-    """The tile and the block for products of so many rows and columns."""
-    tile = gemm.tile_for(places, outputs, along="k")
-    if outputs > gemm.BLOCK or -(-places // tile.width) <= _FEW:
-        return tile, -(-_SMALL_BLOCK // tile.rows) * tile.rows
-    return tile, 0
+def fitted(g: Geometry, outputs: int, sides: tuple[int, int]) -> Geometry:
+    """The same with the tile and the block for so many channels, rows and columns of the result."""
+    rows, columns = sides
+    places, positions = rows * columns, rows * (columns + g.spread[1]) - g.spread[1]
+    tile, wider = (gemm.tile_for(each, outputs, along="k") for each in (places, positions))
+    if not g.is_pointwise and _vectors(positions, tile) <= _WORTH * _vectors(places, tile):
+        tile, places = replace(wider, reaches=True), positions
+    is_small = -(-places // tile.width) <= _FEW
+    is_filled_often = outputs > gemm.BLOCK and not tile.reaches
+    block = -(-_SMALL_BLOCK // tile.rows) * tile.rows if is_small or is_filled_often else 0
+    return replace(g, tile=tile, block=block)
+
+
+def _vectors(columns: int, tile: Tile) -> int:
+    return -(-columns // tile.lanes)
+
+
+_WORTH: Final = 1.25
+"""How many times as many vectors as places need are computed rather than panels filled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +173,10 @@ def convolution(g: Geometry, put: Put) -> tuple[Statement, ...]:
 
 
 def _images(g: Geometry, image: Image) -> tuple[Statement, ...]:
-    height, width = (add(_i(each), index(2 * p)) for each, p in zip("hw", g.padding, strict=True))
+    if g.is_depthwise:
+        height, width = (add(_i(each), index(2 * p)) for each, p in zip("hw", g.padding, strict=True))
+    else:
+        height, width = (add(_i(each), index(more)) for each, more in zip(("oh", "ow"), g.spread, strict=True))
     before, inside = image
     return (
         Let("places", multiply(_i("oh"), _i("ow"))),
@@ -155,32 +194,65 @@ Image = tuple[tuple[Statement, ...], tuple[Statement, ...]]
 
 
 def _products(g: Geometry, put: Put) -> Image:
-    if not g.is_padded:
-        return (), _groups(g, put, "x")
-    padded = allocate("padded", "f32", multiply(_i("c"), multiply(_i("height"), _i("width"))))
-    border = For("channel", index(0), _i("c"), _padded(g, multiply(_i("channel"), _i("height"))), kind="parallel")
-    return (padded,), (border, *_groups(g, put, "padded"))
-
-
-def _padded(g: Geometry, first: Expression, border: float = 0) -> tuple[Statement, ...]:
-    """A channel of the image with its border, from the row `first` on."""
-    top, left = g.padding
-    line = multiply(add(first, _i("row")), _i("width"))
-    source = multiply(
-        _sum(multiply(add(multiply(_i("image"), _i("c")), _i("channel")), _i("h")), _i("row"), index(-top)), _i("w")
+    if g.is_pointwise:
+        return (), _groups(g, put)
+    area, elements = multiply(index(len(g.phases)), _i("plane")), g.kernel[0] * g.kernel[1]
+    size = multiply(_i("c"), _i("area"))
+    beyond = Store("padded", (add(size, _i("j")),), constant(0, "f32"))  # which the last panel may reach
+    before = (
+        Let("plane", multiply(_i("height"), _i("width"))),
+        Let("area", area),
+        allocate("padded", "f32", add(size, index(g.tile.width))),
+        For("j", index(0), index(g.tile.width), (beyond,), kind="vector"),
+        allocate("reach", "i64", multiply(_i("inputs"), index(elements))),
+        For("channel", index(0), _i("inputs"), tuple(_reaches(g))),
     )
-    is_inside = apply("bitand", apply("ge", _i("row"), index(top)), apply("lt", _i("row"), add(_i("h"), index(top))))
-    left_end = apply("select", is_inside, index(left), _i("width"))
+    planes = tuple(each for number in range(len(g.phases)) for each in _phase(g, number))
+    return before, (For("channel", index(0), _i("c"), planes, kind="parallel"), *_groups(g, put))
+
+
+def _reaches(g: Geometry) -> Iterator[Statement]:
+    """How far each element of a channel of the kernel is from the first one."""
+    rows, columns = g.kernel
+    for i in range(rows * columns):
+        down, right = i // columns * g.dilation[0], i % columns * g.dilation[1]
+        phase = g.phases.index((down % g.stride[0], right % g.stride[1]))
+        row = multiply(index(down // g.stride[0]), _i("width"))
+        target = add(multiply(_i("channel"), index(rows * columns)), index(i))
+        plane = multiply(index(phase), _i("plane"))
+        place = _sum(multiply(_i("channel"), _i("area")), plane, row, index(right // g.stride[1]))
+        yield Store("reach", (target,), place)
+
+
+def _phase(g: Geometry, number: int) -> tuple[Statement, ...]:
+    """The phase of that number, of a channel."""
+    first = _sum(multiply(_i("channel"), _i("area")), multiply(index(number), _i("plane")))
+    return _plane_of(g, first, g.phases[number], g.stride)
+
+
+def _plane_of(
+    g: Geometry, first: Expression, start: tuple[int, int] = (0, 0), stride: tuple[int, int] = (1, 1), border: float = 0
+) -> tuple[Statement, ...]:
+    """Rows and columns of a channel with its border, from `start` on, at "padded" from `first` on."""
+    (top, left), (down, right) = ((p - s for p, s in zip(g.padding, start, strict=True)), stride)
+    line = add(first, multiply(_i("row"), _i("width")))
+    source_row = add(multiply(_i("row"), index(down)), index(-top))
+    source = add(multiply(add(multiply(_i("image"), _i("c")), _i("channel")), _i("h")), _i("source_row"))
+    is_inside = apply("bitand", apply("ge", _i("source_row"), index(0)), apply("lt", _i("source_row"), _i("h")))
+    begin = apply("minimum", index(max(0, -(-left // right))), _i("width"))
+    end = apply("quotient", apply("maximum", add(_i("w"), index(left + right - 1)), index(0)), index(right))
+    end = apply("maximum", apply("minimum", end, _i("width")), _i("begin"))
 
     def beyond(start: Expression, stop: Expression) -> For:
         return For("j", start, stop, (Store("padded", (add(_i("line"), _i("j")),), constant(border, "f32")),))
 
-    copy = Store("padded", (_sum(_i("line"), index(left), _i("j")),), _load("x", add(_i("source"), _i("j"))))
-    length = apply("select", is_inside, _i("w"), index(0))
+    copied = _load("x", _sum(_i("source"), multiply(_i("j"), index(right)), index(-left)))
     row = (
-        Let("line", line), Let("source", source), Let("border", left_end), beyond(index(0), _i("border")),
-        For("j", index(0), length, (copy,), kind="vector"),
-        beyond(add(_i("border"), _i("w")), _i("width")),
+        Let("line", line), Let("source_row", source_row), Let("source", multiply(source, _i("w"))),
+        Let("begin", begin), Let("end", apply("select", is_inside, end, _i("begin"))),
+        beyond(index(0), _i("begin")),
+        For("j", _i("begin"), _i("end"), (Store("padded", (add(_i("line"), _i("j")),), copied),), kind="vector"),
+        beyond(_i("end"), _i("width")),
     )  # fmt: skip
     return (For("row", index(0), _i("height"), row),)
 
@@ -189,7 +261,7 @@ def _channel_by_channel(g: Geometry, put: Put, pooling: Pooling | None = None) -
     """Each channel by itself, which gets its border while it is in the cache."""
     padded = allocate("padded", "f32", multiply(_i("height"), _i("width")))
     beyond = pooling.border if pooling is not None else 0
-    border = (padded, *_padded(g, index(0), beyond)) if g.is_padded else ()
+    border = (padded, *_plane_of(g, index(0), border=beyond)) if g.is_padded else ()
     place = add(multiply(_i("image"), _i("c")), _i("channel"))
     first = index(0) if g.is_padded else multiply(multiply(place, _i("height")), _i("width"))
     source, of = "padded" if g.is_padded else "x", add(multiply(_i("channel"), _i("outputs")), _i("of"))
@@ -229,56 +301,67 @@ def _plane(g: Geometry, put: Put, source: str, pooling: Pooling | None = None) -
     return (*weights, For("row", index(0), _i("oh"), row))
 
 
-def _groups(g: Geometry, put: Put, source: str) -> tuple[Statement, ...]:
+def _groups(g: Geometry, put: Put) -> tuple[Statement, ...]:
     channels = multiply(_i("group"), _i("inputs"))
-    begin = channels if source == "padded" else add(multiply(_i("image"), _i("c")), channels)
+    of_image = multiply(add(multiply(_i("image"), _i("c")), channels), _i("places"))
+    begin = of_image if g.is_pointwise else multiply(channels, _i("area"))
     rows = multiply(_i("group"), _i("outputs"))
-    body = (Let("origin", begin), Let("into", rows), *_product(g, put, source))
+    k = multiply(_i("inputs"), index(g.kernel[0] * g.kernel[1]))
+    body = (Let("origin", begin), Let("into", rows), Let("k", k), *_product(g, put))
     return (For("group", index(0), index(g.groups), body),)
 
 
-def _product(g: Geometry, put: Put, source: str) -> tuple[Statement, ...]:
-    k = multiply(_i("inputs"), index(g.kernel[0] * g.kernel[1]))
-    pixels = _i("places")
-    fill = _pointwise_fill(g.tile) if g.is_pointwise else _window_fill(g, source)
-
-    a = Matrix("weight", _i("k"), first=multiply(_i("into"), _i("k")))
+def _product(g: Geometry, put: Put) -> tuple[Statement, ...]:
+    """The weights of a group by the places of an image."""
+    k, rows, places = _i("k"), _i("outputs"), _i("places")
+    a = Matrix("weight", k, first=multiply(_i("into"), k))
+    of = partial(gemm.product, rows, k=k, a=a, tile=g.tile, block=g.block or gemm.BLOCK)
 
     def element(row: Expression, column: Expression, value: Expression) -> Sequence[Statement]:
         return (Let("column_", column), *put(add(_i("into"), row), value))
 
+    if g.tile.reaches:
+        positions = add(multiply(add(_i("oh"), index(-1)), _i("width")), _i("ow"))
+        b = Matrix("padded", index(0), first=_i("origin"), reach="reach")
+
+        def at_place(row: Expression, position: Expression, value: Expression) -> Sequence[Statement]:
+            return element(row, add(position, _i("shift")), value)
+
+        before = partial(_runs, line=_i("width"), other=_i("ow"), inside=_i("columns"), tile=g.tile)
+        return of(positions, put=at_place, b=b, columns=Columns(_each_run, before))
+    fill = _pointwise_fill(g.tile) if g.is_pointwise else _window_fill(g)
     if not g.block:
-        return (Let("k", k), *gemm.product(_i("outputs"), pixels, _i("k"), a, element, fill=fill, tile=g.tile))
-    packed = allocate("packed", "f32", gemm.packed_size(_i("k"), pixels, g.tile))
-    return (
-        Let("k", k), packed, gemm.packing(pixels, _i("k"), fill, "packed", g.tile),
-        *gemm.product(_i("outputs"), pixels, _i("k"), a, element, packed="packed", tile=g.tile, block=g.block),
-    )  # fmt: skip
+        return of(places, put=element, fill=fill)
+    packed = allocate("packed", "f32", gemm.packed_size(k, places, g.tile))
+    return (packed, gemm.packing(places, k, fill, "packed", g.tile), *of(places, put=element, packed="packed"))
 
 
 def _pointwise_fill(tile: Tile) -> gemm.Fill:
     def element(depth: Expression, column: Expression) -> Expression:
-        return _load("x", add(multiply(add(_i("origin"), depth), _i("places")), column))
+        return _load("x", add(add(_i("origin"), multiply(depth, _i("places"))), column))
 
     return gemm.filled(element, _i("places"), tile)
 
 
-def _window_fill(g: Geometry, source: str) -> gemm.Fill:
-    """Panels of what windows show: runs of places in one row of the result are runs in one row of the image."""
+def _window_fill(g: Geometry) -> gemm.Fill:
+    """Panels of what windows show: runs of places in one row of the result are runs in one row of a phase."""
     width = index(g.tile.width)
 
     def fill(
         first: Expression, depth: Expression, deep: Expression, buffer: str, at: Expression
     ) -> Sequence[Statement]:
-        run = _sum(_i("base"), _load_whole("offsets", _i("run")), multiply(_i("j"), index(g.stride[1])))
         target = _sum(at, multiply(_i("at"), width), _i("j"))
-        copy = For(
-            "j", _load_whole("starts", _i("run")), _load_whole("starts", add(_i("run"), index(1))),
-            (Store(buffer, (target,), _load(source, run)),), kind="vector",
-        )  # fmt: skip
+
+        def copied(j: Expression) -> Sequence[Statement]:
+            return (Store(buffer, (target,), _load("padded", _sum(_i("seen"), _i("shift"), j))),)
+
+        seen = _sum(_i("origin"), first, _load_whole("reach", add(depth, _i("at"))))
         zeros = For("j", _i("inside"), width, (Store(buffer, (target,), constant(0, "f32")),), kind="vector")
-        line = (*_window(g, add(depth, _i("at"))), For("run", index(0), _i("runs"), (copy,)), zeros)
-        return (*_runs(g, first), For("at", index(0), deep, line))
+        return (
+            Let("inside", apply("minimum", apply("sub", _i("places"), first), width)),
+            *_runs(first, _i("ow"), _i("width"), _i("inside"), g.tile),
+            For("at", index(0), deep, (Let("seen", seen), _each_run(copied), zeros)),
+        )
 
     return fill
 
@@ -287,38 +370,36 @@ def _load_whole(buffer: str, at: Expression) -> Load:
     return Load(buffer, (at,), "i64")
 
 
-def _runs(g: Geometry, first: Expression) -> tuple[Statement, ...]:
-    """Of the panel's places: where each run starts, and its place in the image less that of the first column."""
-    here = add(first, _i("start"))
-    row, column = apply("quotient", here, _i("ow")), apply("rest", here, _i("ow"))
-    shown = add(
-        multiply(multiply(row, index(g.stride[0])), _i("width")),
-        multiply(apply("sub", _i("across"), _i("start")), index(g.stride[1])),
-    )
-    length = apply("minimum", apply("sub", _i("ow"), _i("across")), apply("sub", _i("inside"), _i("start")))
+def _runs(
+    first: Expression, line: Expression, other: Expression, inside: Expression, tile: Tile
+) -> tuple[Statement, ...]:
+    """Of the columns of a panel: those of one row each, as far as they are places, and their shift to other rows.
+
+    Columns are numbers in rows of the length `line`; with the shift they are numbers in rows of the length `other`.
+    """
+    row, column = (apply(each, add(first, _i("start")), line) for each in ("quotient", "rest"))
+    left = apply("sub", _i("ow"), _i("across"))  # nothing where the column is no place
     body: tuple[Statement, ...] = (
-        Let("across", column), Store("starts", (_i("runs"),), _i("start")), Store("offsets", (_i("runs"),), shown),
-        Assign("start", add(_i("start"), length)), Assign("runs", add(_i("runs"), index(1))),
-    )  # fmt: skip
-    width = index(g.tile.width)
-    room = add(width, index(1))
+        Let("across", column),
+        Store("starts", (_i("runs"),), _i("start")),
+        Store("ends", (_i("runs"),), apply("minimum", add(_i("start"), left), inside)),
+        Store("shifts", (_i("runs"),), multiply(row, apply("sub", other, line))),
+        Assign("start", add(_i("start"), apply("sub", line, _i("across")))),
+        Assign("runs", add(_i("runs"), index(1))),
+    )
     return (
-        Let("inside", apply("minimum", apply("sub", _i("places"), first), width)),
-        allocate("starts", "i64", room),
-        allocate("offsets", "i64", room),
+        *(allocate(each, "i64", index(tile.width)) for each in ("starts", "ends", "shifts")),
         Declare("start", index(0)),
         Declare("runs", index(0)),
-        While(apply("lt", _i("start"), _i("inside")), body),
-        Store("starts", (_i("runs"),), _i("inside")),
+        While(apply("lt", _i("start"), inside), body),
     )
 
 
-def _window(g: Geometry, depth: Expression) -> tuple[Statement, ...]:
-    """ "base": the place in the image of the first window's element number `depth`."""
-    rows, columns = g.kernel
-    inner = apply("rest", _i("element"), index(rows * columns))
-    down = multiply(apply("quotient", _i("inner"), index(columns)), index(g.dilation[0]))
-    right = multiply(apply("rest", _i("inner"), index(columns)), index(g.dilation[1]))
-    channel = add(_i("origin"), apply("quotient", _i("element"), index(rows * columns)))
-    line = add(multiply(channel, _i("height")), down)
-    return (Let("element", depth), Let("inner", inner), Let("base", add(multiply(line, _i("width")), right)))
+def _each_run(body: Callable[[Expression], Sequence[Statement]]) -> Statement:
+    """The loop over the columns of all runs."""
+    start, end = (_load_whole(each, _i("run")) for each in ("starts", "ends"))
+    run = (
+        Let("shift", _load_whole("shifts", _i("run"))),
+        For("j", start, end, tuple(body(_i("j"))), kind="vector"),
+    )
+    return For("run", index(0), _i("runs"), run)

@@ -63,16 +63,21 @@ _ONE: Final = index(1)
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """Elements of a buffer: (i, j) is at `first` + i * `row` + j * `column`."""
+    """Elements of a buffer: (i, j) is at `first` + i * `row` + j * `column`.
+
+    Where `reach` is the name of a buffer of i64, rows are as far from `first` as it says, instead of i * `row`.
+    """
 
     buffer: str
     row: Expression
     column: Expression = _ONE
     first: Expression = _ZERO
     type: str = "f32"
+    reach: str = ""
 
     def place(self, i: Expression, j: Expression) -> Expression:
-        return add(add(self.first, multiply(i, self.row)), multiply(j, self.column))
+        down = Load(self.reach, (i,), "i64") if self.reach else multiply(i, self.row)
+        return add(add(self.first, down), multiply(j, self.column))
 
     def element(self, i: Expression, j: Expression) -> Load:
         return Load(self.buffer, (self.place(i, j),), self.type)
@@ -99,6 +104,7 @@ class Tile:
     """A piece of the result: `rows` by some `vectors` of the type `vector`, as wide as a panel.
 
     `rest` and `narrow` are the rows and the vectors of what is left over by whole tiles, 0 where that is not known.
+    `reaches`: the rows of panels are where a buffer says (`Matrix.reach`).
     """
 
     rows: int
@@ -107,6 +113,7 @@ class Tile:
     along: Along = ""
     rest: int = 0
     narrow: int = 0
+    reaches: bool = False
 
     @property
     def type(self) -> str:
@@ -130,7 +137,8 @@ class Tile:
 
     @property
     def name(self) -> str:
-        return f"tile_{self.rows}x{self.vectors}_{self.vector}{'_by_' * bool(self.along)}{self.along}"
+        along = "_by_" * bool(self.along) + self.along
+        return f"tile_{self.rows}x{self.vectors}_{self.vector}{along}{'_reaching' * self.reaches}"
 
 
 SHAPES: Final = {16: (6, 2), 32: (12, 2)}
@@ -154,6 +162,24 @@ Fill = Callable[[Expression, Expression, Expression, str, Expression], Sequence[
 put the panel's elements there."""
 Put = Callable[[Expression, Expression, Expression], Sequence[Statement]]
 """From a row, a column and an element of the product to statements that store it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The columns of a panel that are wanted: `walk` makes the loop over them, of what is done for each.
+
+    `before`: what is found out first, from the panel's first column.
+    """
+
+    walk: Callable[[Callable[[Expression], Sequence[Statement]]], Statement]
+    before: Callable[[Expression], Sequence[Statement]] = lambda first: ()
+
+
+def _each_column(body: Callable[[Expression], Sequence[Statement]]) -> Statement:
+    return For("j", index(0), _i("columns"), tuple(body(_i("j"))), kind="vector")
+
+
+ALL_COLUMNS: Final = Columns(_each_column)
 
 
 def vector_for(type: str, processor: Target | None = None) -> str:
@@ -271,18 +297,21 @@ def product(
     block: int = BLOCK,
     by_columns: bool = False,
     in_place: bool = False,
+    columns: Columns = ALL_COLUMNS,
 ) -> tuple[Statement, ...]:
     """(m, n) = (m, k) times (k, n), k at least 1.
 
     The second operand is `packed`, a buffer of panels; or else filled into panels block by block, by `fill`, or from
-    `b`, whose whole panels may be read `in_place` where its rows are contiguous: for up to `FEW_ROWS`.  Elements are
-    handed on row by row, or `by_columns`, where there are few panels: then a thread stays with those that it packed.
+    `b`, whose whole panels may be read `in_place` where its rows are contiguous: for up to `FEW_ROWS`.  Where the tile
+    `reaches` panels of `b`, all are read there.  Elements of some `columns` are handed on row by row, or of all
+    `by_columns`, where there are few panels: then a thread stays with those that it packed.
     `block`: of rows, at most `BLOCK`; where there are few panels, fewer rows give more threads something to do.
     """
-    fill = fill or (fill_from(b, n, tile) if b is not None else None)
+    fill = fill or (fill_from(b, n, tile) if b is not None and not tile.reaches else None)
     blocks = apply("quotient", add(m, index(block - 1)), index(block))
-    there, is_early = b if in_place else None, not (in_place or by_columns)
-    finish = partial(_finished, put=put, tile=tile, by_columns=False) if is_early else None
+    there, is_early = b if in_place or tile.reaches else None, not (in_place or by_columns)
+    finish = partial(_finished_rows, put=put, tile=tile, columns=columns) if is_early else None
+    late = partial(_finished_columns if by_columns else _finished_rows, put=put, tile=tile, columns=columns)
     outer, inner = ("panels", "blocks") if by_columns else ("blocks", "panels")
     numbers = {outer: apply("quotient", _i("part"), _i(inner)), inner: apply("rest", _i("part"), _i(inner))}
     part = (
@@ -291,10 +320,11 @@ def product(
         Let("begin", multiply(numbers["blocks"], index(block))),
         Let("end", apply("minimum", add(_i("begin"), index(block)), m)),
         allocate("partial", tile.type, index(block * tile.width)),
-        *([] if packed else [allocate("panel", tile.type, index(DEPTH * tile.width))]),
+        *([allocate("panel", tile.type, index(DEPTH * tile.width))] if fill is not None else []),
         Let("columns", apply("minimum", apply("sub", n, _i("column")), index(tile.width))),
+        *columns.before(_i("column")),
         For("depth", index(0), k, (*_depth(a, n, k, packed, fill, there, tile, finish),), step=index(DEPTH)),
-        *(() if is_early else _finished(_i("begin"), _i("end"), _i("begin"), put, tile, by_columns)),
+        *(() if is_early else late(_i("begin"), _i("end"), _i("begin"))),
     )
     return (
         Let("panels", panels(n, tile)),
@@ -334,6 +364,9 @@ def _depth(
     if packed:
         start = multiply(add(multiply(_i("number"), k), _i("depth")), index(tile.width))
         yield from _rows(a, k, Matrix(packed, index(tile.width), first=start, type=tile.type), tile, finish)
+        return
+    if in_place is not None and tile.reaches:
+        yield from _rows(a, k, replace(in_place, first=add(in_place.first, _i("column"))), tile, finish)
         return
     assert fill is not None
     filling = (
@@ -382,25 +415,24 @@ def _rows(a: Matrix, k: Expression, panel: Matrix, tile: Tile, finish: Finish | 
 def _tile_call(tile: Tile, a: Matrix, panel: Matrix) -> Statement:
     line = multiply(apply("sub", _i("top"), _i("base")), index(tile.width))
     operand, sums = a.address(_i("top"), _i("depth")), Address("partial", (line,))
-    of = partial(
-        tile_call, a=a, operand=operand, step=panel.row, panel=panel.address(index(0), index(0)), sums=sums,
-        line=index(tile.width), depth=_i("depth"), deep=_i("deep"),
-    )  # fmt: skip
+    of = partial(tile_call, a=a, operand=operand, panel=panel, sums=sums, depth=_i("depth"), deep=_i("deep"))
     if not tile.narrow:
         return of(tile)
     is_narrow = apply("le", _i("columns"), index(tile.narrow * tile.lanes))
-    return If(is_narrow, (of(replace(tile, vectors=tile.narrow)),), (of(tile),))
+    return If(is_narrow, (of(replace(tile, vectors=tile.narrow), line=tile.width),), (of(tile),))
 
 
 def tile_call(
-    tile: Tile, a: Matrix, operand: Address, step: Expression, panel: Address, sums: Address, line: Expression,
-    depth: Expression, deep: Expression,
+    tile: Tile, a: Matrix, operand: Address, panel: Matrix, sums: Address, depth: Expression, deep: Expression,
+    line: int = 0,
 ) -> Call:  # fmt: skip
-    """Rows of `a` from `operand` on by a panel, whose rows are `step` apart, to sums, whose rows are `line` apart.
+    """Rows of `a` from `operand` on by a panel, to sums, which begin at 0 for depth 0.
 
-    The sums begin at 0 for depth 0.
+    The rows of the sums are `line` apart, else the width of a panel.
     """
-    return Call(tile.name, (depth, deep, a.row, a.column, step, line, operand, panel, sums))
+    sizes = (depth, deep, a.row, a.column, panel.row, index(line or tile.width))
+    reach = (Address(panel.reach, (depth,)),) if panel.reach else ()
+    return Call(tile.name, (*sizes, operand, Address(panel.buffer, (panel.first,)), *reach, sums))
 
 
 def helpers(tile: Tile, *, turns: bool = False) -> tuple[Kernel, ...]:
@@ -417,13 +449,13 @@ def dots_helpers(type: str = "f32") -> tuple[Kernel, ...]:
 
 def tile_helper(tile: Tile) -> Kernel:
     """The function that `tile_call` calls: sums of `deep` products, which begin at 0 where `depth` does."""
-    return _tile_helper(tile.rows, tile.vectors, tile.vector, tile.along)
+    return _tile_helper(replace(tile, rest=0, narrow=0))
 
 
 @cache
-def _tile_helper(rows: int, vectors: int, vector: str, along: Along) -> Kernel:
-    tile = Tile(rows, vectors, vector, along)
-    places = [(row, j) for row in range(rows) for j in range(vectors)]
+def _tile_helper(tile: Tile) -> Kernel:
+    places = [(row, j) for row in range(tile.rows) for j in range(tile.vectors)]
+    vector = tile.vector
 
     def result(row: int, j: int) -> tuple[Expression]:
         return (add(multiply(_i("line"), index(row)), index(j * tile.lanes)),)
@@ -437,7 +469,8 @@ def _tile_helper(rows: int, vectors: int, vector: str, along: Along) -> Kernel:
     )
     sizes = tuple(Scalar(each, "i64") for each in ("depth", "deep", "row", "column", "step", "line"))
     operands = (Buffer("a", tile.type, None), Buffer("panel", tile.type, None))
-    buffers = (*operands, Buffer("result", tile.type, None, access="inout"))
+    reach = (Buffer("reach", "i64", None),) if tile.reaches else ()
+    buffers = (*operands, *reach, Buffer("result", tile.type, None, access="inout"))
     return Kernel(tile.name, (*sizes, *buffers), body, is_separate=True)
 
 
@@ -449,9 +482,9 @@ def _step(tile: Tile) -> Iterator[Statement]:
     """One element of k: each row's times the panel's."""
     down, right = (_ONE if tile.along == along else _i(step) for along, step in (("rows", "row"), ("k", "column")))
     a, at, vector = Matrix("a", down, right, type=tile.type), _i("at"), tile.vector
+    yield Let("from_", Load("reach", (at,), "i64") if tile.reaches else multiply(at, _i("step")))
     for j in range(tile.vectors):
-        place = add(multiply(at, _i("step")), index(j * tile.lanes))
-        yield Let(f"b{j}", Load("panel", (place,), vector))
+        yield Let(f"b{j}", Load("panel", (add(_i("from_"), index(j * tile.lanes)),), vector))
     for row in range(tile.rows):
         yield Let(f"a{row}", convert(a.element(index(row), at), vector))
         for j in range(tile.vectors):
@@ -497,18 +530,26 @@ def turn_helper(vector: str) -> Kernel:
     return Kernel(_turn_name(vector), (*sizes, *buffers), body, is_separate=True)
 
 
-def _finished(
-    first: Expression, end: Expression, base: Expression, put: Put, tile: Tile, by_columns: bool
+def _finished_rows(
+    first: Expression, end: Expression, base: Expression, put: Put, tile: Tile, columns: Columns
 ) -> Iterator[Statement]:
-    """The elements of some rows to whoever wants them."""
+    """The elements of some rows to whoever wants them, row by row."""
     line = multiply(apply("sub", _i("row"), base), index(tile.width))
-    element = tuple(put(_i("row"), add(_i("column"), _i("j")), Load("partial", (add(line, _i("j")),), tile.type)))
-    if by_columns:
-        inner = For("row", first, end, element, kind="vector")
-        yield For("j", index(0), _i("columns"), (inner,))
-    else:
-        inner = For("j", index(0), _i("columns"), element, kind="vector")
-        yield For("row", first, end, (inner,))
+
+    def element(j: Expression) -> Sequence[Statement]:
+        return put(_i("row"), add(_i("column"), j), Load("partial", (add(line, j),), tile.type))
+
+    yield For("row", first, end, (columns.walk(element),))
+
+
+def _finished_columns(
+    first: Expression, end: Expression, base: Expression, put: Put, tile: Tile, columns: Columns
+) -> Iterator[Statement]:
+    """The same, column by column."""
+    place = add(multiply(apply("sub", _i("row"), base), index(tile.width)), _i("j"))
+    element = put(_i("row"), add(_i("column"), _i("j")), Load("partial", (place,), tile.type))
+    inner = For("row", first, end, tuple(element), kind="vector")
+    yield For("j", index(0), _i("columns"), (inner,))
 
 
 # ------------------------------------------------------------------ sums along k

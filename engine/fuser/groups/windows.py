@@ -162,8 +162,9 @@ def _convolution(group: Group, name: str, given: Given, sample: Any) -> Value:
     for each, side, p, d in zip((h, w), sides, padding, dilation, strict=True):
         _guard_room(group, each, side, p, d)
     oh, ow = (_positions(*each) for each in zip((h, w), sides, stride, padding, dilation, strict=True))
-    tile, block = convolutions.tile_for(o.example // groups, oh.example * ow.example)
-    g = Geometry((sides[0], sides[1]), stride, padding, dilation, groups, tile, block, is_depthwise)
+    g = Geometry((sides[0], sides[1]), stride, padding, dilation, groups, is_depthwise=is_depthwise)
+    if not is_depthwise:
+        g = convolutions.fitted(g, o.example // groups, (oh.example, ow.example))
     shape = (n, o, ow) if rank == 3 else (n, o, oh, ow)
     found = _windows(group, name, x, weight, _convolving(g), shape, (inputs, *kernel))
     bias = given["bias"]

@@ -281,9 +281,8 @@ def _part(made: _Layer) -> Iterator[Statement]:
     states, operand = Matrix("states", n), Address("states", (_i("now"), _i("top"), index(0)))
     for gate in range(made.gates):
         place = multiply(multiply(add(multiply(_i("panel"), index(made.gates)), index(gate)), n), index(tile.width))
-        sums, panel = Address("sums", (index(gate * size),)), Address("packed", (place,))
-        width = index(tile.width)
-        yield gemm.tile_call(tile, states, operand, width, panel, sums, width, index(0), n)
+        sums, panel = Address("sums", (index(gate * size),)), Matrix("packed", index(tile.width), first=place)
+        yield gemm.tile_call(tile, states, operand, panel, sums, index(0), n)
     yield Let("rows", apply("minimum", apply("sub", _i("m"), _i("top")), index(tile.rows)))
     yield Let("units", apply("minimum", apply("sub", n, _i("unit")), index(tile.width)))
     unit = For("j", index(0), _i("units"), (Let("u", add(_i("unit"), _i("j"))), *_unit(made)), kind="vector")

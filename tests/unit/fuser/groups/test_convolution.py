@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -57,12 +58,14 @@ def test_a_kernel_for_each_channel(
     _check(g, of, kernel[0])
 
 
+@pytest.mark.parametrize("reaches", [True, False])
 @pytest.mark.parametrize("block", [0, 48])
 @pytest.mark.parametrize(("of", "kernel", "stride", "padding", "dilation", "groups"), _GEOMETRIES)
 def test_convolutions(
-    of: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, groups: int, block: int
+    of: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, groups: int, block: int, reaches: bool
 ) -> None:
-    _check(convolution.Geometry(kernel[1:], stride, padding, dilation, groups, block=block), of, kernel[0])
+    g = convolution.Geometry(kernel[1:], stride, padding, dilation, groups, block=block)
+    _check(replace(g, tile=replace(g.tile, reaches=reaches and not g.is_pointwise)), of, kernel[0])
 
 
 def _check(g: convolution.Geometry, of: tuple[int, ...], channels: int) -> None:
