@@ -7,8 +7,8 @@ there is no product: each place is a sum over the kernel.
 Note [Phases of images]
 An image is copied with its border, each channel as some planes: a plane, or phase, has every `stride`-th row and column
 from one of the first on.  An element of the kernel sees in neighbouring places neighbours in one phase, `reach` behind
-the place.  So a tile reads its panel there, and nothing is laid out: its columns are positions in a phase, and those at
-the ends of rows, which are no places, are computed and left.  Of small images that is too many, whose panels are filled.
+the place.  So a tile reads its panel there, and nothing is laid out: its columns are positions in a phase; those at the
+ends of rows, which are no places, are computed and left.  Of small images that is too many, whose panels are filled.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from engine.fuser.ir.kernel import (
     Declare,
     Expression,
     For,
+    If,
     Kernel,
     Let,
     Load,
@@ -147,7 +148,9 @@ def _vectors(columns: int, tile: Tile) -> int:
     return -(-columns // tile.lanes)
 
 
-_WORTH: Final = 1.25
+_MANY_GROUPS: Final = 8
+"""Groups from which on each is one thread's."""
+_WORTH: Final = 1.1
 """How many times as many vectors as places need are computed rather than panels filled."""
 
 
@@ -164,24 +167,26 @@ class Pooling:
 
 def pooling(g: Geometry, what: Pooling, put: Put) -> tuple[Statement, ...]:
     """All windows of all channels of all images."""
-    return _images(g, _channel_by_channel(g, put, what))
+    return _images(g, _padded_sides(g), _window_by_window(g, put, what))
 
 
 def convolution(g: Geometry, put: Put) -> tuple[Statement, ...]:
     """All images, one after the other."""
-    return _images(g, _channel_by_channel(g, put) if g.is_depthwise else _products(g, put))
+    if g.is_depthwise and g.stride != (1, 1):
+        return _images(g, _padded_sides(g), _window_by_window(g, put))
+    sides = [add(_i(each), index(more)) for each, more in zip(("oh", "ow"), g.spread, strict=True)]
+    return _images(g, sides, _channel_by_channel(g, put) if g.is_depthwise else _products(g, put))
 
 
-def _images(g: Geometry, image: Image) -> tuple[Statement, ...]:
-    if g.is_depthwise:
-        height, width = (add(_i(each), index(2 * p)) for each, p in zip("hw", g.padding, strict=True))
-    else:
-        height, width = (add(_i(each), index(more)) for each, more in zip(("oh", "ow"), g.spread, strict=True))
+def _images(g: Geometry, sides: Sequence[Expression], image: Image) -> tuple[Statement, ...]:
+    """What is done for all images, of which planes with these `sides` are copied."""
     before, inside = image
     return (
         Let("places", multiply(_i("oh"), _i("ow"))),
-        Let("height", height),
-        Let("width", width),
+        Let("height", sides[0]),
+        Let("width", sides[1]),
+        Let("plane", multiply(*sides)),
+        Let("area", multiply(index(len(g.phases)), _i("plane"))),
         Let("inputs", apply("quotient", _i("c"), index(g.groups))),
         Let("outputs", apply("quotient", _i("o"), index(g.groups))),
         *before,
@@ -196,38 +201,38 @@ Image = tuple[tuple[Statement, ...], tuple[Statement, ...]]
 def _products(g: Geometry, put: Put) -> Image:
     if g.is_pointwise:
         return (), _groups(g, put)
-    area, elements = multiply(index(len(g.phases)), _i("plane")), g.kernel[0] * g.kernel[1]
-    size = multiply(_i("c"), _i("area"))
+    size, elements = multiply(_i("c"), _i("area")), g.kernel[0] * g.kernel[1]
     beyond = Store("padded", (add(size, _i("j")),), constant(0, "f32"))  # which the last panel may reach
     before = (
-        Let("plane", multiply(_i("height"), _i("width"))),
-        Let("area", area),
         allocate("padded", "f32", add(size, index(g.tile.width))),
         For("j", index(0), index(g.tile.width), (beyond,), kind="vector"),
         allocate("reach", "i64", multiply(_i("inputs"), index(elements))),
         For("channel", index(0), _i("inputs"), tuple(_reaches(g))),
     )
-    planes = tuple(each for number in range(len(g.phases)) for each in _phase(g, number))
+    planes = (*_phases(g, multiply(_i("channel"), _i("area"))),)
     return before, (For("channel", index(0), _i("c"), planes, kind="parallel"), *_groups(g, put))
 
 
 def _reaches(g: Geometry) -> Iterator[Statement]:
     """How far each element of a channel of the kernel is from the first one."""
-    rows, columns = g.kernel
-    for i in range(rows * columns):
-        down, right = i // columns * g.dilation[0], i % columns * g.dilation[1]
-        phase = g.phases.index((down % g.stride[0], right % g.stride[1]))
-        row = multiply(index(down // g.stride[0]), _i("width"))
-        target = add(multiply(_i("channel"), index(rows * columns)), index(i))
-        plane = multiply(index(phase), _i("plane"))
-        place = _sum(multiply(_i("channel"), _i("area")), plane, row, index(right // g.stride[1]))
-        yield Store("reach", (target,), place)
+    size = g.kernel[0] * g.kernel[1]
+    for i in range(size):
+        target = add(multiply(_i("channel"), index(size)), index(i))
+        yield Store("reach", (target,), add(multiply(_i("channel"), _i("area")), _reach(g, i)))
 
 
-def _phase(g: Geometry, number: int) -> tuple[Statement, ...]:
-    """The phase of that number, of a channel."""
-    first = _sum(multiply(_i("channel"), _i("area")), multiply(index(number), _i("plane")))
-    return _plane_of(g, first, g.phases[number], g.stride)
+def _reach(g: Geometry, element: int) -> Expression:
+    """How far an element of the kernel is from the first one of its channel."""
+    down, right = (i * gap for i, gap in zip(divmod(element, g.kernel[1]), g.dilation, strict=True))
+    phase = g.phases.index((down % g.stride[0], right % g.stride[1]))
+    row = multiply(index(down // g.stride[0]), _i("width"))
+    return _sum(multiply(index(phase), _i("plane")), row, index(right // g.stride[1]))
+
+
+def _phases(g: Geometry, first: Expression) -> Iterator[Statement]:
+    """The phases of a channel, from `first` on."""
+    for number, start in enumerate(g.phases):
+        yield from _plane_of(g, add(first, multiply(index(number), _i("plane"))), start, g.stride)
 
 
 def _plane_of(
@@ -257,48 +262,83 @@ def _plane_of(
     return (For("row", index(0), _i("height"), row),)
 
 
-def _channel_by_channel(g: Geometry, put: Put, pooling: Pooling | None = None) -> Image:
-    """Each channel by itself, which gets its border while it is in the cache."""
-    padded = allocate("padded", "f32", multiply(_i("height"), _i("width")))
-    beyond = pooling.border if pooling is not None else 0
-    border = (padded, *_plane_of(g, index(0), border=beyond)) if g.is_padded else ()
+def _channel_by_channel(g: Geometry, put: Put) -> Image:
+    """Each channel by itself: sums over the kernel for all positions, in long rows, of which the places are wanted."""
+    size = g.kernel[0] * g.kernel[1]
+    reaches = [Let(f"reach{i}", _reach(g, i)) for i in range(size)]
+    total: Expression = constant(0, "f32")
+    for i in range(size):
+        total = apply("muladd", Name(f"weight{i}", "f32"), _load("padded", add(_i(f"reach{i}"), _i("j"))), total)
+    element = add(multiply(_i("row"), _i("width")), _i("j"))
+    value = (Let("sum", _load("sums", element)), Let("column_", add(multiply(_i("row"), _i("ow")), _i("j"))))
+    places = For("j", index(0), _i("ow"), (*value, *put(_i("into"), Name("sum", "f32"))), kind="vector")
+    result: tuple[Statement, ...] = (
+        Let("into", add(multiply(_i("channel"), _i("outputs")), _i("of"))),
+        *_weights(g),
+        For("j", index(0), _positions(), (Store("sums", (_i("j"),), total),), kind="vector"),
+        For("row", index(0), _i("oh"), (places,)),
+    )
+    channel: tuple[Statement, ...] = (
+        allocate("padded", "f32", _i("area")),
+        allocate("sums", "f32", _i("plane")),
+        *_phases(g, index(0)),
+        *reaches,
+        For("of", index(0), _i("outputs"), result),
+    )
+    return (), (For("channel", index(0), _i("c"), channel, kind="parallel"),)
+
+
+def _positions() -> Expression:
+    """The number of positions in a phase from the first place to the last."""
+    return add(multiply(add(_i("oh"), index(-1)), _i("width")), _i("ow"))
+
+
+def _weights(g: Geometry) -> list[Let]:
+    """The kernel of the channel `into`."""
+    size = g.kernel[0] * g.kernel[1]
+    first = multiply(_i("into"), index(size))
+    return [Let(f"weight{i}", _load("weight", add(first, index(i)))) for i in range(size)]
+
+
+def _padded_sides(g: Geometry) -> list[Expression]:
+    return [add(_i(each), index(2 * p)) for each, p in zip("hw", g.padding, strict=True)]
+
+
+def _window_by_window(g: Geometry, put: Put, what: Pooling | None = None) -> Image:
+    """Each channel by itself, which gets its border while it is in the cache: pooled, or sums over the kernel."""
+    padded = allocate("padded", "f32", _i("plane"))
+    border = (padded, *_plane_of(g, index(0), border=what.border if what else 0)) if g.is_padded else ()
     place = add(multiply(_i("image"), _i("c")), _i("channel"))
-    first = index(0) if g.is_padded else multiply(multiply(place, _i("height")), _i("width"))
-    source, of = "padded" if g.is_padded else "x", add(multiply(_i("channel"), _i("outputs")), _i("of"))
-    plane: tuple[Statement, ...]
-    if pooling is not None:
-        plane = (Let("into", _i("channel")), *_plane(g, put, source, pooling))
-    else:
-        plane = (For("of", index(0), _i("outputs"), (Let("into", of), *_plane(g, put, source))),)
+    first = index(0) if g.is_padded else multiply(place, _i("plane"))
+    windows = _windows(g, put, "padded" if g.is_padded else "x", what)
+    plane: tuple[Statement, ...] = (Let("into", _i("channel")), windows)
+    if what is None:
+        into = Let("into", add(multiply(_i("channel"), _i("outputs")), _i("of")))
+        plane = (For("of", index(0), _i("outputs"), (into, *_weights(g), windows)),)
     channel: tuple[Statement, ...] = (*border, Let("origin", first), *plane)
     return (), (For("channel", index(0), _i("c"), channel, kind="parallel"),)
 
 
-def _plane(g: Geometry, put: Put, source: str, pooling: Pooling | None = None) -> tuple[Statement, ...]:
-    """The channel `into` of the result from the elements of `source` after `from`."""
+def _windows(g: Geometry, put: Put, source: str, what: Pooling | None) -> For:
+    """The channel `into` of the result from the elements of `source` after `origin`."""
     rows, columns = g.kernel
     size, across = rows * columns, multiply(_i("j"), index(g.stride[1]))
-    weights = [
-        Let(f"weight{i}", _load("weight", add(multiply(_i("into"), index(size)), index(i)))) for i in range(size)
-    ]
-    weights = weights if pooling is None else []
     starts: list[Let] = []
-    total: Expression = constant(0 if pooling is None else pooling.border, "f32")
+    total: Expression = constant(what.border if what else 0, "f32")
     for i in range(size):
         down = add(multiply(_i("row"), index(g.stride[0])), index(i // columns * g.dilation[0]))
         start = _sum(_i("origin"), multiply(down, _i("width")), index(i % columns * g.dilation[1]))
         starts.append(Let(f"start{i}", start))
         element = _load(source, add(_i(f"start{i}"), across))
-        if pooling is None:
-            total = apply("fma", Name(f"weight{i}", "f32"), element, total)
+        if what is None:
+            total = apply("muladd", Name(f"weight{i}", "f32"), element, total)
         else:
-            total = apply("maximum" if pooling.function == "max" else "add", element, total)
-    if pooling is not None and pooling.function == "mean":
+            total = apply("maximum" if what.function == "max" else "add", element, total)
+    if what is not None and what.function == "mean":
         total = apply("div", total, constant(size, "f32"))
     value = (Let("sum", total), Let("column_", add(multiply(_i("row"), _i("ow")), _i("j"))))
     body: tuple[Statement, ...] = (*value, *put(_i("into"), Name("sum", "f32")))
-    row: tuple[Statement, ...] = (*starts, For("j", index(0), _i("ow"), body, kind="vector"))
-    return (*weights, For("row", index(0), _i("oh"), row))
+    return For("row", index(0), _i("oh"), (*starts, For("j", index(0), _i("ow"), body, kind="vector")))
 
 
 def _groups(g: Geometry, put: Put) -> tuple[Statement, ...]:
@@ -308,7 +348,10 @@ def _groups(g: Geometry, put: Put) -> tuple[Statement, ...]:
     rows = multiply(_i("group"), _i("outputs"))
     k = multiply(_i("inputs"), index(g.kernel[0] * g.kernel[1]))
     body = (Let("origin", begin), Let("into", rows), Let("k", k), *_product(g, put))
-    return (For("group", index(0), index(g.groups), body),)
+    if g.groups < _MANY_GROUPS:
+        return (For("group", index(0), index(g.groups), body),)
+    body = tuple(replace(each, kind="range") if isinstance(each, For) else each for each in body)
+    return (For("group", index(0), index(g.groups), body, kind="parallel"),)
 
 
 def _product(g: Geometry, put: Put) -> tuple[Statement, ...]:
@@ -321,14 +364,13 @@ def _product(g: Geometry, put: Put) -> tuple[Statement, ...]:
         return (Let("column_", column), *put(add(_i("into"), row), value))
 
     if g.tile.reaches:
-        positions = add(multiply(add(_i("oh"), index(-1)), _i("width")), _i("ow"))
         b = Matrix("padded", index(0), first=_i("origin"), reach="reach")
 
         def at_place(row: Expression, position: Expression, value: Expression) -> Sequence[Statement]:
             return element(row, add(position, _i("shift")), value)
 
         before = partial(_runs, line=_i("width"), other=_i("ow"), inside=_i("columns"), tile=g.tile)
-        return of(positions, put=at_place, b=b, columns=Columns(_each_run, before))
+        return of(_positions(), put=at_place, b=b, columns=Columns(_each_run, before))
     fill = _pointwise_fill(g.tile) if g.is_pointwise else _window_fill(g)
     if not g.block:
         return of(places, put=element, fill=fill)
@@ -360,7 +402,7 @@ def _window_fill(g: Geometry) -> gemm.Fill:
         return (
             Let("inside", apply("minimum", apply("sub", _i("places"), first), width)),
             *_runs(first, _i("ow"), _i("width"), _i("inside"), g.tile),
-            For("at", index(0), deep, (Let("seen", seen), _each_run(copied), zeros)),
+            For("at", index(0), deep, (Let("seen", seen), _each_run(g.tile.width, copied), zeros)),
         )
 
     return fill
@@ -395,11 +437,11 @@ def _runs(
     )
 
 
-def _each_run(body: Callable[[Expression], Sequence[Statement]]) -> Statement:
+def _each_run(width: int, body: Callable[[Expression], Sequence[Statement]]) -> Statement:
     """The loop over the columns of all runs."""
     start, end = (_load_whole(each, _i("run")) for each in ("starts", "ends"))
-    run = (
-        Let("shift", _load_whole("shifts", _i("run"))),
-        For("j", start, end, tuple(body(_i("j"))), kind="vector"),
-    )
-    return For("run", index(0), _i("runs"), run)
+    shift = Let("shift", _load_whole("shifts", _i("run")))
+    run = (shift, For("j", start, end, tuple(body(_i("j"))), kind="vector"))
+    whole = (Let("run", index(0)), shift, gemm.columns_loop(index(width), body))
+    is_whole = apply("eq", _load_whole("ends", index(0)), index(width))
+    return If(is_whole, whole, (For("run", index(0), _i("runs"), run),))

@@ -166,17 +166,23 @@ Put = Callable[[Expression, Expression, Expression], Sequence[Statement]]
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The columns of a panel that are wanted: `walk` makes the loop over them, of what is done for each.
+    """The columns of a panel that are wanted: `walk` makes the loop over them, of the panel's width and what is done.
 
-    `before`: what is found out first, from the panel's first column.
+    `before`: what is found out first, from the panel's first column.  Whole panels have a loop of known length.
     """
 
-    walk: Callable[[Callable[[Expression], Sequence[Statement]]], Statement]
+    walk: Callable[[int, Callable[[Expression], Sequence[Statement]]], Statement]
     before: Callable[[Expression], Sequence[Statement]] = lambda first: ()
 
 
-def _each_column(body: Callable[[Expression], Sequence[Statement]]) -> Statement:
-    return For("j", index(0), _i("columns"), tuple(body(_i("j"))), kind="vector")
+def columns_loop(stop: Expression, body: Callable[[Expression], Sequence[Statement]]) -> For:
+    """The loop over columns of a panel up to that one."""
+    return For("j", index(0), stop, tuple(body(_i("j"))), kind="vector")
+
+
+def _each_column(width: int, body: Callable[[Expression], Sequence[Statement]]) -> Statement:
+    is_whole = apply("eq", _i("columns"), index(width))
+    return If(is_whole, (columns_loop(index(width), body),), (columns_loop(_i("columns"), body),))
 
 
 ALL_COLUMNS: Final = Columns(_each_column)
@@ -539,7 +545,7 @@ def _finished_rows(
     def element(j: Expression) -> Sequence[Statement]:
         return put(_i("row"), add(_i("column"), j), Load("partial", (add(line, j),), tile.type))
 
-    yield For("row", first, end, (columns.walk(element),))
+    yield For("row", first, end, (columns.walk(tile.width, element),))
 
 
 def _finished_columns(

@@ -195,7 +195,7 @@ def _pool(function: str, sides: int = 2) -> Handler:
         for each, side, p, d in zip((h, w), kernel, padding, dilation, strict=True):
             _guard_room(group, each, side, p, d)
         oh, ow = (_positions(*each) for each in zip((h, w), kernel, stride, padding, dilation, strict=True))
-        g = Geometry(kernel, stride, padding, dilation, 1, is_depthwise=True)
+        g = Geometry(kernel, stride, padding, dilation, 1)
         inner = (known(kernel[0]), known(kernel[1]))
         shape = (n, c, ow) if sides == 1 else (n, c, oh, ow)
         return _windows(group, name, x, None, _pooling(g, Pooling(function)), shape, inner)
