@@ -112,14 +112,14 @@ def optimized_text(text: str) -> str:
     return _again(text, lambda machine, module: str(module))
 
 
-def assembly_text(text: str) -> str:
-    """The machine code of a module as text, likewise."""
-    return _again(text, lambda machine, module: str(machine.emit_assembly(module)))
+def assembly_text(text: str, processor: target.Target | None = None) -> str:
+    """The machine code of a module as text, likewise; for another processor if one is given, of any kind."""
+    return _again(text, lambda machine, module: str(machine.emit_assembly(module)), processor)
 
 
-def _again(text: str, show: Callable[[Any, Any], str]) -> str:
+def _again(text: str, show: Callable[[Any, Any], str], processor: target.Target | None = None) -> str:
     with llvm_binding(len(text)) as llvm:
-        machine = _target_machine(llvm, opt=3)
+        machine = _target_machine(llvm, 3, processor)
         return show(machine, _optimized(llvm, machine, text))
 
 
@@ -249,6 +249,7 @@ def _circumstances(llvm: Any) -> tuple[str, ...]:
 def _optimized(llvm: Any, machine: Any, text: str) -> Any:
     """The text's module, in a context of its own: contexts keep types and constants for good."""
     parsed = llvm.parse_assembly(text, llvm.create_context())
+    parsed.triple = machine.triple
     parsed.verify()
     _optimize(llvm, machine, parsed, thoroughly=True, speed=3)
     return parsed
@@ -309,11 +310,15 @@ def has_feature(name: str) -> bool:
         return False
 
 
-def _target_machine(llvm: Any, opt: int = 1) -> Any:
-    """For the processor of this process, with vectors as wide as it has them."""
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    processor = target.current()
+def _target_machine(llvm: Any, opt: int = 1, processor: target.Target | None = None) -> Any:
+    """For the processor of this process, or another one, with vectors as wide as it has them."""
+    if processor is None:
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        processor = target.current()
+    else:
+        llvm.initialize_all_targets()
+        llvm.initialize_all_asmprinters()
     made = llvm.Target.from_triple(processor.triple)
     return made.create_target_machine(cpu=processor.cpu, features=processor.flags, opt=opt, jit=True)
 

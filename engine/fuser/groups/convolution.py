@@ -179,7 +179,7 @@ def convolution(g: Geometry, put: Put) -> tuple[Statement, ...]:
 
 
 def _images(g: Geometry, sides: Sequence[Expression], image: Image) -> tuple[Statement, ...]:
-    """What is done for all images, of which planes with these `sides` are copied."""
+    """The loop over all images, of which planes with these `sides` are copied."""
     before, inside = image
     return (
         Let("places", multiply(_i("oh"), _i("ow"))),
@@ -214,7 +214,7 @@ def _products(g: Geometry, put: Put) -> Image:
 
 
 def _reaches(g: Geometry) -> Iterator[Statement]:
-    """How far each element of a channel of the kernel is from the first one."""
+    """The distance of each element of the kernel from the first one of all channels."""
     size = g.kernel[0] * g.kernel[1]
     for i in range(size):
         target = add(multiply(_i("channel"), index(size)), index(i))
@@ -222,7 +222,7 @@ def _reaches(g: Geometry) -> Iterator[Statement]:
 
 
 def _reach(g: Geometry, element: int) -> Expression:
-    """How far an element of the kernel is from the first one of its channel."""
+    """The distance of an element of the kernel from the first one of its channel."""
     down, right = (i * gap for i, gap in zip(divmod(element, g.kernel[1]), g.dilation, strict=True))
     phase = g.phases.index((down % g.stride[0], right % g.stride[1]))
     row = multiply(index(down // g.stride[0]), _i("width"))

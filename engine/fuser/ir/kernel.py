@@ -386,7 +386,7 @@ def element_of(type: str) -> str:
 
 
 def lanes_of(type: str) -> int:
-    """How many elements a value of this type has."""
+    """The number of elements of a value of this type."""
     return VECTORS[type][1] if type in VECTORS else 1
 
 
