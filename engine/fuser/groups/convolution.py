@@ -151,7 +151,7 @@ def _vectors(columns: int, tile: Tile) -> int:
 _MANY_GROUPS: Final = 8
 """Groups from which on each is one thread's."""
 _WORTH: Final = 1.1
-"""How many times as many vectors as places need are computed rather than panels filled."""
+"""Vectors, for each that places need, up to which all positions are computed rather than panels filled."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,7 +89,7 @@ def test_what_keeps_the_rules() -> None:
         ("b = x[a]", "indices are i64"),
         ("x[0] = a", "x is only read"),
         ("out[0] = f64(a)", "out holds f32, not f64"),
-        ("out[0:2] = f64x2(f64(a))", "out holds f32, not f64x2"),
+        ("out[0:8] = f64x8(f64(a))", "out holds f32, not f64x8"),
         ("b = f32x4(n)", "i64 becomes no f32x4"),
         ("b = f32(f32x4(a))", "f32x4 becomes no f32"),
         ("b = x[0:4] + a", "add of f32x4 and f32"),
