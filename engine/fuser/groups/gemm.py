@@ -450,7 +450,8 @@ def helpers(tile: Tile, *, turns: bool = False) -> tuple[Kernel, ...]:
 
 def dots_helpers(type: str = "f32") -> tuple[Kernel, ...]:
     """The functions that `dots` calls."""
-    return tuple(_dots_helper(rows, columns, type) for rows in (1, _DOTS) for columns in (1, _DOTS))
+    most, wide = _DOTS[current().registers]
+    return tuple(_dots_helper(rows, columns, type) for rows in (1, most) for columns in (1, wide))
 
 
 def tile_helper(tile: Tile) -> Kernel:
@@ -566,34 +567,35 @@ def dots(m: Expression, n: Expression, k: Expression, a: Matrix, b: Matrix, put:
 
     Each part reads its rows of the second operand once from afar, and all of the first: for few rows of that.
     """
-    fours = apply("quotient", m, index(_DOTS))
+    rows, columns = _DOTS[current().registers]
+    whole = apply("quotient", m, index(rows))
     part = (
         Let("begin", multiply(_i("part"), index(_DOTS_OF_PART))),
         Let("end", apply("minimum", add(_i("begin"), index(_DOTS_OF_PART)), n)),
         For(
-            "four",
+            "several",
             index(0),
-            fours,
-            (Let("row", multiply(_i("four"), index(_DOTS))), _dots_of_rows(_DOTS, k, a, b, put)),
+            whole,
+            (Let("row", multiply(_i("several"), index(rows))), _dots_of_rows(rows, columns, k, a, b, put)),
         ),
-        For("row", multiply(fours, index(_DOTS)), m, (_dots_of_rows(1, k, a, b, put),)),
+        For("row", multiply(whole, index(rows)), m, (_dots_of_rows(1, columns, k, a, b, put),)),
     )
     parts = apply("quotient", add(n, index(_DOTS_OF_PART - 1)), index(_DOTS_OF_PART))
     return (For("part", index(0), parts, part, kind="parallel"),)
 
 
-_DOTS: Final = 4
-"""Rows and columns of `dots` at a time: 16 sums and 8 vectors of operands, of 32 registers."""
+_DOTS: Final = {16: (2, 4), 32: (4, 4)}
+"""By the number of registers the rows and columns of `dots` at a time: so many sums and vectors of operands fit."""
 _DOTS_OF_PART: Final = 16
 """Columns that are in the nearest cache while all rows of the first operand are gone over."""
 
 
-def _dots_of_rows(rows: int, k: Expression, a: Matrix, b: Matrix, put: Put) -> Statement:
+def _dots_of_rows(rows: int, columns: int, k: Expression, a: Matrix, b: Matrix, put: Put) -> Statement:
     """Some rows by the columns of a part, the last of which may be fewer."""
-    whole = (Let("column", _i("first")), *_dots(rows, _DOTS, k, a, b, put))
+    whole = (Let("column", _i("first")), *_dots(rows, columns, k, a, b, put))
     single = For("column", _i("first"), _i("end"), _dots(rows, 1, k, a, b, put))
-    is_whole = apply("le", add(_i("first"), index(_DOTS)), _i("end"))
-    return For("first", _i("begin"), _i("end"), (If(is_whole, whole, (single,)),), step=index(_DOTS))
+    is_whole = apply("le", add(_i("first"), index(columns)), _i("end"))
+    return For("first", _i("begin"), _i("end"), (If(is_whole, whole, (single,)),), step=index(columns))
 
 
 def _dots(rows: int, columns: int, k: Expression, a: Matrix, b: Matrix, put: Put) -> tuple[Statement, ...]:

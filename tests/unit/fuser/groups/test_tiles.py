@@ -57,6 +57,16 @@ def test_sums_stay_in_registers(name: str) -> None:
         assert len(_STACK[kind].findall(loop)) <= (tile.along == ""), tile
 
 
+@pytest.mark.parametrize("name", ["x86-64-v2", "x86-64-v3", "x86-64-v4"])
+@pytest.mark.parametrize("type", gemm.TYPES)
+def test_sums_along_k_stay_in_registers(name: str, type: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    processor = target.named(name)
+    monkeypatch.setattr(gemm, "current", lambda: processor)
+    for helper in gemm.dots_helpers(type):
+        assembly = machine.assembly_text(str(to_llvm.module([helper])), processor)
+        assert not _SPILLED["x86"].findall(assembly)
+
+
 def test_sums_that_are_too_many_are_seen_on_the_stack() -> None:
     """So that the search for them finds what it looks for."""
     for name, kind in (("x86-64-v3", "x86"), ("cortex-a72", "arm")):
