@@ -25,7 +25,7 @@ and their divisor is neither zero nor, with the least number, -1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from math import inf
 from typing import Final, Literal
@@ -496,6 +496,25 @@ def bodies(of: Statement) -> tuple[tuple[Statement, ...], ...]:
         case If(body=body, orelse=orelse):
             return (body, orelse)
     return ()
+
+
+def calling(kernel: Kernel, names: Mapping[str, str]) -> Kernel:
+    """The kernel, which calls helpers by these names for theirs."""
+
+    def changed(body: Sequence[Statement]) -> tuple[Statement, ...]:
+        return tuple(map(statement, body))
+
+    def statement(of: Statement) -> Statement:
+        match of:
+            case Call(function=function):
+                return replace(of, function=names.get(function, function))
+            case For() | While():
+                return replace(of, body=changed(of.body))
+            case If():
+                return replace(of, body=changed(of.body), orelse=changed(of.orelse))
+        return of
+
+    return replace(kernel, body=changed(kernel.body)) if any(old != new for old, new in names.items()) else kernel
 
 
 def all_statements(body: Sequence[Statement]) -> Iterator[Statement]:

@@ -77,14 +77,15 @@ functions for two and three dimensions, of which the second is it.
 KIND: Final = {
     "TENSORS": 0, "TRUTHS": 1, "NUMBERS": 2, "SETTINGS": 3, "SAME": 4, "EQUAL": 5, "TARGETS": 6, "UNREAD": 7,
     "WHOLES": 8, "VECTORS": 9, "REALS": 10, "AXIS": 11, "AXES": 12, "LASTSIZES": 13, "KEEPS": 14, "LISTS": 15,
-    "TABLES": 16, "INDICES": 17,
+    "TABLES": 16, "INDICES": 17, "RANKED": 18, "TURNED": 19, "ROWED": 20, "WORDS": 21,
 }  # fmt: skip
 """TRUTHS: a tensor of bools.  NUMBERS: an int or float that is an operand; SETTINGS: that the dtype has to hold.
 SAME: the object of GIVEN; EQUAL: a number that is equal to it.  WHOLES: a tensor that is gone through along a
 dimension; VECTORS: one of that dimension's size.  REALS: a float.  AXIS: the dimension; AXES: that, or some that follow
 one another.  LASTSIZES: the sizes of the last ones, which are gone along.  KEEPS: whether the result has it, with a
 size of 1.  TARGETS: a tensor that is written.  UNREAD: what the result does not depend on.  LISTS: of tensors.  TABLES:
-a tensor whose rows INDICES name."""
+a tensor whose rows INDICES name.  RANKED: a tensor of so many dimensions; TURNED: one whose last two are exchanged in
+memory; ROWED: a tensor taken for its last dimension's rows.  WORDS: the ints of GIVEN, as a list."""
 _FRAME: Final = _places(
     ("ARRAYS", OPERANDS + 1), ("PLACES", OPERANDS + 1), ("VALUES", OPERANDS + 1), ("ITEMS", OPERANDS + 1),
     ("ELEMENTS", OPERANDS + 1), ("SHAPE", DIMENSIONS), ("ORDER", DIMENSIONS), ("OUTSTRIDES", DIMENSIONS),
@@ -887,7 +888,7 @@ def gone_along(descriptor: i64, args: i64, count: i64):
     if open == 0:
         return 0
     given = view(i64[...], args)
-    words = allocate(i64[WORDS])
+    words = allocate(i64[ALONGWORDS])
     arrays = allocate(i64[OPERANDS])
     dtype: i64 = 0
     whole: i64 = 0
@@ -1268,6 +1269,181 @@ def serve_looked_up(held: i64, args: i64, count: i64, names: i64):
     following: i64 = PyObject_Vectorcall(holds[ITEM], args, count, names)
     return following
 """
+_SHAPED: Final = """
+def same_words(process: i64, value: i64, wanted: i64):
+    own = view(i64[...], process)
+    head = view(i64[...], value)
+    if head[1] != own[LIST]:
+        return 0
+    words = view(i64[...], wanted)
+    length: i64 = PyList_Size(value)
+    if length != words[0]:
+        return 0
+    overflow = allocate(i32[1])
+    for i in range(length):
+        item: i64 = PyList_GetItem(value, i)
+        items = view(i64[...], item)
+        if items[1] != own[INT]:
+            return 0
+        number: i64 = PyLong_AsLongLongAndOverflow(item, address(overflow[0]))
+        if bitor(overflow[0] != 0, number != words[1 + i]):
+            return 0
+    return 1
+
+
+def is_turned(array: i64, item: i64):
+    fields = view(i64[...], array)
+    marks = view(i32[...], array)
+    sizes = view(i64[...], fields[DIMS])
+    strides = view(i64[...], fields[STRIDESOF])
+    last = i64(marks[NDIM]) - 1
+    if bitor(i64(marks[NDIM]) < 2, bitand(i64(marks[FLAGS]), ALIGNED) == 0):
+        return 0
+    if bitor(strides[last - 1] != item, strides[last] != item * sizes[last - 1]):
+        return 0
+    step: i64 = item * sizes[last - 1] * sizes[last]
+    for j in range(2, last + 1):
+        if strides[last - j] != step:
+            return 0
+        step = step * sizes[last - j]
+    return 1
+
+
+def shaped(descriptor: i64, args: i64, count: i64):
+    it = view(i64[...], descriptor)
+    process = it[PROCESS]
+    own = view(i64[...], process)
+    open: i64 = is_open(descriptor, count)
+    if open == 0:
+        return 0
+    given = view(i64[...], args)
+    words = allocate(i64[SHAPEDWORDS])
+    arrays = allocate(i64[OPERANDS])
+    dtype: i64 = 0
+    rowed: i64 = 0
+    tensors: i64 = 0
+    may: i64 = 0
+    type: i64 = -1
+    for i in range(count):
+        kind = it[KINDS + i]
+        value = given[i]
+        if bitand(kind >= RANKED, kind <= ROWED):
+            array: i64 = array_of(process, value, it[ISBARE])
+            if array == 0:
+                return 0
+            fields = view(i64[...], array)
+            marks = view(i32[...], array)
+            sizes = view(i64[...], fields[DIMS])
+            rank = i64(marks[NDIM])
+            if dtype == 0:
+                dtype = fields[DTYPE]
+                known: i64 = type_of(process, dtype)
+                type = known
+            if bitor(fields[DTYPE] != dtype, type < 0):
+                return 0
+            if kind == TURNED:
+                turned: i64 = is_turned(array, own[SIZES + type])
+                if turned == 0:
+                    return 0
+            else:
+                if bitand(i64(marks[FLAGS]), PLAIN) != PLAIN:
+                    return 0
+            if kind == ROWED:
+                if bitor(rank < 2, rank > DIMENSIONS):
+                    return 0
+                rowed = array
+                rows: i64 = 1
+                for d in range(rank - 1):
+                    rows = rows * sizes[d]
+                words[tensors * EXTENTSEACH] = rows
+                words[tensors * EXTENTSEACH + 1] = sizes[rank - 1]
+            else:
+                if rank != it[GIVEN + i]:
+                    return 0
+                for d in range(rank):
+                    words[tensors * EXTENTSEACH + d] = sizes[d]
+            if it[ISHOOKED] != 0:
+                found: i64 = may_record(process, value, 0)
+                may = bitor(may, found)
+            arrays[tensors] = array
+            words[PLACESIN + tensors] = fields[DATA]
+            tensors = tensors + 1
+        else:
+            if kind == WORDS:
+                same: i64 = same_words(process, value, it[GIVEN + i])
+                if same == 0:
+                    return 0
+            else:
+                fixed: i64 = is_fixed(descriptor, i, value)
+                if fixed == 0:
+                    return 0
+    if may != 0:
+        recording: i64 = is_recording(process)
+        if recording != 0:
+            return 0
+    function = it[ROWS + type]
+    if function == 0:
+        return 0
+    refused: i64 = invoke(function, address(words[0]), 0)
+    if refused != 0:
+        return 0
+    shape = allocate(i64[DIMENSIONS])
+    rank_: i64 = words[RANKIN]
+    if rowed == 0:
+        for d in range(rank_):
+            shape[d] = words[SIZESIN + d]
+    else:
+        head = view(i64[...], rowed)
+        counts = view(i32[...], rowed)
+        lengths = view(i64[...], head[DIMS])
+        rank_ = i64(counts[NDIM])
+        for d in range(rank_ - 1):
+            shape[d] = lengths[d]
+        shape[rank_ - 1] = words[SIZESIN + 1]
+    total: i64 = 1
+    for d in range(rank_):
+        total = total * shape[d]
+    if total == 0:
+        return 0
+    places: i64 = address_of(address(shape[0]))
+    made: i64 = new_array(process, it[RESULTS + type], rank_, places, 0)
+    if made == 0:
+        return 0
+    news = view(i64[...], made)
+    words[PLACESIN + tensors] = news[DATA]
+    code: i64 = 0
+    if words[WORKIN] < LONG:
+        short: i64 = invoke(function, address(words[0]), 1)
+        code = short
+    else:
+        for k in range(tensors):
+            more: i64 = retain(arrays[k])
+        state: i64 = PyEval_SaveThread()
+        long: i64 = invoke(function, address(words[0]), 1)
+        PyEval_RestoreThread(state)
+        code = long
+        for k in range(tensors):
+            Py_DecRef(arrays[k])
+    if code != 0:
+        Py_DecRef(made)
+        return 0
+    result: i64 = wrapped(descriptor, made)
+    return result
+
+
+def serve_shaped(held: i64, args: i64, count: i64, names: i64):
+    holds = view(i64[...], held)
+    if names == 0:
+        holder = view(i64[...], holds[ITEM + 1])
+        found: i64 = shaped(holder[DATA], args, count)
+        if found != 0:
+            return found
+    following: i64 = PyObject_Vectorcall(holds[ITEM], args, count, names)
+    return following
+"""
+SHAPED: Final = _places(("EXTENTS", 5 * OPERANDS), ("PLACES", OPERANDS + 1), "RANK", ("SIZES", DIMENSIONS), "WORK")
+"""The words of functions of whole operators: five sizes for each tensor, addresses, last that of the result, and what
+the function says of the result: its dimensions, their sizes, and the nanoseconds that it takes, roughly."""
 NUMBERS_AT: Final = 3
 PLACES_AT: Final = 12
 """Where functions along a dimension find numbers and addresses, after the three sizes."""
@@ -1280,8 +1456,9 @@ _NAMES: Final[Mapping[str, int]] = {
     "ITEM": 3, "FLOATVALUE": 2, "DATA": abi.DATA // 8, "DIMS": abi.DIMENSIONS // 8, "STRIDESOF": abi.STRIDES // 8,
     "DTYPE": abi.DTYPE // 8, "NDIM": abi.NDIM // 4, "FLAGS": abi.ARRAY_FLAGS // 4,
     "PLAIN": abi.PLAIN, "ALIGNED": abi.ALIGNED, "WRITEABLE": abi.WRITEABLE,
-    "WORDS": PLACES_AT + OPERANDS + 1, "NUMBERSAT": NUMBERS_AT, "PLACESAT": PLACES_AT, "OPERANDS": OPERANDS,
-    "TOGETHER": 64, "LONGBYTES": 10 * RELEASE_AFTER,
+    "ALONGWORDS": PLACES_AT + OPERANDS + 1, "NUMBERSAT": NUMBERS_AT, "PLACESAT": PLACES_AT, "OPERANDS": OPERANDS,
+    "SHAPEDWORDS": SHAPED["ALL"], "EXTENTSEACH": 5, "PLACESIN": SHAPED["PLACES"], "RANKIN": SHAPED["RANK"],
+    "SIZESIN": SHAPED["SIZES"], "WORKIN": SHAPED["WORK"], "TOGETHER": 64, "LONGBYTES": 10 * RELEASE_AFTER,
     "LONG": RELEASE_AFTER, "SHARED": 2 * RELEASE_AFTER, "PART": RELEASE_AFTER // 2,
 }  # fmt: skip
 
@@ -1289,9 +1466,9 @@ _NAMES: Final[Mapping[str, int]] = {
 @cache
 def stubs() -> Kernel:
     """All stubs, as a kernel that has the others for helpers."""
-    texts = (_OBJECTS, _NUMBERS, _READING, _SPREADING, _WRITING, _WALKING, _POINTWISE, _ALONG, _MOVING)
+    texts = (_OBJECTS, _NUMBERS, _READING, _SPREADING, _WRITING, _WALKING, _POINTWISE, _ALONG, _MOVING, _SHAPED)
     return parse(re.sub("[A-Z]+", lambda found: str(_NAMES.get(found[0], found[0])), "".join(texts)))
 
 
-EXPORTED: Final = ("piece", "serve_pointwise", "serve_along", "serve_joined", "serve_looked_up")
+EXPORTED: Final = ("piece", "serve_pointwise", "serve_along", "serve_joined", "serve_looked_up", "serve_shaped")
 """The stubs, and helpers whose addresses this process's words have."""

@@ -93,6 +93,12 @@ def _given(kind: str, value: Any) -> int:
     if kind == "EQUAL":
         (bits,) = struct.unpack("<q", struct.pack("<d", value))
         return int(bits)
+    if kind == "RANKED" or kind == "TURNED":
+        return int(value)
+    if kind == "WORDS":
+        words = np.array([len(value), *value], np.int64)
+        cpython_abi.retain(words)
+        return int(words.ctypes.data)
     if kind == "SAME":
         return cpython_abi.retain(sys.intern(value) if isinstance(value, str) else value)
     return 0

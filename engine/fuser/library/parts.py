@@ -23,6 +23,7 @@ from engine.fuser.library.along import along_of
 from engine.fuser.library.forms import LINES, Form, line
 from engine.fuser.library.moving import MOVING
 from engine.fuser.library.rows import rows_of
+from engine.fuser.library.shaped import shaped_of
 from engine.fuser.stubs import methods
 from engine.lang.records import dataclass
 
@@ -85,8 +86,10 @@ PARTS: Final = (
     Part("calls", _calls),
     _part("float", rows_of, "f32"),
     _part("float_along", along_of, "f32"),
+    _part("float_shaped", shaped_of, "f32"),
     _part("whole", rows_of, "i64", "bool"),
     _part("double", rows_of, "f64"),
     _part("more_along", along_of, "f64", "i64", "bool", "bf16"),
+    _part("double_shaped", shaped_of, "f64"),
     _part("more", rows_of, "i32", "u8", "f16", "bf16", "i16", "i8"),
 )
