@@ -158,8 +158,8 @@ class Op:
     """The text of `impl` for functions that do the same in place of a call; None if an implementation may take it."""
     compiler: Callable[[Op], Compiled] | None = None
     """Makes the functions of the operator; the table gives it."""
-    begun: bool = False
-    """True once the slots hold functions that serve calls."""
+    _first: Callable[..., Any] = field(init=False)
+    """What `impl` is until functions that serve calls are in the slots."""
     _schema: FunctionSchema | None = None
     _compiled: Compiled | None = None
     qualified_name: str = field(init=False)
@@ -170,8 +170,8 @@ class Op:
     def __post_init__(self) -> None:
         self.qualified_name = self.text[: self.text.index("(")]
         self.name = self.qualified_name.partition(".")[0]
-        self.impl, self.body = partial(_first_call, self), partial(_first_body, self)
-        self.recorded = partial(_first_recorded, self)
+        self._first = partial(_first_call, self)
+        self.give_back()
 
     @property
     def overload(self) -> str:
@@ -191,7 +191,8 @@ class Op:
     @property
     def run(self) -> Callable[..., Any]:
         """The current implementation, `impl`, made if it was not yet."""
-        return self.impl if self.begun else self._begin()
+        impl = self.impl
+        return impl if impl is not self._first else self._begin()
 
     @property
     def compiled(self) -> Compiled:
@@ -209,7 +210,6 @@ class Op:
         if HOOKS.native is None or not HOOKS.native(self):
             made = self.compiled
             self.impl, self.body, self.inline = made.run, made.body, made.written
-        self.begun = True
         return self.impl
 
     def take(self, impl: Callable[..., Any], body: Callable[..., Any] | None = None) -> None:
@@ -219,9 +219,9 @@ class Op:
             self.body, self.recorded = body, partial(_first_recorded, self)
 
     def give_back(self) -> None:
-        """Let calls begin anew, with what serves them then."""
-        self.begun, self.inline = False, None
-        self.impl, self.body = partial(_first_call, self), partial(_first_body, self)
+        """Let calls begin anew, with what serves them then; at any time, also while another thread begins."""
+        self.inline = None
+        self.impl, self.body = self._first, partial(_first_body, self)
         self.recorded = partial(_first_recorded, self)
 
     def __repr__(self) -> str:
