@@ -159,7 +159,7 @@ class Op:
     compiler: Callable[[Op], Compiled] | None = None
     """Makes the functions of the operator; the table gives it."""
     _first: Callable[..., Any] = field(init=False)
-    """What `impl` is until functions that serve calls are in the slots."""
+    """What `impl` is until calls begin."""
     _schema: FunctionSchema | None = None
     _compiled: Compiled | None = None
     qualified_name: str = field(init=False)
@@ -192,7 +192,7 @@ class Op:
     def run(self) -> Callable[..., Any]:
         """The current implementation, `impl`, made if it was not yet."""
         impl = self.impl
-        return impl if impl is not self._first else self._begin()
+        return self.begin() if impl is self._first else impl
 
     @property
     def compiled(self) -> Compiled:
@@ -205,7 +205,7 @@ class Op:
             self._compiled = self.compiler(self)
         return self._compiled
 
-    def _begin(self) -> Callable[..., Any]:
+    def begin(self) -> Callable[..., Any]:
         """Let machine code serve calls where there is some, else the functions in Python, which only then are made."""
         if HOOKS.native is None or not HOOKS.native(self):
             made = self.compiled
@@ -219,9 +219,8 @@ class Op:
             self.body, self.recorded = body, partial(_first_recorded, self)
 
     def give_back(self) -> None:
-        """Let calls begin anew, with what serves them then; at any time, also while another thread begins."""
-        self.inline = None
-        self.impl, self.body = self._first, partial(_first_body, self)
+        """Let calls begin anew, with what serves them then."""
+        self.inline, self.impl, self.body = None, self._first, partial(_first_body, self)
         self.recorded = partial(_first_recorded, self)
 
     def __repr__(self) -> str:
@@ -229,18 +228,19 @@ class Op:
 
 
 def _first_call(op: Op, *args: Any) -> Any:
-    return op.run(*args)
+    return op.begin()(*args)
 
 
 def _first_body(op: Op, *args: Any) -> Any:
-    assert op.run is not None
+    op.begin()
     return op.body(*args)
 
 
 def _first_recorded(op: Op, *args: Any) -> Any:
     """Work out how the operator is recorded when it first is."""
     assert HOOKS.recorder is not None
-    assert op.run is not None
+    if op.impl is op._first:
+        op.begin()
     made = op._compiled
     op.recorded = HOOKS.recorder(op, op.body, made.text if made is not None and op.body is made.body else None)
     return op.recorded(*args)
