@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: notebooks help demo docs test test-all gpu bench-gpu bench lint check format clean
+.PHONY: notebooks help demo docs wheel test test-all gpu bench-gpu bench lint check format clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -17,6 +17,7 @@ $(STAMP): pyproject.toml
 	@touch $@
 
 demo: $(STAMP) ## open a model, run it, see what passes change, and stop in the debugger (installs first)
+	@$(BIN)/tsrepl warm
 	@$(BIN)/python examples/demo.py
 
 test: $(STAMP) ## run the tests but the slow ones (installs first)
@@ -46,6 +47,9 @@ lint: $(STAMP) ## ruff, mypy --strict, the import contracts and the wording of d
 	$(BIN)/python tools/check_docstrings.py
 
 check: lint test ## everything that has to pass
+
+wheel: $(STAMP) ## a wheel that carries native operators for this processor (TSREPL_TARGET=x86-64-v3: for those and newer)
+	$(BIN)/python -m tools.build_wheel
 
 docs: $(STAMP) ## make the pictures of the docs anew, from real runs in a browser (needs chromium)
 	$(BIN)/python tools/draw_terminal.py

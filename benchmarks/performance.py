@@ -8,7 +8,7 @@ time that copying the bytes or computing the flops takes at least.  Each impleme
 with two threads; they take turns of 0.1 s, and ratios are those of medians.  First calls are those of new processes,
 with kernels and Python's bytecode already on disk.  `--write` writes the table to `docs/performance.md` and all
 figures to `benchmarks/performance.json`.  The folders of `--archives` hold NAME.pt beside NAME.json, whose first call
-has tensors of float32 as arguments; the last row sums them up.
+has tensors of float32 as arguments; the last row sums them up.  The page ends with the tables of `products.py`.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import products
 from workloads import MODELS, PROGRAMS, Workload
 
 HERE: Final = Path(__file__).parent
@@ -201,7 +202,7 @@ def main() -> None:
             machine=platform.processor() or platform.machine(), python=platform.python_version(), table=table,
             bytes=limits["bytes"] / 1e9, flops=limits["flops"] / 1e9,
         )  # fmt: skip
-        (HERE.parent / "docs" / "performance.md").write_text(page)
+        (HERE.parent / "docs" / "performance.md").write_text(page + products.section(options.peer))
         (HERE / "performance.json").write_text(json.dumps({"limits": limits, "workloads": figures}, indent=1))
 
 

@@ -8,18 +8,22 @@ raised when the cursor gets there.
 Note [Rows of literals]: vocabularies and tables stand in programs as lists and dicts of tens of thousands of literals.
 With `rows`, what is between the brackets of such a list or dict is one token, "row", and one constant of the program.
 Where literals are read as Python's, only those without a backslash are a row, as they mean the same in both languages.
+
+With `blocks`, the body of a function is one token, "block", where it is plain: see Note [Plain blocks].
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache, partial
 from itertools import islice
 from typing import Final
 
 from engine.lang.errors import ParseError
 from engine.lang.interpreter_settings import MAX_TEXT_WORDS, MAX_WORDS, WORDS_VARIABLE
 from engine.lang.literals import ROW_ITEM
+from engine.lang.plain_blocks import plain_block_end
 from engine.lang.source import Source, SourceRange
 from engine.lang.syntax_hints import character_hints, syntax_hints
 from engine.lang.tokens import EXTENDED_OPERATORS, KEYWORDS, OPERATORS, Token
@@ -65,6 +69,8 @@ _PYTHON_NUMBER = (
     r"0[xX][0-9a-fA-F_]++|0[bB][01_]++|0[oO][0-7_]++"
     r"|(?:[0-9][0-9_]*+(?:\.[0-9_]*+)?|\.[0-9][0-9_]*+)(?:[eE][+-]?[0-9][0-9_]*+)?[jJ]?"
 )
+_OWN_KINDS: Final = {word: word for word in (*KEYWORDS, *OPERATORS, *EXTENDED_OPERATORS)}
+"""Words that are their kind."""
 _SPACE = re.compile(r"[ \t\r\f]*(?:\\\r?\n[ \t\r\f]*)*")
 _INDENT = re.compile(r"[ \t\f]*")
 _DEFINITION = re.compile(r"^[ \t\f]*(def|class)\b", re.MULTILINE)
@@ -83,25 +89,27 @@ def _compile(pair: str, word: str, number: str, operators: Iterable[str], type_c
     return re.compile(text, re.VERBOSE | re.DOTALL)
 
 
-_STRICT = _compile(_PAIR, _WORD, _NUMBER, OPERATORS, r"\ type:")
-_GENERATED = _compile(_PAIR, _PYTHON_WORD, _NUMBER, OPERATORS, r"\ type:")
+_STRICT = partial(_compile, _PAIR, _WORD, _NUMBER, OPERATORS, r"\ type:")
+_GENERATED = partial(_compile, _PAIR, _PYTHON_WORD, _NUMBER, OPERATORS, r"\ type:")
 """The names that `torch.jit.script` takes from Python are written as they are, though PyTorch cannot read them."""
-_EXTENDED = _compile(_PYTHON_PAIR, _PYTHON_WORD, _PYTHON_NUMBER, (*OPERATORS, *EXTENDED_OPERATORS), r"\ type:\s*+\(")
+_EXTENDED = partial(
+    _compile, _PYTHON_PAIR, _PYTHON_WORD, _PYTHON_NUMBER, (*OPERATORS, *EXTENDED_OPERATORS), r"\ type:\s*+\("
+)
 _DEPTH = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 _SPACES = r"[ \t\r\f\n]*+"
 
 
-def _row_pattern(item: str, end: str) -> re.Pattern[str]:
-    return re.compile(rf"{_SPACES}(?P<row>(?:{item},{_SPACES}){{{ROW - 1},}}+(?:{item})?+){_SPACES}(?={end})")
+def _row_of(item: str, end: str) -> str:
+    return rf"{_SPACES}(?P<row>(?:{item},{_SPACES}){{{ROW - 1},}}+(?:{item})?+){_SPACES}(?={end})"
 
 
 _ROWS: Final = {
-    "[": _row_pattern(rf"{ROW_ITEM}{_SPACES}", r"\]"),
-    "{": _row_pattern(rf"{ROW_ITEM}{_SPACES}:{_SPACES}{ROW_ITEM}{_SPACES}", r"\}"),
+    "[": _row_of(rf"{ROW_ITEM}{_SPACES}", r"\]"),
+    "{": _row_of(rf"{ROW_ITEM}{_SPACES}:{_SPACES}{ROW_ITEM}{_SPACES}", r"\}"),
 }
 """Between brackets: literals with commas, the least number of them or more; as the token's rule reads each of them."""
-_COUNTED: Final = re.compile(
-    rf"\[{_ROWS['['].pattern.replace('?P<row>', '?:')}|{{{_ROWS['{'].pattern.replace('?P<row>', '?:')}"
+_COUNTED: Final = (
+    rf"\[{_ROWS['['].replace('?P<row>', '?:')}|{{{_ROWS['{'].replace('?P<row>', '?:')}"
     r"""|"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"|'[^'\\\n]*+(?:\\.[^'\\\n]*+)*+'|[\w.]+|[^\w\s()\[\]{},.]+|\S"""
 )
 """Words as they are counted in a long text: at most as many as there are tokens."""
@@ -113,18 +121,27 @@ class Lexer:
     """A cursor over the tokens of `source`, or of its part from `begin` to `end`.
 
     `extended` adds Python's operators, numbers and names to the language's; `rows` makes one token of many literals
-    (Note [Rows of literals]).  Every method raises ParseError when the text that follows is no token, or makes a
-    statement of too many.
+    (Note [Rows of literals]), `blocks` one of a plain body.  Every method raises
+    ParseError when the text that follows is no token, or makes a statement of too many.
     """
 
-    __slots__ = ("_at", "_coming", "_error", "_tokens", "cur", "source")
+    __slots__ = ("_at", "_coming", "_error", "_known", "_tokens", "cur", "source")
 
     def __init__(
-        self, source: Source, *, extended: bool = False, begin: int = 0, end: int | None = None, rows: bool = False
+        self,
+        source: Source,
+        *,
+        extended: bool = False,
+        begin: int = 0,
+        end: int | None = None,
+        rows: bool = False,
+        blocks: bool = False,
     ) -> None:
         self.source = source
-        self._coming = _tokens(source, _pattern_for(source, extended), begin, end, rows=rows)
+        self._coming = _tokens(source, extended, begin, end, rows=rows, blocks=blocks)
         self._tokens: list[Token] = []
+        self._known = 0
+        """The number of `_tokens`."""
         self._error: ParseError | None = None
         self._at = -1
         self.cur: Token
@@ -144,7 +161,7 @@ class Lexer:
     @property
     def last_end(self) -> int:
         """The offset at which the token before the current one ends."""
-        return self._tokens[self._at - 1].range.end if self._at else 0
+        return self._tokens[self._at - 1].end if self._at else 0
 
     def lookahead(self) -> Token:
         """The token after the current one."""
@@ -161,7 +178,9 @@ class Lexer:
         """The current token, which must be of this kind; moves past it."""
         if self.cur.kind != kind:
             raise self.unexpected(kind)
-        return self.next()
+        token = self.cur
+        self._advance()
+        return token
 
     def closed_before(self, kind: str) -> bool:
         """True if a token of that kind follows the closing partner of the bracket here."""
@@ -177,37 +196,40 @@ class Lexer:
         """The error that says that `wanted` should stand where the token (else the current one) stands."""
         found = token or self.cur
         before = self._tokens[max(0, self._at - _LOOKED_AT) : self._at]
-        hints = syntax_hints(wanted, found, [each for each in before if each.range.end <= found.range.start])
+        hints = syntax_hints(wanted, found, [each for each in before if each.end <= found.start])
         return ParseError(f"expected {shown(wanted)} but found '{shown(found.kind)}' here", found.range, hints=hints)
 
     def _advance(self) -> None:
-        self._at += 1
-        if self._at >= 2 * _LOOKED_AT:
-            self._forget()
-        if self._at < len(self._tokens) or self._has(self._at):
-            self.cur = self._tokens[self._at]
+        at = self._at + 1
+        if at >= self._known and not self._has(at):
+            if self._error is not None:
+                raise self._error
             return
-        self._at -= 1
-        if self._error is not None:
-            raise self._error
+        if at >= 2 * _LOOKED_AT:
+            at = self._forget(at)
+        self._at = at
+        self.cur = self._tokens[at]
 
     def _has(self, at: int) -> bool:
         """True if there is a token of that number in `_tokens`, which learns more of them from the text."""
-        while at >= len(self._tokens) and self._error is None:
-            known = len(self._tokens)
+        while at >= self._known and self._error is None:
+            known = self._known
             try:
                 self._tokens.extend(islice(self._coming, _AHEAD))
             except ParseError as error:
                 self._error = error
-            if len(self._tokens) == known:
+            self._known = len(self._tokens)
+            if self._known == known:
                 break
-        return at < len(self._tokens)
+        return at < self._known
 
-    def _forget(self) -> None:
-        """Drop the tokens that nobody looks back at any more: those of a long text take more memory than its tree."""
-        begin = self._at - _LOOKED_AT
+    def _forget(self, at: int) -> int:
+        """Drop the tokens that nobody looks back at any more: those of a long text take more memory than its tree.
+        The number that token `at` has then."""
+        begin = at - _LOOKED_AT
         del self._tokens[:begin]
-        self._at -= begin
+        self._known -= begin
+        return at - begin
 
 
 def definition_starts(source: Source, extended: bool) -> list[int]:
@@ -220,8 +242,8 @@ def definition_starts(source: Source, extended: bool) -> list[int]:
     found: list[int] = []
     rest = len(source.text)
     try:
-        tokens = _tokens(source, _pattern_for(source, extended), 0, rest, rows=True)
-        found.extend(token.range.start for token in tokens if token.kind in ("def", "class"))
+        tokens = _tokens(source, extended, 0, rest, rows=True)
+        found.extend(token.start for token in tokens if token.kind in ("def", "class"))
     except ParseError as error:
         at = error.range.start if error.range else rest
         is_open_to_the_end = source.text.startswith(("'''", '"""'), at)
@@ -237,15 +259,21 @@ def shown(kind: str) -> str:
     return _SHOWN.get(kind, kind)
 
 
-def _pattern_for(source: Source, extended: bool) -> re.Pattern[str]:
-    return _EXTENDED if extended else _GENERATED if source.is_generated else _STRICT
+@cache
+def pattern_for(extended: bool, is_generated: bool) -> re.Pattern[str]:
+    """The expression that finds each token."""
+    return (_EXTENDED if extended else _GENERATED if is_generated else _STRICT)()
 
 
-def _tokens(source: Source, pattern: re.Pattern[str], begin: int, end: int | None, *, rows: bool) -> Iterator[Token]:
+def _tokens(
+    source: Source, extended: bool, begin: int, end: int | None, *, rows: bool, blocks: bool = False
+) -> Iterator[Token]:
+    pattern = pattern_for(extended, source.is_generated)
     text, match, end = source.text, pattern.match, len(source.text) if end is None else end
+    make = partial(tuple.__new__, Token)  # which takes half as long as the call of a named tuple
     first = _INDENT.match(text, begin, end)
     assert first is not None, "the expression matches nothing at all, too"
-    indents, at, tail, depth, words, before = [first[0]], begin, begin, 0, 0, ""
+    indents, at, tail, depth, words, before, is_head = [first[0]], begin, begin, 0, 0, "", False
     while (found := match(text, at, end)) is not None:
         group = found.lastgroup
         assert group is not None, "every alternative has a name"
@@ -256,30 +284,44 @@ def _tokens(source: Source, pattern: re.Pattern[str], begin: int, end: int | Non
         at = begin + len(word)
         if group == "lines":
             if at == end and (depth or _is_continued(text, tail, end)):
-                yield Token("eof", "", SourceRange(source, at, at))
+                yield Token("eof", "", source, at, at)
                 return
             if at == end:
-                yield from _end_tokens(SourceRange(source, at, at), len(indents) - 1, bool(words) and depth == 0)
+                yield from _end_tokens(source, at, len(indents) - 1, bool(words) and depth == 0)
                 return
             if depth == 0 and words:
+                deep = len(indents)
                 yield from _line_tokens(source, at, indents)
                 words, before = 0, ""
+                if (
+                    is_head
+                    and len(indents) > deep
+                    and (stop := plain_block_end(text, at - len(indents[-1]), end, pattern))
+                ):
+                    yield Token("block", "", source, at, stop)
+                    words, tail, at = 1, stop, stop
+                is_head = False
             elif depth == 0 and len(indents) == 1:
                 indents = [_indent_before(text, at)]
             continue
         tail = at
         words += 1
+        is_head = is_head or (blocks and words == 1 and word == "def")
         if group == "operator":
             depth = max(0, depth + _DEPTH.get(word, 0))
-        token = Token(_kind(group, word), word, SourceRange(source, begin, at))
+        kind = _OWN_KINDS.get(word) or ("ident" if group == "word" else _kind(group, word))
         if words > MAX_WORDS:
-            raise _too_long("statement", MAX_WORDS, token.range)
-        yield token
-        row = _ROWS[word].match(text, at, end) if rows and word in _ROWS and before not in _ENDS_OPERAND else None
-        if row is not None and (pattern is not _EXTENDED or "\\" not in row["row"]):
-            yield Token("row", row["row"], SourceRange(source, row.start("row"), row.end("row")))
+            raise _too_long("statement", MAX_WORDS, SourceRange(source, begin, at))
+        yield make((kind, word, source, begin, at))
+        row = (
+            re.compile(_ROWS[word]).match(text, at, end)
+            if rows and word in _ROWS and before not in _ENDS_OPERAND
+            else None
+        )
+        if row is not None and (not extended or "\\" not in row["row"]):
+            yield Token("row", row["row"], source, *row.span("row"))
             tail = at = row.end()
-        before = token.kind
+        before = kind
     raise _no_token(source, at)
 
 
@@ -297,41 +339,38 @@ def _is_continued(text: str, tail: int, end: int) -> bool:
 
 
 def _kind(group: str, word: str) -> str:
-    if group == "word":
-        return word if word in KEYWORDS else "ident"
-    if group == "pair":
-        return "is not" if word[0] == "i" else "not in"
-    return word if group == "operator" else group
+    """The kind of a token that is neither an operator nor a word."""
+    return group if group != "pair" else "is not" if word[0] == "i" else "not in"
 
 
 def _line_tokens(source: Source, at: int, indents: list[str]) -> Iterator[Token]:
     """The block tokens at the beginning of a line, at offset `at`; updates `indents`, the open blocks' indentation."""
     indent = _indent_before(source.text, at)
-    range = SourceRange(source, at - len(indent), at)
+    begin = at - len(indent)
     if indent == indents[-1]:
-        yield Token("newline", "", range)
+        yield Token("newline", "", source, begin, at)
         return
     if indent.startswith(indents[-1]):
         indents.append(indent)
-        yield Token("indent", "", range)
+        yield Token("indent", "", source, begin, at)
         return
     if indent not in indents:
-        raise _wrong_indent(indent, indents, range)
-    yield Token("newline", "", range)
+        raise _wrong_indent(indent, indents, SourceRange(source, begin, at))
+    yield Token("newline", "", source, begin, at)
     while indents[-1] != indent:
         indents.pop()
-        yield Token("dedent", "", range)
+        yield Token("dedent", "", source, begin, at)
 
 
 def _indent_before(text: str, at: int) -> str:
     return text[text.rfind("\n", 0, at) + 1 : at]
 
 
-def _end_tokens(range: SourceRange, open_blocks: int, statement_begun: bool) -> Iterator[Token]:
+def _end_tokens(source: Source, at: int, open_blocks: int, statement_begun: bool) -> Iterator[Token]:
     if statement_begun:
-        yield Token("newline", "", range)
-    yield from [Token("dedent", "", range)] * open_blocks
-    yield Token("eof", "", range)
+        yield Token("newline", "", source, at, at)
+    yield from [Token("dedent", "", source, at, at)] * open_blocks
+    yield Token("eof", "", source, at, at)
 
 
 def _wrong_indent(indent: str, indents: list[str], range: SourceRange) -> ParseError:
@@ -346,7 +385,7 @@ def _wrong_indent(indent: str, indents: list[str], range: SourceRange) -> ParseE
 def check_length(source: Source) -> None:
     """Raises ParseError for a text of too many words, counted without reading it; rows and strings are one each."""
     if len(source.text) > MAX_TEXT_WORDS:
-        found = next(islice(_COUNTED.finditer(source.text), MAX_TEXT_WORDS, None), None)
+        found = next(islice(re.finditer(_COUNTED, source.text), MAX_TEXT_WORDS, None), None)
         if found is not None:
             raise _too_long("text", MAX_TEXT_WORDS, SourceRange(source, *found.span()))
 

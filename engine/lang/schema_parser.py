@@ -65,7 +65,7 @@ class _SchemaParser:
         begin = self.lexer.cur.range
         while self.lexer.cur.kind not in ("(", "eof"):
             self.lexer.next()
-        text = begin.source.text[begin.start : self.lexer.cur.range.start]
+        text = begin.source.text[begin.start : self.lexer.cur.start]
         match = _NAME.fullmatch(text)
         if match is None:
             raise ParseError(f"'{text}' is no operator name", SourceRange(begin.source, begin.start, begin.start + 1))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from engine.lang.source import SourceRange
+from engine.lang.source import Source, SourceRange
 
 KEYWORDS: Final = frozenset({
     "def", "class", "if", "elif", "else", "while", "for", "in", "return", "is", "not", "and", "or", "True",
@@ -25,10 +25,16 @@ EXTENDED_OPERATORS: Final = ("//=", "@=", ":=", ";")
 class Token(NamedTuple):
     """One word of a text.
 
-    `kind` is "ident", "number", "string", "row", "type_comment", "newline", "indent", "dedent" or "eof"; keywords
-    and operators are their own kinds, "is not" and "not in" among them.
+    `kind` is "ident", "number", "string", "row", "block", "type_comment", "newline", "indent", "dedent" or "eof";
+    keywords and operators are their own kinds, "is not" and "not in" among them.
     """
 
     kind: str
     text: str
-    range: SourceRange
+    source: Source
+    start: int
+    end: int
+
+    @property
+    def range(self) -> SourceRange:
+        return SourceRange(self.source, self.start, self.end)

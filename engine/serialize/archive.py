@@ -7,18 +7,17 @@ written appears in one step and is the same, byte for byte, each time the same m
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from pathlib import PurePath
-from typing import Any, BinaryIO, Final, Literal
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal
 
 from engine.aten.values.ivalue import Object
 from engine.aten.values.storage import address
 from engine.ir.clone import copy_graph
 from engine.ir.unit import Function
 from engine.lang import scalars
+from engine.lang.deferred import deferred
 from engine.lang.errors import ArchiveError, ArgumentTypeError, EngineError, MissingOperatorError, causes
 from engine.lang.interpreter_settings import collecting_rarely
 from engine.lang.progress import step
@@ -26,23 +25,34 @@ from engine.lang.records import dataclass
 from engine.lang.schema import Argument, FunctionSchema
 from engine.lang.types import BOOL, ClassType, TupleType
 from engine.passes.erase_shape_information import unshaped
-from engine.serialize.code.class_export import CodeExporter
-from engine.serialize.code.debug_records import DebugWriter
 from engine.serialize.code.kept_graphs import KeptGraphs
 from engine.serialize.code.source_import import SourceImporter
-from engine.serialize.container.qualified_names import CODE_FOLDER, HOLDER, record_of
+from engine.serialize.container.qualified_names import CODE_FOLDER, HOLDER, MODEL, record_of
 from engine.serialize.container.read import VERSIONS, WRITTEN_BY_SAVE, Container, checked_name, folder_for
-from engine.serialize.container.write import ContainerWriter, replace_file, told, write_all
 from engine.serialize.identify.load_errors import explain_load_errors
-from engine.serialize.legacy.model_json import MODEL, load_legacy
 from engine.serialize.mobile.file import BYTECODE, is_bytecode_only, is_flatbuffer, open_program
-from engine.serialize.pickling import traced_inputs
 from engine.serialize.pickling.read import PickleGlobal
 from engine.serialize.pickling.scan import PickleRefusal, expect_tuple
 from engine.serialize.pickling.tensors import TensorReader, storage_bytes, wanted_device
 from engine.serialize.pickling.unpickle import NOT_RUN, Runner, unpickle
-from engine.serialize.pickling.write import Pickler
 from engine.serialize.upgrade.versions import DATA_FOLDER_SINCE, NEWEST_READ, OLDEST, OLDEST_WRITTEN
+
+if TYPE_CHECKING:  # what few files need, and what saving does
+    import hashlib
+
+    from engine.serialize.code import class_export, debug_records
+    from engine.serialize.container import write as container_write
+    from engine.serialize.legacy import model_json
+    from engine.serialize.pickling import traced_inputs
+    from engine.serialize.pickling import write as pickle_write
+else:
+    hashlib = deferred("hashlib")
+    class_export = deferred("engine.serialize.code.class_export")
+    debug_records = deferred("engine.serialize.code.debug_records")
+    container_write = deferred("engine.serialize.container.write")
+    model_json = deferred("engine.serialize.legacy.model_json")
+    traced_inputs = deferred("engine.serialize.pickling.traced_inputs")
+    pickle_write = deferred("engine.serialize.pickling.write")
 
 ExtraFiles = dict[str, Any]
 Form = Literal["archive", "mobile", "flatbuffer"]
@@ -106,7 +116,7 @@ def _load(container: Container, map_location: scalars.device | str | None, run: 
     swapped = _byte_order(container)
     target = wanted_device(map_location)
     if MODEL in container:
-        module = load_legacy(container, version, target, run, lazy=lazy)
+        module = model_json.load_legacy(container, version, target, run, lazy=lazy)
         container.check()
         return module
     filling = _Filling(container, run)
@@ -299,16 +309,16 @@ def save_archive(
     except RecursionError:
         raise ArchiveError("the module nests deeper than this Python can follow") from None
     if not isinstance(path, (str, os.PathLike)):
-        write_all(path, pieces)
+        container_write.write_all(path, pieces)
         return
-    replace_file(path, told(pieces, path, size))
+    container_write.replace_file(path, container_write.told(pieces, path, size))
 
 
 def _pieces(
     module: Object, path: PathOrFile, extra: Mapping[str, bytes], run: Runner | None, form: Form
 ) -> tuple[Iterator[Any], int]:
     """The bytes of an archive, and how many there are."""
-    writer = ContainerWriter(folder_for(path))
+    writer = container_write.ContainerWriter(folder_for(path))
     _add_records(writer, module, extra, run, form)
     return iter(writer.pieces()), writer.size()
 
@@ -336,7 +346,7 @@ def _checked(extra_files: Mapping[str, str | bytes] | None) -> Iterator[tuple[st
 def form_of(path: str | os.PathLike[str]) -> Form:
     """The form that the ending of a file's name asks for: `.ptl` and `.ff` are for phones."""
     endings: dict[str, Form] = {".ptl": "mobile", ".ff": "flatbuffer"}
-    return endings.get(PurePath(os.fsdecode(path)).suffix, "archive")
+    return endings.get(os.path.splitext(os.fsdecode(path))[1], "archive")
 
 
 def _source_of(module: Object) -> Container | None:
@@ -347,32 +357,33 @@ def _source_of(module: Object) -> Container | None:
 
 
 def _add_records(
-    writer: ContainerWriter, module: Object, extra: Mapping[str, bytes], run: Runner | None, form: Form
+    writer: container_write.ContainerWriter, module: Object, extra: Mapping[str, bytes], run: Runner | None, form: Form
 ) -> None:
     for name, content in extra.items():
         writer.add(_EXTRA + name, content)
-    code = CodeExporter()
+    code = class_export.CodeExporter()
     addresses: dict[str, int] = {}
-    data = Pickler(code.name_of, code.annotation, run)
+    data = pickle_write.Pickler(code.name_of, code.annotation, run)
     _add_pickle(writer, "data", data.dump(module, module.type), data, addresses)
     code.write_all(module.type, data.classes)
-    debug = DebugWriter()
+    debug = debug_records.DebugWriter()
     for prefix, printer in code.printers.items():
         writer.add(record_of(prefix), str(printer.body).encode(), deflate=True)
         writer.add(f"{record_of(prefix)}.debug_pkl", debug.record(printer.body.marks), deflate=True)
     table = code.constants
-    constants = Pickler(code.name_of, code.annotation, run)
+    constants = pickle_write.Pickler(code.name_of, code.annotation, run)
     pickled = constants.dump(tuple(table.values), TupleType(tuple(table.types)))
     _add_pickle(writer, "constants", pickled, constants, addresses)
     if form == "mobile":
         from engine.serialize.mobile.save import bytecode_value, mobile_functions  # which few need
 
-        pickler, before = Pickler(code.name_of, code.annotation, run, constants.storages), len(constants.storages)
+        pickler = pickle_write.Pickler(code.name_of, code.annotation, run, constants.storages)
+        before = len(constants.storages)
         pickled = pickler.dump(*bytecode_value(mobile_functions(module, code)))
         _add_pickle(writer, "constants", pickled, pickler, addresses, before, BYTECODE)
     examples = traced_inputs.examples_of(module)
     if examples:
-        pickler = Pickler(code.name_of, code.annotation, run)
+        pickler = pickle_write.Pickler(code.name_of, code.annotation, run)
         _add_pickle(writer, traced_inputs.NAME, pickler.dump(examples, traced_inputs.TYPE), pickler, None)
     version = max(code.version, OLDEST_WRITTEN)
     writer.add(VERSIONS[0] if version >= DATA_FOLDER_SINCE else VERSIONS[1], f"{version}\n".encode())
@@ -404,10 +415,10 @@ def _check_extra(name: str) -> None:
 
 
 def _add_pickle(
-    writer: ContainerWriter,
+    writer: container_write.ContainerWriter,
     folder: str,
     data: bytes,
-    pickler: Pickler,
+    pickler: pickle_write.Pickler,
     addresses: dict[str, int] | None,
     first: int = 0,
     record: str = "",
@@ -424,7 +435,7 @@ def _add_pickle(
     writer.add(record or f"{folder}.pkl", data)
 
 
-def _fingerprint(writer: ContainerWriter, crcs: Mapping[str, int]) -> bytes:
+def _fingerprint(writer: container_write.ContainerWriter, crcs: Mapping[str, int]) -> bytes:
     """Forty digits that two archives share only if their records have the same names, sizes and checksums."""
     text = "".join(f"{name}\n{len(data)} {crcs[name]}\n" for name, data in writer.records.items())
     digest = hashlib.sha256(text.encode()).digest()

@@ -54,7 +54,9 @@ def pointwise(form: Form, type: str) -> Iterator[list[Any]]:
         yield call(form, [[*layouts(_array(type, (3, 4), i))][(place + i) % 7] for i in range(form.operands)], 2.5)
     for shapes in SPREADING:
         yield call(form, [_array(type, shapes[i % 3], i) for i in range(form.operands)], 2.5)
-    yield call(form, [as_strided(_array(type, (9,), i), (3, 3), (_size(type), _size(type))) for i in range(form.operands)], 2)
+    yield call(
+        form, [as_strided(_array(type, (9,), i), (3, 3), (_size(type), _size(type))) for i in range(form.operands)], 2
+    )
     yield call(form, [_array(type, (1,) * 9, i) for i in range(form.operands)], 2)
     for number in NUMBERS:
         yield call(form, [_array(type, (3, 5), i) for i in range(form.operands)], number)
@@ -62,7 +64,20 @@ def pointwise(form: Form, type: str) -> Iterator[list[Any]]:
 
 def along(form: Form, type: str) -> Iterator[list[Any]]:
     """Arguments of a form that goes along a dimension."""
-    shapes = [(4, 6), (7,), (2, 3, 4), (1, 5), (3, 1), (0, 3), (3, 0), (130, 33), (1, 3000), (2000, 1), (2, 3, 4, 5), ()]
+    shapes = [
+        (4, 6),
+        (7,),
+        (2, 3, 4),
+        (1, 5),
+        (3, 1),
+        (0, 3),
+        (3, 0),
+        (130, 33),
+        (1, 3000),
+        (2000, 1),
+        (2, 3, 4, 5),
+        (),
+    ]
     for shape in shapes:
         for axis in [*range(-len(shape), len(shape)), [0, 1], [-2, -1], [0], [], [1, 0], len(shape)]:
             for keeps, seed in ((False, 0), (True, 5)):
@@ -70,11 +85,25 @@ def along(form: Form, type: str) -> Iterator[list[Any]]:
 
 
 def _along(form: Form, type: str, shape: tuple[int, ...], axis: Any, keeps: bool, seed: int) -> list[Any]:
-    place = form.axis if form.axis >= 0 else axis[0] if isinstance(axis, list) and axis else axis if type_is_int(axis) else 0
+    place = (
+        form.axis
+        if form.axis >= 0
+        else axis[0]
+        if isinstance(axis, list) and axis
+        else axis
+        if type_is_int(axis)
+        else 0
+    )
     found: list[Any] = []
     last = list(shape[place:]) if shape and -len(shape) <= place < len(shape) else [3]
     is_last = any(each.kind == "LASTSIZES" for each in form.given)
-    width = last if is_last else list(shape) if not any(each.kind in ("AXIS", "AXES") for each in form.given) and form.axis < 0 else last[:1]
+    width = (
+        last
+        if is_last
+        else list(shape)
+        if not any(each.kind in ("AXIS", "AXES") for each in form.given) and form.axis < 0
+        else last[:1]
+    )
     for i, each in enumerate(form.given):
         match each.kind:
             case "WHOLES":

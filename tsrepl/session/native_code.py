@@ -150,7 +150,7 @@ def _image_data(file: ImageFile) -> dict[str, Any]:
 
 
 def _age(used: float) -> str:
-    """How long ago, in one unit."""
+    """The time since then, in one unit."""
     seconds = max(time.time() - used, 0)
     for unit, size in _UNITS:
         if seconds >= size:

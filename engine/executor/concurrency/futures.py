@@ -6,18 +6,23 @@ waits.  `launch` does work at once, on the thread that asks for it; `collect_all
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable, Iterable
 from itertools import count
 from types import GenericAlias
-from typing import Any, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 from weakref import WeakSet
 
 from engine.aten.values.hooks import HOOKS, NOT_TRACED
 from engine.executor.concurrency.workers import WORKERS
+from engine.lang.deferred import deferred
 from engine.lang.errors import ArgumentTypeError, ExecutionError
 from engine.lang.locks import condition
+
+if TYPE_CHECKING:
+    import logging
+else:
+    logging = deferred("logging")
 
 DoneCallback = Callable[["Future"], object]
 
@@ -129,7 +134,7 @@ class Future:
             try:
                 callback(future)
             except Exception as error:
-                _LOGGER.exception(_IN_CALLBACK.format(type(error).__name__, error))
+                logging.getLogger("engine.futures").exception(_IN_CALLBACK.format(type(error).__name__, error))
 
         self.when_done(call)
 
@@ -178,7 +183,6 @@ class Future:
         return f"<Future {state}>"
 
 
-_LOGGER: Final = logging.getLogger("engine.futures")
 _IN_CALLBACK: Final = "Got the following error when running the callback: {}: {}"
 _LOST: Final = (
     "the future belongs to the process that forked this one, which has none of its threads; "

@@ -17,7 +17,6 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import field
-from pathlib import Path
 from typing import Any, Final
 
 from engine.aten.values.tensor import Tensor
@@ -132,7 +131,8 @@ def _limited_growth(nbytes: int) -> Iterator[None]:
 def _address_space() -> int | None:
     """Bytes of address space that the process has, where the system tells."""
     try:
-        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        with open("/proc/self/statm") as file:
+            pages = int(file.read().split()[0])
     except (OSError, ValueError, IndexError):
         return None
     return pages * resource.getpagesize()

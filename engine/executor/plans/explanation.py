@@ -217,9 +217,8 @@ def explain(function: Function) -> Explanation:
         each.settle()
     plans = tuple(_plan(plan, executor.direct is plan) for plan in executor.plans)
     profiles = tuple(map(explain_record, executor.records))
-    return Explanation(
-        function.name, tiering.mode(), plans, executor.statistics, executor.dropped, profiles, store.troubles()
-    )
+    facts = executor.statistics, executor.dropped, profiles, store.troubles()
+    return Explanation(function.name, tiering.mode(), plans, *facts)
 
 
 def _plan(plan: ExecutionPlan, is_direct: bool = False) -> PlanExplanation:

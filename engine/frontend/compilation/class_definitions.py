@@ -7,10 +7,9 @@ are those that the class annotates and those that `__init__` assigns; `__init__`
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from engine.frontend.compilation.function_schema import evaluate_default
-from engine.frontend.emit import Emitter
 from engine.frontend.names.type_annotations import dotted_name
 from engine.frontend.sugared.values import declare_attribute
 from engine.frontend.syntax.tree import Tree
@@ -20,7 +19,10 @@ from engine.ir.unit import CompilationUnit, Function
 from engine.lang.errors import CompileError
 from engine.lang.types import FLOAT, INT, STR, TENSOR, ClassType, EnumType, TupleType, Type
 
-Fresh = Callable[[], Emitter]
+if TYPE_CHECKING:
+    from engine.frontend.emit import Emitter
+
+Fresh = Callable[[], "Emitter"]
 """Makes an emitter with an empty graph, to read types and default values with."""
 Declare = Callable[[Iterable[Tree], ClassType], list[Function]]
 """Declares methods of a class in the unit."""

@@ -13,14 +13,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from engine.frontend.compilation.class_definitions import define_type
 from engine.frontend.compilation.function_schema import read_signature
-from engine.frontend.diagnostics.cautions import cautions
-from engine.frontend.emit import RULES, Emitter
-from engine.frontend.emit.body import compile_body, finish
 from engine.frontend.names.resolve import Resolver, TextResolver, qualified, type_value
+from engine.frontend.names.type_annotations import TypeReader
 from engine.frontend.standard_library import library
 from engine.frontend.standard_library.written_operators import OperatorDefinition, sources
 from engine.frontend.sugared.classes import ChosenByFlag, FunctionValue
@@ -30,12 +28,22 @@ from engine.frontend.syntax.tree import Tree, variables
 from engine.frontend.syntax.views import ClassDef, Def
 from engine.ir.graph import Value
 from engine.ir.unit import DEFINING, CompilationUnit, Function
+from engine.lang.deferred import deferred
 from engine.lang.errors import CompileError, EngineError, FollowUpError, ParseError, together
 from engine.lang.interpreter_settings import collecting_rarely, deep_recursion
 from engine.lang.records import dataclass
 from engine.lang.schema import Argument, FunctionSchema
 from engine.lang.source import Source, SourceRange
 from engine.lang.types import ClassType, Type
+
+if TYPE_CHECKING:
+    from engine.frontend import emit
+    from engine.frontend.diagnostics import cautions
+    from engine.frontend.emit import body
+else:
+    emit = deferred("engine.frontend.emit")
+    cautions = deferred("engine.frontend.diagnostics.cautions")
+    body = deferred("engine.frontend.emit.body")
 
 MakeSelf = Callable[[Value], SugaredValue]
 """First argument of a method -> the sugared value that `self` stands for."""
@@ -225,7 +233,7 @@ def _compile(
     *,
     remembers: bool,
 ) -> None:
-    schema = read_signature(view, function.name, self_type, lambda: _emitter(unit, resolver))
+    schema = read_signature(view, function.name, self_type, TypeReader(resolver), lambda: _emitter(unit, resolver))
     e = _emitter(unit, resolver)
     e.recovery.remembers = remembers
     e.initializes = self_type if function.name == "__init__" else None
@@ -236,9 +244,9 @@ def _compile(
         else:
             e.store(argument.name, value, argument.type, param.range)
     e.declared = schema.returns[0].type if schema.returns else None
-    compile_body(e, view.body)
-    found = cautions(view.tree, e.graph)
-    returns = (Argument("", finish(e, view.range)),)
+    body.compile_body(e, view.body)
+    found = cautions.cautions(view.tree, e.graph)
+    returns = (Argument("", body.finish(e, view.range)),)
     function.cautions = (*found, *e.lost_writes)
     function.define(FunctionSchema(schema.name, "", schema.arguments, returns), e.graph)
 
@@ -248,11 +256,11 @@ def signature_of(
 ) -> FunctionSchema:
     """The schema that a definition declares; nothing of its body is compiled.  Raises CompileError."""
     view = Def(tree)
-    return read_signature(view, view.name, self_type, lambda: _emitter(unit, resolver))
+    return read_signature(view, view.name, self_type, TypeReader(resolver), lambda: _emitter(unit, resolver))
 
 
-def _emitter(unit: CompilationUnit, resolver: Resolver) -> Emitter:
-    return Emitter(unit, written_overloads, library_value, resolver=resolver, rules=RULES)
+def _emitter(unit: CompilationUnit, resolver: Resolver) -> emit.Emitter:
+    return emit.Emitter(unit, written_overloads, library_value, resolver=resolver, rules=emit.RULES)
 
 
 # -- operators that are written in TorchScript
@@ -275,7 +283,8 @@ def _declare_written(name: str, index: int, written: OperatorDefinition) -> Func
     prefix = f"{name.replace('::', '.')}.{index}"
     resolver = TextResolver(_written_unit, prefix)
     (function,) = declare(_written_unit, [tree], resolver, prefix)
-    function.declare(read_signature(Def(tree), function.name, None, lambda: _emitter(_written_unit, resolver)))
+    types = TypeReader(resolver)
+    function.declare(read_signature(Def(tree), function.name, None, types, lambda: _emitter(_written_unit, resolver)))
     return function
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from engine.frontend.diagnostics.hints import conversion_hints
-from engine.frontend.emit import Emitter
 from engine.frontend.matching.convert import convert, unwrap_optional
+from engine.frontend.names.type_annotations import TypeReader
 from engine.frontend.syntax.tree import DefaultIfFits, PythonDefault, Tree
 from engine.frontend.syntax.views import Def, Param
 from engine.ir.constants import NOT_CONSTANT, constant_value, insert_constant
@@ -24,6 +24,9 @@ from engine.lang.schema import NO_DEFAULT, Argument, FunctionSchema
 from engine.lang.source import SourceRange
 from engine.lang.types import INFERRED_TENSOR, ListType, TensorType, TupleType, Type
 
+if TYPE_CHECKING:
+    from engine.frontend.emit import Emitter
+
 _CONSTRUCT: Final[dict[str, Callable[[list[Any]], Any]]] = {
     "prim::ListConstruct": list,
     "prim::EmptyListLiteral": list,
@@ -33,29 +36,30 @@ _CONSTRUCT: Final[dict[str, Callable[[list[Any]], Any]]] = {
 }
 
 
-def read_signature(view: Def, name: str, self_type: Type | None, fresh: Callable[[], Emitter]) -> FunctionSchema:
+def read_signature(
+    view: Def, name: str, self_type: Type | None, types: TypeReader, fresh: Callable[[], Emitter]
+) -> FunctionSchema:
     """The schema as declared; it has no returns where none are annotated.
 
     `fresh` makes an emitter with an empty graph, for the defaults.  Raises CompileError.
     """
-    e = fresh()
     params = view.decl.params
     if self_type is not None and not params:
         raise CompileError("methods must have a self argument", view.decl.range, hints=("write `def m(self)`",))
     own = [] if self_type is None else [Argument(params[0].name, self_type)]
-    arguments = own + [_argument(param, e) for param in params[len(own) :]]
+    arguments = own + [_argument(param, types) for param in params[len(own) :]]
     defaults = _defaults(params, arguments, view.decl.range, fresh)
     arguments = [replace(argument, default=defaults.get(i, NO_DEFAULT)) for i, argument in enumerate(arguments)]
     _check_order(arguments, params)
     returns = view.decl.returns
-    declared = () if returns is None else (Argument("", e.types.read(returns)),)
+    declared = () if returns is None else (Argument("", types.read(returns)),)
     return FunctionSchema(name, arguments=tuple(arguments), returns=declared)
 
 
-def _argument(param: Param, e: Emitter) -> Argument:
+def _argument(param: Param, types: TypeReader) -> Argument:
     if param.annotation is None:
         return Argument(param.name, INFERRED_TENSOR, kwarg_only=param.kwarg_only, is_inferred=True)
-    type, broadcast = e.types.read_broadcasting(param.annotation) or (e.types.read(param.annotation), None)
+    type, broadcast = types.read_broadcasting(param.annotation) or (types.read(param.annotation), None)
     return Argument(param.name, type, kwarg_only=param.kwarg_only, broadcast=broadcast)
 
 

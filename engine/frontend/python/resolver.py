@@ -19,6 +19,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import field, is_dataclass
+from functools import cache
 from typing import Any, Final, NamedTuple
 
 from engine.aten.dispatch import table
@@ -502,7 +503,7 @@ class PythonResolver:
         known = self._constant(value) if constant else None
         if known is not None:
             return known
-        operator = _OPERATORS.get(value) if isinstance(value, types.BuiltinFunctionType) else None
+        operator = _operators_by_function().get(value) if isinstance(value, types.BuiltinFunctionType) else None
         if operator is not None:
             return BuiltinFunction(operator)
         if isinstance(value, enum.Enum):
@@ -593,7 +594,9 @@ _OTHER_NAMES: Final = {"remainder": "mathremainder", "phase": "angle", "rect": "
 """Functions of `math` and `cmath` whose operators are called otherwise."""
 
 
-_OPERATORS: Final[dict[Any, str]] = dict(_operators())
+@cache
+def _operators_by_function() -> dict[Any, str]:
+    return dict(_operators())
 
 
 class PythonClass(PythonValue):

@@ -72,6 +72,7 @@ _CELL = _binary(("if",), ("and", "or"), (), _COMPARISONS)
 TEXT_GRAMMAR: Final = Grammar({"not": 3, "~": 3, "-": _TEXT["*"], "*": _TEXT["*"]}, _TEXT)
 EXTENDED_GRAMMAR: Final = Grammar({"not": 3, "~": 3, "-": _CELL["*"], "+": _CELL["*"], "*": _CELL["|"] - 1}, _CELL)
 _RIGHT_ASSOCIATIVE: Final = ("**", "if")
+_POSTFIX: Final = frozenset([".", "(", "[", "number"])
 _ENDS_TUPLE: Final = frozenset([")", "]", "}", "=", ":", "newline", "eof", ";"])
 _WORDS: Final = {"True": "True", "False": "False", "None": "None", "...": "dots"}
 _STRING_PREFIXES: Final = frozenset(["r", "u", "f", "b", "rf", "fr", "rb", "br"])
@@ -104,18 +105,18 @@ class Expressions:
     def parse(self, precedence: int = 0) -> Tree:
         """The expression at the cursor, as far as its operators bind tighter than `precedence`."""
         self.enter()
-        start = self.lexer.cur.range.start
+        lexer, binary = self.lexer, self.grammar.binary
+        start = lexer.cur.start
         left = self._operand(start)
-        binary = self.grammar.binary
-        while (level := binary.get(self.lexer.cur.kind, 0)) > precedence:
-            operator = self.lexer.next().kind
+        while (level := binary.get(lexer.cur.kind, 0)) > precedence:
+            operator = lexer.next().kind
             left = self._infix(operator, left, start, level - 1 if operator in _RIGHT_ASSOCIATIVE else level)
-        self.leave()
+        self._nesting -= 1
         return left
 
     def parse_tuple(self) -> Tree:
         """An expression, or several with commas: a tuple that needs no brackets."""
-        start = self.lexer.cur.range.start
+        start = self.lexer.cur.start
         first = self.parse()
         if self.lexer.cur.kind != ",":
             return first
@@ -184,7 +185,7 @@ class Expressions:
 
     def parse_tuple_target(self) -> Tree:
         """`i, j` before `in`."""
-        start = self.lexer.cur.range.start
+        start = self.lexer.cur.start
         items = [self.parse_target()]
         if self.lexer.cur.kind != ",":
             return items[0]
@@ -200,12 +201,14 @@ class Expressions:
         """The value with the `.name`, `(...)` and `[...]` that follow it."""
         while True:
             kind = self.lexer.cur.kind
+            if kind not in _POSTFIX:
+                return value
             if kind == ".":
                 self.lexer.next()
                 name = self.ident()
                 value = Select.make(self.since(start), value, name)
             elif kind == "(":
-                bracket = self.lexer.cur.range.end
+                bracket = self.lexer.cur.end
                 inputs, attributes = self._arguments()
                 range = without_bracket(self.since(start), [*inputs, *attributes], bracket)
                 value = Apply.make(range, value, inputs, attributes)
@@ -222,7 +225,7 @@ class Expressions:
         """True before the number in `m.layers.0`, as paths to modules are written."""
         token = self.lexer.cur
         text = token.text
-        before = token.range.source.text[token.range.start - 1 : token.range.start]
+        before = token.source.text[token.start - 1 : token.start]
         return self.extended and text[:1] == "." and text[1:].isdecimal() and (before.isalnum() or before in ("_", "]"))
 
     def ident(self) -> Tree:
@@ -255,7 +258,7 @@ class Expressions:
 
     def _strings(self) -> Tree:
         """One string literal, or several in a row, which are one."""
-        start = self.lexer.cur.range.start
+        start = self.lexer.cur.start
         pieces: list[str | Tree] = []
         while self.lexer.cur.kind == "string" or (self.extended and self._prefixed()):
             pieces += self._string_pieces()
@@ -264,7 +267,7 @@ class Expressions:
     def _prefixed(self) -> bool:
         """True if the current token is the prefix of the string after it."""
         prefix, following = self.lexer.cur, self.lexer.lookahead()
-        touches = following.kind == "string" and following.range.start == prefix.range.end
+        touches = following.kind == "string" and following.start == prefix.end
         return touches and prefix.text.lower() in _STRING_PREFIXES
 
     def _string_pieces(self) -> list[str | Tree]:
@@ -293,7 +296,7 @@ class Expressions:
         return tree
 
     def _decoded(self, token: Token) -> str:
-        archived = partial(string_value, archived=token.range.source.is_generated)
+        archived = partial(string_value, archived=token.source.is_generated)
         return str(self._value(python_value if self.extended else archived, token))
 
     def _value(self, decode: Callable[[str], object], token: Token) -> object:
@@ -305,7 +308,7 @@ class Expressions:
     # --- brackets ---
 
     def _paren(self) -> Tree:
-        start = self.lexer.next().range.start
+        start = self.lexer.next().start
         if self.lexer.next_if(")"):
             return TupleLiteral.make(self.since(start), [])
         first = self._element()
@@ -317,7 +320,7 @@ class Expressions:
         return TupleLiteral.make(without_bracket(self.since(start), items, -1), items)
 
     def _list(self) -> Tree:
-        start = self.lexer.next().range.start
+        start = self.lexer.next().start
         if self.lexer.cur.kind == "row":
             return ListRow.make(*self._row(start, "]"))
         items = self.items("]", self._element)
@@ -334,7 +337,7 @@ class Expressions:
 
     def _element(self) -> Tree:
         """An element of a list or call, or the comprehension that makes them all."""
-        start = self.lexer.cur.range.start
+        start = self.lexer.cur.start
         element = self.parse()
         if not self.extended or not self.lexer.next_if("for"):
             return element
@@ -346,7 +349,7 @@ class Expressions:
         return item is self._bare if self.extended else item.kind == "list_comp"
 
     def _dict(self) -> Tree:
-        start = self.lexer.next().range.start
+        start = self.lexer.next().start
         if self.lexer.cur.kind == "row":
             return DictRow.make(*self._row(start, "}"))
         keys: list[Tree] = []
@@ -367,7 +370,7 @@ class Expressions:
         """The range of a list or dict of many literals, and the text of these."""
         row = self.lexer.next()
         self.lexer.expect(end)
-        return self.since(start).underlined_to(row.range.end), row.text
+        return self.since(start).underlined_to(row.end), row.text
 
     def _arguments(self) -> tuple[list[Tree], list[Tree]]:
         """The arguments in the brackets of a call: values, and `name=value`s."""
@@ -396,14 +399,14 @@ class Expressions:
         if not items:
             raise ParseError(
                 "an index is missing between '[' and ']'",
-                self.since(bracket.range.start),
+                self.since(bracket.start),
                 hints=("write x[i], or x[:] for all",),
             )
         return items
 
     def _subscript(self) -> Tree:
         """An index, or a slice `start:end:step` any part of which may be missing."""
-        start = self.lexer.cur.range.start
+        start = self.lexer.cur.start
         first = None if self.lexer.cur.kind == ":" else self.parse()
         if first is not None and self.lexer.cur.kind != ":":
             return first

@@ -68,4 +68,4 @@ def _formats(text: str, at: int) -> bool:
 
 
 def _part(token: Token, begin: int, end: int) -> SourceRange:
-    return SourceRange(token.range.source, token.range.start + begin, token.range.start + end)
+    return SourceRange(token.source, token.start + begin, token.start + end)

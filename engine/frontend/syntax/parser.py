@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 
 from engine.frontend.syntax.desugar import add_property, augmented
 from engine.frontend.syntax.expressions import Expressions
-from engine.frontend.syntax.tree import Tree
+from engine.frontend.syntax.tree import Tree, UnreadList
 from engine.frontend.syntax.type_comments import merge_types, with_type
 from engine.frontend.syntax.views import (
     Assert,
@@ -67,9 +67,9 @@ MAX_SYNTAX_ERRORS: Final = 10
 _T = TypeVar("_T")
 
 
-def parse_program(source: Source, *, extended: bool = False) -> list[Tree]:
-    """The functions and classes of a program, in order."""
-    return _read_all(source, extended, Parser.program)
+def parse_program(source: Source, *, extended: bool = False, lazy: bool = False) -> list[Tree]:
+    """The functions and classes of a program, in order; with `lazy`, plain bodies are read when they are looked at."""
+    return _read_all(source, extended, Parser.program, lazy=lazy)
 
 
 def parse_methods(source: Source) -> list[Tree]:
@@ -108,10 +108,11 @@ def _read(
     end: int | None = None,
     *,
     rows: bool = True,
+    lazy: bool = False,
 ) -> _T:
     """The result of the rule, which must read the whole source, or its part from `begin` to `end`."""
     with deep_recursion(), collecting_rarely():
-        parser = Parser(source, extended=extended, begin=begin, end=end, rows=rows)
+        parser = Parser(source, extended=extended, begin=begin, end=end, rows=rows, lazy=lazy)
         try:
             found = rule(parser)
             parser.lexer.expect("eof")
@@ -121,11 +122,11 @@ def _read(
     return found
 
 
-def _read_all(source: Source, extended: bool, rule: Callable[[Parser], _T]) -> _T:
+def _read_all(source: Source, extended: bool, rule: Callable[[Parser], _T], *, lazy: bool = False) -> _T:
     """The result of the rule for the whole source.  Raises the first error of each definition, together."""
     check_length(source)
     try:
-        return _read(source, extended, rule)
+        return _read(source, extended, rule, lazy=lazy)
     except ParseError as error:
         further = _further_errors(source, extended, rule, error)
         raise together([error, *islice(further, MAX_SYNTAX_ERRORS - 1)]) from error.__cause__
@@ -154,9 +155,16 @@ class Parser:
     """Reads statements from the lexer, expressions through `Expressions`."""
 
     def __init__(
-        self, source: Source, *, extended: bool = False, begin: int = 0, end: int | None = None, rows: bool = True
+        self,
+        source: Source,
+        *,
+        extended: bool = False,
+        begin: int = 0,
+        end: int | None = None,
+        rows: bool = True,
+        lazy: bool = False,
     ) -> None:
-        self.lexer = Lexer(source, extended=extended, begin=begin, end=end, rows=rows)
+        self.lexer = Lexer(source, extended=extended, begin=begin, end=end, rows=rows, blocks=lazy)
         self.extended = extended
         self.expressions = Expressions(self.lexer, extended=extended)
         self._begin = self.lexer.cur
@@ -211,7 +219,7 @@ class Parser:
         return found
 
     def function(self, *, is_method: bool = False) -> Tree:
-        start = self.lexer.expect("def").range.start
+        start = self.lexer.expect("def").start
         self.expressions.enter()
         name = self.expressions.ident()
         decl = self._decl()
@@ -219,14 +227,22 @@ class Parser:
         if self.lexer.next_if("indent"):
             if self.lexer.next_if("type_comment"):
                 decl = merge_types(decl, self.type_comment(), is_method=is_method, extended=self.extended)
-            body = self._until_dedent()
+            body = self._unread_block() if self.lexer.cur.kind == "block" else self._until_dedent()
         else:
             body = self._statements()
         self.expressions.leave()
         return Def.make(self._through(start, body), name, decl, body)
 
+    def _unread_block(self) -> UnreadList:
+        range = self.lexer.next().range
+        self.lexer.expect("newline")
+        self.lexer.expect("dedent")
+        source, extended = range.source, self.extended
+        begin = range.start - range.column
+        return UnreadList(range, lambda: _read(source, extended, Parser.top_statements, begin, range.end))
+
     def _decl(self) -> Tree:
-        start = self.lexer.expect("(").range.start
+        start = self.lexer.expect("(").start
         params: list[Tree] = []
         kwarg_only = False
         while self.lexer.cur.kind != ")":
@@ -250,7 +266,7 @@ class Parser:
     def _with_comment(self, param: Tree) -> Tree:
         """The parameter with the type of a comment `# type: int` after it, if there is one."""
         source, begin = self.lexer.source, param.range.end
-        found = _PARAMETER_COMMENT.match(source.text, begin, self.lexer.cur.range.start)
+        found = _PARAMETER_COMMENT.match(source.text, begin, self.lexer.cur.start)
         if found is None:
             return param
         return with_type(param, parse_expression(source, extended=True, begin=found.start(1), end=found.end(1)))
@@ -263,7 +279,7 @@ class Parser:
 
     def type_comment(self) -> Tree:
         """`(int, str) -> float` as a declaration whose parameters have no names."""
-        start = self.lexer.expect("(").range.start
+        start = self.lexer.expect("(").start
         types = self.expressions.items(")", self.expressions.parse)
         returns = self.expressions.parse() if self.lexer.next_if("->") else None
         range = self.expressions.since(start)
@@ -271,7 +287,7 @@ class Parser:
         return Decl.make(range, [Param.make(type.range, "", type, None, False) for type in types], returns)
 
     def _class(self) -> Tree:
-        start = self.lexer.expect("class").range.start
+        start = self.lexer.expect("class").start
         self.expressions.enter()
         name = self.expressions.ident()
         superclass = None
@@ -425,7 +441,7 @@ class Parser:
 
     def _if(self) -> Tree:
         """An `if` or `elif` with all that belongs to it."""
-        start = self.lexer.next().range.start
+        start = self.lexer.next().start
         condition = self.expressions.parse()
         self.lexer.expect(":")
         true_branch, false_branch = self._block(), list[Tree]()
@@ -437,14 +453,14 @@ class Parser:
         return If.make(self._through(start, false_branch or true_branch), condition, true_branch, false_branch)
 
     def _while(self) -> Tree:
-        start = self.lexer.next().range.start
+        start = self.lexer.next().start
         condition = self.expressions.parse()
         self.lexer.expect(":")
         body = self._block()
         return While.make(self._through(start, body), condition, body)
 
     def _for(self) -> Tree:
-        start = self.lexer.next().range.start
+        start = self.lexer.next().start
         target = self.expressions.parse_tuple_target()
         self.lexer.expect("in")
         iterables = self._iterables()
@@ -461,7 +477,7 @@ class Parser:
         return iterables
 
     def _with(self) -> Tree:
-        start = self.lexer.next().range.start
+        start = self.lexer.next().start
         if self.extended and self.lexer.cur.kind == "(" and self.lexer.closed_before(":"):
             self.lexer.next()
             items = self.expressions.items(")", self._with_item)
@@ -474,7 +490,7 @@ class Parser:
         return With.make(self._through(start, body), items, body)
 
     def _with_item(self) -> Tree:
-        start = self.lexer.cur.range.start
+        start = self.lexer.cur.start
         value = self.expressions.parse()
         target = None
         if self.lexer.next_if("as"):
@@ -482,10 +498,10 @@ class Parser:
             target = Var.make(name.range, name)
         return WithItem.make(self.expressions.since(start), value, target)
 
-    def _through(self, start: int, block: list[Tree]) -> SourceRange:
+    def _through(self, start: int, block: list[Tree] | UnreadList) -> SourceRange:
         """From offset `start` to the end of the block's last statement."""
-        end = block[-1].range.end if block else start
-        return SourceRange(self.lexer.source, start, end)
+        last = block if isinstance(block, UnreadList) else block[-1] if block else None
+        return SourceRange(self.lexer.source, start, start if last is None else last.range.end)
 
 
 _PARAMETER_COMMENT: Final = re.compile(r",?[ \t]*# type:[ \t]*(?!\(|ignore\b)([^#\n]+)")

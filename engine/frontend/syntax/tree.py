@@ -7,20 +7,17 @@ of each kind.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import field
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from engine.lang.errors import ParseError
 from engine.lang.interpreter_settings import MAX_HEIGHT
-from engine.lang.records import dataclass
 from engine.lang.source import SourceRange
 
 BINARY_KINDS: Final = frozenset("+ - * / // % @ ** << >> & | ^ < > <= >= == != is isnot in and or".split())
 UNARY_KINDS: Final = frozenset(["not", "~", "unary_minus"])
 
 
-@dataclass(eq=False, slots=True)
 class Tree:
     """One node: its kind, its children, and its range in the text.
 
@@ -28,22 +25,25 @@ class Tree:
     recursive functions.
     """
 
+    __slots__ = ("children", "height", "kind", "range")
     kind: str
     children: tuple[Tree | str, ...]
     range: SourceRange
-    height: int = field(init=False, repr=False)
+    height: int
 
-    def __post_init__(self) -> None:
-        height = 0
-        for child in self.children:
-            if isinstance(child, Tree):
-                if child.height > height:
-                    height = child.height
-                if child.range.last >= 0 and child.range.end == self.range.end and self.range.last < 0:
-                    self.range = self.range.underlined_to(child.range.last)
-        self.height = height + 1
+    def __init__(self, kind: str, children: tuple[Tree | str, ...], range: SourceRange) -> None:
+        height, end = 0, range.end
+        for child in children:
+            if isinstance(child, str):
+                continue
+            if child.height > height:
+                height = child.height
+            inner = child.range
+            if inner.last >= 0 and inner.end == end and range.last < 0:
+                range = range.underlined_to(inner.last)
+        self.kind, self.children, self.range, self.height = kind, children, range, height + 1
         if height >= MAX_HEIGHT:
-            raise ParseError("nested too deeply", self.range, hints=("name parts of it in statements of their own",))
+            raise ParseError("nested too deeply", range, hints=("name parts of it in statements of their own",))
 
     def child(self, index: int) -> Tree:
         """The child at that index, which must not be a leaf."""
@@ -79,6 +79,23 @@ class Tree:
                 todo.append(repr(child) if quoted else child)
                 todo.append(" ")
         return "".join(parts)
+
+
+class UnreadList(Tree):
+    """The body of a function that is read when it is first looked at: known to be without mistakes, low enough for
+    recursive functions, and without a docstring."""
+
+    __slots__ = ("_read",)
+
+    def __init__(self, range: SourceRange, read: Callable[[], Sequence[Tree]]) -> None:
+        self.kind, self.range, self.height = "list", range, 1
+        self._read = read
+
+    def __getattr__(self, name: str) -> tuple[Tree, ...]:
+        if name != "children":  # which has no value yet
+            raise AttributeError(name)
+        self.children = items = tuple(self._read())
+        return items
 
 
 class PythonDefault(Tree):

@@ -8,11 +8,11 @@ no view: they are their kind.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from inspect import cleandoc
 from typing import Any, ClassVar, Generic, TypeVar, overload
 
-from engine.frontend.syntax.tree import Tree, list_of, option_of
+from engine.frontend.syntax.tree import Tree, UnreadList, list_of, option_of
 from engine.lang.errors import ParseError
 from engine.lang.literals import LiteralError, const_value
 from engine.lang.source import SourceRange
@@ -33,8 +33,7 @@ class Slot(Generic[_T]):
         raise NotImplementedError
 
     def build(self, part: Any, range: SourceRange) -> Tree | str:
-        assert isinstance(part, Tree), part
-        return part
+        return part  # type: ignore[no-any-return]
 
     @overload
     def __get__(self, view: None, owner: type) -> Slot[_T]: ...
@@ -52,10 +51,10 @@ class Child(Slot[Tree]):
 
 
 class Listed(Slot[_T]):
-    """A `(list ...)`."""
+    """A `(list ...)`; `make` takes the tree, or its items."""
 
-    def build(self, part: Sequence[Tree], range: SourceRange) -> Tree:
-        return list_of(part, range)
+    def build(self, part: Tree | Sequence[Tree], range: SourceRange) -> Tree:
+        return part if isinstance(part, Tree) else list_of(part, range)
 
 
 class Children(Listed[tuple[Tree, ...]]):
@@ -99,9 +98,6 @@ class Leaf(Slot[str]):
         assert isinstance(child, str), child
         return child
 
-    def build(self, part: str, range: SourceRange) -> str:
-        return part
-
 
 class Flag(Slot[bool]):
     """`(True)` or `(False)`."""
@@ -139,12 +135,15 @@ class View:
     __slots__ = ("tree",)
     kind: ClassVar[str]
     slots: ClassVar[tuple[Slot[Any], ...]]
+    _builds: ClassVar[tuple[Callable[..., Tree | str] | None, ...]]
+    """How `make` builds each child; None for a part that is the child."""
 
     def __init_subclass__(cls, kind: str) -> None:
         cls.kind = kind
         cls.slots = tuple(slot for slot in vars(cls).values() if isinstance(slot, Slot))
         for index, slot in enumerate(cls.slots):
             slot.index = index
+        cls._builds = tuple(None if type(slot).build is Slot.build else slot.build for slot in cls.slots)
 
     def __init__(self, tree: Tree) -> None:
         assert tree.kind == self.kind, f"expected ({self.kind} ...), got {tree}"
@@ -157,8 +156,8 @@ class View:
     @classmethod
     def make(cls, range: SourceRange, *parts: Part) -> Tree:
         """A tree of this kind, from one part for each slot."""
-        children = [slot.build(part, range) for slot, part in zip(cls.slots, parts, strict=True)]
-        return Tree(cls.kind, tuple(children), range)
+        pairs: Any = zip(cls._builds, parts, strict=True)
+        return Tree(cls.kind, tuple([part if build is None else build(part, range) for build, part in pairs]), range)
 
 
 # --- expressions ---
@@ -377,6 +376,8 @@ class Def(View, kind="def"):
     @property
     def docstring(self) -> str:
         """The text that the body begins with, without its indentation; "" where it begins with something else."""
+        if isinstance(self.tree.children[Def.body.index], UnreadList):
+            return ""
         first = self.body[0] if self.body else None
         if first is None or first.kind != ExprStmt.kind or ExprStmt(first).expression.kind != StringLiteral.kind:
             return ""

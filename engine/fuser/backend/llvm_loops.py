@@ -1,4 +1,5 @@
-"""Facts for LLVM: loops whose iterations are independent, which it need not find out from addresses.
+"""Facts for LLVM: loops whose iterations are independent, which it need not find out from addresses, and loops that
+are to stay as they are.
 
 In: a module of `llvmlite.ir`.  Out: metadata: a group for the accesses to memory of a loop (`llvm.access.group`), and
 a note for its last branch (`llvm.loop`) which says that accesses of these groups do not depend on other iterations.
@@ -22,6 +23,14 @@ def note(module: Any, group: Any) -> Any:
     lib = ir()
     name = lib.MetaDataString(module, "llvm.loop.parallel_accesses")
     says = module.add_metadata([name, group])
+    made = _distinct()(module, (says,), str(len(module.metadata)))
+    made.operands = (made, says)
+    return made
+
+
+def as_written(module: Any) -> Any:
+    """The note for a loop whose values fill the registers, which LLVM is not to unroll."""
+    says = module.add_metadata(["llvm.loop.unroll.disable"])
     made = _distinct()(module, (says,), str(len(module.metadata)))
     made.operands = (made, says)
     return made

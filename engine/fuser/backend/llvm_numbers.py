@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import ml_dtypes
 
-from engine.fuser.ir.kernel import BOOL, FLOATS, HALVES, POINTER, SIZES, WHOLE
+from engine.fuser.ir.kernel import BOOL, FLOATS, HALVES, POINTER, SIZES, VECTORS, WHOLE, lanes_of
 
 if TYPE_CHECKING:
     from engine.fuser.backend.to_llvm import Emitter
@@ -34,6 +34,9 @@ def type_of(name: str) -> Any:
         return lib.IntType(1)
     if name in WHOLE:
         return lib.IntType(8 * SIZES[name])
+    if name in VECTORS:
+        element, lanes = VECTORS[name]
+        return lib.VectorType(type_of(element), lanes)
     return {"f32": lib.FloatType, "f64": lib.DoubleType, "f16": lib.HalfType, "bf16": lambda: lib.IntType(16)}[name]()
 
 
@@ -58,7 +61,7 @@ Primitive = Callable[["Emitter", Sequence[Value], str, str], Value]
 
 def _arithmetic(whole: str, real: str) -> Primitive:
     def emit(e: Emitter, given: Sequence[Value], type: str, result: str) -> Value:
-        if type in FLOATS:
+        if type in FLOATS or type in VECTORS:
             return getattr(e.builder, real)(*given, flags=e.flags)
         return getattr(e.builder, whole)(*given)
 
@@ -67,7 +70,7 @@ def _arithmetic(whole: str, real: str) -> Primitive:
 
 def _comparison(sign: str) -> Primitive:
     def emit(e: Emitter, given: Sequence[Value], type: str, result: str) -> Value:
-        if type in FLOATS:
+        if type in FLOATS or type in VECTORS:
             return e.builder.fcmp_unordered(sign, *given) if sign == "!=" else e.builder.fcmp_ordered(sign, *given)
         compare = e.builder.icmp_unsigned if type in ("u8", BOOL) else e.builder.icmp_signed
         return compare(sign, *given)
@@ -81,7 +84,7 @@ def _extreme(sign: str) -> Primitive:
     def emit(e: Emitter, given: Sequence[Value], type: str, result: str) -> Value:
         a, b = given
         found = e.builder.select(_comparison(sign)(e, given, type, BOOL), a, b)
-        return e.builder.select(e.builder.fcmp_unordered("uno", a, a), a, found) if type in FLOATS else found
+        return e.builder.select(e.builder.fcmp_unordered("uno", a, a), a, found) if type not in WHOLE else found
 
     return emit
 
@@ -125,6 +128,8 @@ def converted(e: Emitter, value: Value, type: str, result: str) -> Value:
     """The value in another type, see `kernel.FUNCTIONS`."""
     if type == result:
         return value
+    if result in VECTORS:
+        return _repeated(e, value, result)
     if type in HALVES:
         return converted(e, _widened(e, value, type), "f32", result)
     if result in HALVES:
@@ -143,6 +148,26 @@ def converted(e: Emitter, value: Value, type: str, result: str) -> Value:
     if type == BOOL or (SIZES[result] > SIZES[type] and type == "u8"):
         return e.builder.zext(value, type_of(result))
     return value if SIZES[result] == SIZES[type] else e.builder.sext(value, type_of(result))
+
+
+def _repeated(e: Emitter, value: Value, result: str) -> Value:
+    """A vector of this value."""
+    lib, type = ir(), type_of(result)
+    none = lib.Constant(type, lib.Undefined)
+    first = e.builder.insert_element(none, value, lib.IntType(32)(0))
+    return e.builder.shuffle_vector(first, none, lib.Constant(lib.VectorType(lib.IntType(32), lanes_of(result)), None))
+
+
+def _zipped(start: int) -> Primitive:
+    """Elements of two vectors by turns, from the first half or, where `start` is 1, from the second."""
+
+    def emit(e: Emitter, given: Sequence[Value], type: str, result: str) -> Value:
+        lanes, whole = lanes_of(type), ir().IntType(32)
+        first = start * lanes // 2
+        mask = [whole(place + other) for place in range(first, first + lanes // 2) for other in (0, lanes)]
+        return e.builder.shuffle_vector(*given, ir().Constant(ir().VectorType(whole, lanes), mask))
+
+    return emit
 
 
 def _from_real(e: Emitter, value: Value, type: str, result: str) -> Value:
@@ -208,6 +233,7 @@ PRIMITIVES: Final[dict[str, Primitive]] = {
     "eq": _comparison("=="), "ne": _comparison("!="), "lt": _comparison("<"), "le": _comparison("<="),
     "gt": _comparison(">"), "ge": _comparison(">="), "floor": _real("floor"), "ceil": _real("ceil"),
     "trunc": _real("trunc"), "round": _real("roundeven"), "sqrt": _real("sqrt"), "copysign": _real("copysign"),
-    "fma": _real("fma"), "select": _select, "convert": _convert, "bits_to_f32": _bits, "bits_of_f32": _bits,
+    "fma": _real("fma"), "muladd": _real("fmuladd"), "zip_low": _zipped(0), "zip_high": _zipped(1),
+    "select": _select, "convert": _convert, "bits_to_f32": _bits, "bits_of_f32": _bits,
     "bits_to_f64": _bits, "bits_of_f64": _bits,
 }  # fmt: skip

@@ -30,13 +30,14 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from engine.fuser.backend import kernel_cache, tiering, to_llvm
+from engine.fuser.backend import kernel_cache, target, tiering, to_llvm
 from engine.fuser.backend.cpython_abi import release, retain
 from engine.fuser.backend.memory import keep_freed
 from engine.fuser.backend.symbols import SYMBOLS
 from engine.fuser.backend.symbols import MachineError as MachineError
 from engine.fuser.ir.kernel import Buffer, Kernel
 from engine.fuser.ir.kernel_verifier import KernelError
+from engine.lang.errors import ArgumentError
 from engine.lang.locks import is_taken, lock
 from engine.lang.records import dataclass
 
@@ -109,14 +110,14 @@ def optimized_text(text: str) -> str:
     return _again(text, lambda machine, module: str(module))
 
 
-def assembly_text(text: str) -> str:
-    """The machine code of a module as text, likewise."""
-    return _again(text, lambda machine, module: str(machine.emit_assembly(module)))
+def assembly_text(text: str, processor: target.Target | None = None) -> str:
+    """The machine code of a module as text, likewise; for another processor if one is given, of any kind."""
+    return _again(text, lambda machine, module: str(machine.emit_assembly(module)), processor)
 
 
-def _again(text: str, show: Callable[[Any, Any], str]) -> str:
+def _again(text: str, show: Callable[[Any, Any], str], processor: target.Target | None = None) -> str:
     with llvm_binding(len(text)) as llvm:
-        machine = _target_machine(llvm, opt=3)
+        machine = _target_machine(llvm, 3, processor)
         return show(machine, _optimized(llvm, machine, text))
 
 
@@ -143,6 +144,8 @@ def llvm_binding(size: int = 0) -> Iterator[Any]:
             known = "llvmlite.binding" in sys.modules
             mmap.mmap(-1, _WORK + size * _WORK_PER_CHARACTER + (0 if known else _LIBRARY)).close()
             yield import_module("llvmlite.binding")
+        except ArgumentError:  # of a target that this processor cannot be
+            raise
         except MemoryError as error:
             raise MachineError("no machine code: there is no memory for that") from error
         except (ImportError, AttributeError, OSError, RuntimeError) as error:
@@ -186,7 +189,7 @@ def _compile(program: Program) -> bytes:
     except KernelError as error:
         tiering.note_failure(error)
         raise MachineError(f"no machine code: {error}") from error
-    if " half" in text and not converts_halves():
+    if " half" in text and not target.current().converts_halves:
         raise MachineError("this processor has no half-precision instructions")
     needed = {found["function"] or found["object"] for found in _DECLARATION.finditer(text)} & SYMBOLS.keys()
     with llvm_binding(len(text)) as llvm:
@@ -235,14 +238,16 @@ def _key(text: str) -> str:
 @cache
 def _circumstances(llvm: Any) -> tuple[str, ...]:
     """The rest of what decides the code of a program: who writes and compiles it, and for which processor."""
-    versions = (import_module("llvmlite").__version__, str(llvm.llvm_version_info), llvm.get_default_triple())
+    versions = (import_module("llvmlite").__version__, str(llvm.llvm_version_info))
     writers = kernel_cache.state_of([Path(__file__).parents[1]])
-    return *versions, llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(), sys.version, writers
+    processor = target.current()
+    return *versions, processor.triple, processor.cpu, processor.flags, sys.version, writers
 
 
 def _optimized(llvm: Any, machine: Any, text: str) -> Any:
     """The text's module, in a context of its own: contexts keep types and constants for good."""
     parsed = llvm.parse_assembly(text, llvm.create_context())
+    parsed.triple = machine.triple
     parsed.verify()
     _optimize(llvm, machine, parsed, thoroughly=True, speed=3)
     return parsed
@@ -282,27 +287,24 @@ _CTYPES: Final[dict[str, Any]] = {
 
 
 def has_feature(name: str) -> bool:
-    """True if this processor has the feature (LLVM's name)."""
+    """True if the processor that code is made for has the feature (LLVM's name)."""
     try:
-        return bool(import_module("llvmlite.binding").get_host_cpu_features().get(name, False))
-    except (ImportError, RuntimeError):
+        return name in target.current().features
+    except ImportError:
         return False
 
 
-def converts_halves() -> bool:
-    """True if this processor has half-precision instructions."""
-    return has_feature("f16c") or has_feature("fullfp16")
-
-
-def _target_machine(llvm: Any, opt: int = 1) -> Any:
-    """For this processor, with vectors as wide as it has them."""
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    target = llvm.Target.from_default_triple()
-    features = llvm.get_host_cpu_features().flatten()
-    if opt > 1 and has_feature("avx512f"):
-        features += ",-prefer-256-bit"
-    return target.create_target_machine(cpu=llvm.get_host_cpu_name(), features=features, opt=opt, jit=True)
+def _target_machine(llvm: Any, opt: int = 1, processor: target.Target | None = None) -> Any:
+    """For the processor of this process, or another one, with vectors as wide as it has them."""
+    if processor is None:
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        processor = target.current()
+    else:
+        llvm.initialize_all_targets()
+        llvm.initialize_all_asmprinters()
+    made = llvm.Target.from_triple(processor.triple)
+    return made.create_target_machine(cpu=processor.cpu, features=processor.flags, opt=opt, jit=True)
 
 
 def relocatable(text: str, cpu: str, features: str) -> bytes:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Final
 
 UNFINISHED: Final = ".unfinished"
-"""How the names of files end that are being written."""
+"""The end of the names of files that are being written."""
 _ABANDONED: Final = 3600.0
 """Seconds after which the unfinished file of another process is nobody's."""
 

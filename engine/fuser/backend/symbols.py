@@ -76,7 +76,7 @@ def _of_libraries(symbol: str) -> int | None:
 
 @cache
 def _libraries() -> tuple[Any, ...]:
-    """What the process has loaded, and the library of mathematical functions, which it may not have."""
+    """All that the process has loaded, and the library of mathematical functions, which it may not have."""
     found = [ctypes.CDLL(None)]
     for name in ("libm.so.6", "libSystem.dylib"):
         try:

@@ -13,11 +13,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field, replace
-from importlib import import_module
 from types import MappingProxyType
 from typing import Any, Final
 
-from engine.fuser.backend import llvm_loops
+from engine.fuser.backend import llvm_loops, target
 from engine.fuser.backend.llvm_lines import Scope
 from engine.fuser.backend.llvm_numbers import PRIMITIVES, Value, constant, ir, stored_type, type_of
 from engine.fuser.backend.symbols import ALLOCATE, PARALLEL, RELEASE
@@ -28,6 +27,7 @@ from engine.fuser.ir.kernel import (
     FLOATS,
     POINTER,
     SIZES,
+    VECTORS,
     Accumulate,
     Address,
     Allocate,
@@ -56,6 +56,9 @@ from engine.fuser.ir.kernel import (
     all_expressions,
     all_statements,
     bodies,
+    calling,
+    element_of,
+    lanes_of,
     parts,
     rewritten,
     strides_of,
@@ -80,12 +83,16 @@ def module(kernels: Iterable[Kernel], name: str = "kernels", has_lines: bool = F
     `has_lines`: its instructions say which lines of the kernels' texts they are from (`llvm_lines`).
     """
     made = ir().Module(name)
-    made.triple = import_module("llvmlite.binding").get_default_triple()
+    made.triple = target.current().triple
     scope = Scope.of(made) if has_lines else None
-    for kernel in kernels:
+    known = dict[str, Kernel]()
+    for each in kernels:
+        verify(each)
+        kernel = _told_apart(each, known)
         helpers = {each.name: each for each in kernel.helpers}
-        verify(kernel)
         for helper in kernel.helpers:
+            if helper.name in made.globals:
+                continue
             function = emit_kernel(made, helper, helpers, scope)
             function.linkage = "internal"
             if helper.is_rare or helper.is_separate:
@@ -94,6 +101,21 @@ def module(kernels: Iterable[Kernel], name: str = "kernels", has_lines: bool = F
                 function.attributes.add("cold")
         emit_kernel(made, kernel, helpers, scope)
     return made
+
+
+def _told_apart(kernel: Kernel, known: dict[str, Kernel]) -> Kernel:
+    """The kernel, whose helpers have names of their own unless they are the same as those of kernels before."""
+    names = dict[str, str]()
+    helpers = list[Kernel]()
+    for helper in kernel.helpers:
+        found = calling(helper, names)
+        name, count = helper.name, 2
+        while name in known and replace(known[name], name=found.name) != found:
+            name, count = f"{helper.name}_{count}", count + 1
+        names[helper.name] = name
+        known[name] = replace(found, name=name)
+        helpers.append(known[name])
+    return replace(calling(kernel, names), helpers=tuple(helpers))
 
 
 def emit_kernel(
@@ -228,7 +250,7 @@ class Emitter:
                 return self.builder.load(held.address, typ=type_of(held.type)) if isinstance(held, Slot) else held
             case Load(buffer=buffer, indices=indices, type=type):
                 address = self.address(buffer, indices)
-                return self.loaded(self.load(buffer, address, SIZES[type], stored_type(type)), type)
+                return self.loaded(self.load(buffer, address, SIZES[element_of(type)], stored_type(type)), type)
             case Address(buffer=buffer, indices=indices):
                 return self.address(buffer, indices)
             case Apply(function=function, operands=operands, type=type):
@@ -304,7 +326,7 @@ class Emitter:
 
     def intrinsic(self, name: str, result: str, *given: Value) -> Value:
         """A call of `llvm.NAME`, overloaded by the type of its result."""
-        bits = {"f32": "f32", "f64": "f64", "u8": "i8"}.get(result, result)
+        bits = f"v{lanes_of(result)}{element_of(result)}" if result in VECTORS else {"u8": "i8"}.get(result, result)
         function = self.declared(f"llvm.{name}.{bits}", [each.type for each in given], type_of(result))
         return self.builder.call(function, given)
 
@@ -451,6 +473,8 @@ def _counted(e: Emitter, s: For, start: Value, stop: Value, step: Value) -> None
     again = e.builder.branch(head)
     if group is not None:
         again.set_metadata("llvm.loop", llvm_loops.note(e.module, group))
+    if any(isinstance(each, Assign) and each.value.type in VECTORS for each in s.body):
+        again.set_metadata("llvm.loop", llvm_loops.as_written(e.module))
     if s.kind == "parallel" and _is_long_row(s.body):
         again.set_metadata("llvm.loop", _interleaved(e.module))
     e.builder.position_at_end(done)
@@ -773,9 +797,8 @@ def _without_traps(of: Expression) -> Expression:
 
 
 def _cost_of(each: Expression) -> int:
-    if not isinstance(each, Apply):
-        return 1
-    return 1 if each.function in PRIMITIVES else _LONG
+    is_long = isinstance(each, Apply) and each.function not in PRIMITIVES
+    return lanes_of(each.type) * (_LONG if is_long else 1)
 
 
 def _trips(e: Emitter, s: Statement) -> Value:

@@ -17,7 +17,7 @@ from engine.fuser.groups.compositions import COMPOSITIONS
 from engine.fuser.groups.extents import known
 from engine.fuser.groups.from_expression import Unsupported, element
 from engine.fuser.groups.fusion_group import DTYPES, Group, Handler, Lowered, Operands, shown
-from engine.fuser.groups.gemm import TILES
+from engine.fuser.groups.gemm import TYPES
 from engine.fuser.groups.products import linear, multiplied
 from engine.fuser.groups.reductions import accumulated, extreme_of, mapped
 from engine.fuser.groups.reshaping import reshaped
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 def _tensor(given: Given, name: str, rank: int = 0) -> Value:
     value = given[name]
-    if not isinstance(value, Value) or value.type not in TILES or (rank and len(value.shape) != rank):
+    if not isinstance(value, Value) or value.type not in TYPES or (rank and len(value.shape) != rank):
         raise Unsupported(f"{name} is no tensor of float32 or float64 of that rank")
     return value
 

@@ -6,8 +6,11 @@ the kernel has to bring along.  `packing` copies a matrix into panels, for sever
 
 Note [Tiles of products]
 A panel holds the columns of a tile, element (k, j) at k * step + j: some columns of a matrix whose rows are contiguous,
-or a copy with zeros beyond the last column.  A tile is some rows of the result by one panel: its sums are a small
-array, which LLVM keeps in vector registers, as all indices into it are constants once the innermost loops are unrolled.
+or a copy, which repeats the last column beyond it.  A tile is some rows of the result by one panel: its sums are
+variables of vectors, as many as the processor has registers for, besides those for a row of the panel and for one
+number (`SHAPES`).  What is left of rows and columns has tiles of its own size where they are as in the example, and
+else some that are half as high.
+
 Where k is long, it is done in blocks of `DEPTH`, so that a block of a panel stays in the cache while tile after tile
 uses it; sums rest in "partial" meanwhile.  Tiles are functions of their own, one for each size, whatever is multiplied.
 
@@ -20,12 +23,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, partial
-from typing import Final
+from typing import Final, Literal
 
-from engine.fuser.ir.externals import PREFETCH
+from engine.fuser.backend.target import Target, current
 from engine.fuser.ir.kernel import (
+    SIZES,
+    VECTORS,
     Accumulate,
     Address,
+    Assign,
     Buffer,
     Call,
     Declare,
@@ -43,7 +49,10 @@ from engine.fuser.ir.kernel import (
     allocate,
     apply,
     constant,
+    convert,
+    element_of,
     index,
+    lanes_of,
     multiply,
 )
 from engine.lang.records import dataclass
@@ -54,16 +63,21 @@ _ONE: Final = index(1)
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """Elements of a buffer: (i, j) is at `first` + i * `row` + j * `column`."""
+    """Elements of a buffer: (i, j) is at `first` + i * `row` + j * `column`.
+
+    Where `reach` is the name of a buffer of i64, rows are as far from `first` as it says, instead of i * `row`.
+    """
 
     buffer: str
     row: Expression
     column: Expression = _ONE
     first: Expression = _ZERO
     type: str = "f32"
+    reach: str = ""
 
     def place(self, i: Expression, j: Expression) -> Expression:
-        return add(add(self.first, multiply(i, self.row)), multiply(j, self.column))
+        down = Load(self.reach, (i,), "i64") if self.reach else multiply(i, self.row)
+        return add(add(self.first, down), multiply(j, self.column))
 
     def element(self, i: Expression, j: Expression) -> Load:
         return Load(self.buffer, (self.place(i, j),), self.type)
@@ -81,25 +95,61 @@ class Matrix:
         return self.column == _ONE
 
 
+Along = Literal["k", "rows", ""]
+"""The index of the first operand along which its elements follow one another in memory."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A piece of the result of up to 24 vectors of 64 bytes: `rows` by `width` columns, that of panels."""
+    """A piece of the result: `rows` by some `vectors` of the type `vector`, as wide as a panel.
+
+    `rest` and `narrow` are the rows and the vectors of what is left over by whole tiles, 0 where that is not known.
+    `reaches`: the rows of panels are where a buffer says (`Matrix.reach`).
+    """
 
     rows: int
-    width: int
-    type: str = "f32"
+    vectors: int
+    vector: str
+    along: Along = ""
+    rest: int = 0
+    narrow: int = 0
+    reaches: bool = False
+
+    @property
+    def type(self) -> str:
+        return element_of(self.vector)
+
+    @property
+    def lanes(self) -> int:
+        return lanes_of(self.vector)
+
+    @property
+    def width(self) -> int:
+        return self.vectors * self.lanes
+
+    @property
+    def heights(self) -> tuple[int, ...]:
+        """The rows of tiles, down to 1: these, those of the rest, and halves for other sizes."""
+        halves = [self.rows]
+        while halves[-1] > 1:
+            halves.append(halves[-1] // 2)
+        return tuple(sorted({*halves, *([self.rest] if self.rest else [])}, reverse=True))
+
+    @property
+    def name(self) -> str:
+        along = "_by_" * bool(self.along) + self.along
+        return f"tile_{self.rows}x{self.vectors}_{self.vector}{along}{'_reaching' * self.reaches}"
 
 
-WIDE: Final = Tile(6, 64)
-TILES: Final = {
-    "f32": (Tile(24, 16), Tile(12, 32), WIDE),
-    "f64": (Tile(24, 8, "f64"), Tile(12, 16, "f64"), Tile(6, 32, "f64")),
-}
-"""By the type of the elements, from the narrowest to the widest."""
-DEPTH: Final = 512
+SHAPES: Final = {16: (6, 2), 32: (12, 2)}
+"""By the number of registers the rows and the vectors of a tile, whose sums leave some of them free."""
+NARROW: Final = {16: 8, 32: 12}
+"""The rows of tiles of one vector, likewise: enough sums that none waits for the one before."""
+TYPES: Final = ("f32", "f64")
+DEPTH: Final = 256
 """Elements of k in a block."""
 BLOCK: Final = 240
-"""Rows of the first operand that are gone over for one panel before the next panel; a multiple of all tiles' rows."""
+"""Rows of the first operand that are gone over for one panel before the next panel."""
 FEWEST_ROWS: Final = 16
 """Rows up to which products are made of `dots`, where both operands have contiguous k."""
 FEW_ROWS: Final = 32
@@ -114,13 +164,61 @@ Put = Callable[[Expression, Expression, Expression], Sequence[Statement]]
 """From a row, a column and an element of the product to statements that store it."""
 
 
-def tile_for(columns: int, rows: int = 0, type: str = "f32") -> Tile:
-    """The tile for so many columns and rows: the widest that is not mostly empty; of few rows, one that leaves none."""
-    found = next((tile for tile in TILES[type] if columns <= tile.width), TILES[type][-1])
-    if rows > BLOCK:
-        return found
-    heights = [height for height in (found.rows, found.rows * 5 // 6, found.rows * 2 // 3) if rows % height == 0]
-    return replace(found, rows=heights[0]) if heights else found
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The columns of a panel that are wanted: `walk` makes the loop over them, of the panel's width and what is done.
+
+    `before`: what is found out first, from the panel's first column.  Whole panels have a loop of known length.
+    """
+
+    walk: Callable[[int, Callable[[Expression], Sequence[Statement]]], Statement]
+    before: Callable[[Expression], Sequence[Statement]] = lambda first: ()
+
+
+def columns_loop(stop: Expression, body: Callable[[Expression], Sequence[Statement]]) -> For:
+    """The loop over columns of a panel up to that one."""
+    return For("j", index(0), stop, tuple(body(_i("j"))), kind="vector")
+
+
+def _each_column(width: int, body: Callable[[Expression], Sequence[Statement]]) -> Statement:
+    is_whole = apply("eq", _i("columns"), index(width))
+    return If(is_whole, (columns_loop(index(width), body),), (columns_loop(_i("columns"), body),))
+
+
+ALL_COLUMNS: Final = Columns(_each_column)
+
+
+def vector_for(type: str, processor: Target | None = None) -> str:
+    """The vector that fills a register."""
+    return f"{type}x{(processor or current()).vector // SIZES[type]}"
+
+
+def tile_for(
+    columns: int = 0, rows: int = 0, type: str = "f32", along: Along = "", processor: Target | None = None
+) -> Tile:  # fmt: skip
+    """The tile for so many columns and rows, 0 where that is not known, on a processor."""
+    processor = processor or current()
+    vector = vector_for(type, processor)
+    lanes = lanes_of(vector)
+    height, vectors = SHAPES[processor.registers]
+    if 0 < columns <= lanes:
+        height, vectors = NARROW[processor.registers], 1
+    narrow = -(-columns % (vectors * lanes) // lanes) % vectors
+    if not rows:
+        return Tile(height, vectors, vector, along, narrow=narrow)
+    best = min(range(height, 0, -1), key=lambda each: _time(rows, each, vectors))
+    return Tile(best, vectors, vector, along, rows % best, narrow)
+
+
+def _time(rows: int, height: int, vectors: int) -> int:
+    """An estimate of the time that so many rows take in tiles of this height."""
+    whole, rest = divmod(rows, height)
+    return whole * _time_of_tile(height, vectors) + (_time_of_tile(rest, vectors) if rest else 0)
+
+
+def _time_of_tile(rows: int, vectors: int) -> int:
+    """Of few sums each waits for the one before; loads, and what comes around the loop, are as long as two more."""
+    return max(rows * vectors, 10) + 2
 
 
 def block_for(rows: int, tile: Tile) -> int:
@@ -129,12 +227,12 @@ def block_for(rows: int, tile: Tile) -> int:
     return BLOCK if blocks <= 1 else -(-rows // (blocks * tile.rows)) * tile.rows
 
 
-def packed_size(rows: Expression, columns: Expression, tile: Tile = WIDE) -> Expression:
+def packed_size(rows: Expression, columns: Expression, tile: Tile) -> Expression:
     """The elements of a matrix of these sizes in panels."""
     return multiply(rows, multiply(panels(columns, tile), index(tile.width)))
 
 
-def panels(columns: Expression, tile: Tile = WIDE) -> Expression:
+def panels(columns: Expression, tile: Tile) -> Expression:
     """The number of panels."""
     return apply("quotient", add(columns, index(tile.width - 1)), index(tile.width))
 
@@ -143,39 +241,44 @@ def _i(name: str) -> Name:
     return Name(name, "i64")
 
 
-def filled(element: Element, columns: Expression, tile: Tile = WIDE, *, has_rows: bool = True) -> Fill:
-    """A `Fill` with these elements, and zeros beyond the last column.
-
-    Where the rows are not contiguous, few columns at a time are read, whose lines of memory the cache holds at once.
-    """
-    width = tile.width if has_rows else _LINE[tile.type]
+def filled(element: Element, columns: Expression, tile: Tile) -> Fill:
+    """A `Fill` with these elements, and the last column again beyond it."""
 
     def fill(
         first: Expression, depth: Expression, deep: Expression, buffer: str, place: Expression
     ) -> Sequence[Statement]:
-        end = add(_i("beside"), index(width))
         target = (add(place, add(multiply(_i("at"), index(tile.width)), _i("j"))),)
-        copy = Store(buffer, target, element(add(depth, _i("at")), add(first, _i("j"))))
-        zero = Store(buffer, target, constant(0, tile.type))
 
-        def copied(stop: Expression) -> For:
-            return For("j", _i("beside"), stop, (copy,), kind="vector")
+        def copied(column: Expression) -> For:
+            copy = Store(buffer, target, element(add(depth, _i("at")), column))
+            return For("at", index(0), deep, (For("j", index(0), index(tile.width), (copy,), kind="vector"),))
 
-        stop = apply("maximum", _i("beside"), apply("minimum", apply("sub", columns, first), end))
-        whole = For("at", index(0), deep, (copied(end),))
-        some = For("at", index(0), deep, (copied(_i("inside")), For("j", _i("inside"), end, (zero,), kind="vector")))
-        piece = (Let("inside", stop), If(apply("eq", _i("inside"), end), (whole,), (some,)))
-        return (For("beside", index(0), index(tile.width), piece, step=index(width)),)
+        column = add(first, _i("j"))
+        is_whole = apply("le", add(first, index(tile.width)), columns)
+        return (If(is_whole, (copied(column),), (copied(apply("minimum", column, add(columns, index(-1)))),)),)
 
     return fill
 
 
-def fill_from(matrix: Matrix, columns: Expression, tile: Tile = WIDE) -> Fill:
-    """A `Fill` with the elements of a matrix."""
-    return filled(matrix.element, columns, tile, has_rows=matrix.has_rows)
+def fill_from(matrix: Matrix, columns: Expression, tile: Tile) -> Fill:
+    """A `Fill` with the elements of a matrix; where its columns are contiguous, the `helpers` have to turn."""
+    if matrix.row != _ONE:
+        return filled(matrix.element, columns, tile)
+
+    def fill(
+        first: Expression, depth: Expression, deep: Expression, buffer: str, place: Expression
+    ) -> Sequence[Statement]:
+        last = add(columns, index(-1))
+        column = apply("minimum", add(first, _i("beside")), last)
+        source, target = matrix.address(depth, _i("source")), Address(buffer, (add(place, _i("beside")),))
+        sizes = (deep, apply("sub", last, _i("source")), matrix.column, index(tile.width))
+        turn = (Let("source", column), Call(_turn_name(tile.vector), (*sizes, source, target)))
+        return (For("beside", index(0), index(tile.width), turn, step=index(tile.lanes)),)
+
+    return fill
 
 
-def packing(n: Expression, k: Expression, fill: Fill, buffer: str, tile: Tile = WIDE) -> Statement:
+def packing(n: Expression, k: Expression, fill: Fill, buffer: str, tile: Tile) -> Statement:
     """All panels of a matrix (k, n) into a buffer of `packed_size`."""
     blocks = apply("quotient", add(k, index(DEPTH - 1)), index(DEPTH))
     number, depth = apply("quotient", _i("part"), blocks), multiply(apply("rest", _i("part"), blocks), index(DEPTH))
@@ -196,22 +299,25 @@ def product(
     b: Matrix | None = None,
     packed: str = "",
     fill: Fill | None = None,
-    tile: Tile = WIDE,
+    tile: Tile,
     block: int = BLOCK,
     by_columns: bool = False,
     in_place: bool = False,
+    columns: Columns = ALL_COLUMNS,
 ) -> tuple[Statement, ...]:
     """(m, n) = (m, k) times (k, n), k at least 1.
 
     The second operand is `packed`, a buffer of panels; or else filled into panels block by block, by `fill`, or from
-    `b`, whose whole panels may be read `in_place` where its rows are contiguous: for up to `FEW_ROWS`.  Elements are
-    handed on row by row, or `by_columns`, where there are few panels: then a thread stays with those that it packed.
+    `b`, whose whole panels may be read `in_place` where its rows are contiguous: for up to `FEW_ROWS`.  Where the tile
+    `reaches` panels of `b`, all are read there.  Elements of some `columns` are handed on row by row, or of all
+    `by_columns`, where there are few panels: then a thread stays with those that it packed.
     `block`: of rows, at most `BLOCK`; where there are few panels, fewer rows give more threads something to do.
     """
-    fill = fill or (fill_from(b, n, tile) if b is not None else None)
+    fill = fill or (fill_from(b, n, tile) if b is not None and not tile.reaches else None)
     blocks = apply("quotient", add(m, index(block - 1)), index(block))
-    there, is_early = b if in_place else None, not (in_place or by_columns)
-    finish = partial(_finished, put=put, tile=tile, by_columns=False) if is_early else None
+    there, is_early = b if in_place or tile.reaches else None, not (in_place or by_columns)
+    finish = partial(_finished_rows, put=put, tile=tile, columns=columns) if is_early else None
+    late = partial(_finished_columns if by_columns else _finished_rows, put=put, tile=tile, columns=columns)
     outer, inner = ("panels", "blocks") if by_columns else ("blocks", "panels")
     numbers = {outer: apply("quotient", _i("part"), _i(inner)), inner: apply("rest", _i("part"), _i(inner))}
     part = (
@@ -220,10 +326,11 @@ def product(
         Let("begin", multiply(numbers["blocks"], index(block))),
         Let("end", apply("minimum", add(_i("begin"), index(block)), m)),
         allocate("partial", tile.type, index(block * tile.width)),
-        *([] if packed else [allocate("panel", tile.type, index(DEPTH * tile.width))]),
+        *([allocate("panel", tile.type, index(DEPTH * tile.width))] if fill is not None else []),
         Let("columns", apply("minimum", apply("sub", n, _i("column")), index(tile.width))),
+        *columns.before(_i("column")),
         For("depth", index(0), k, (*_depth(a, n, k, packed, fill, there, tile, finish),), step=index(DEPTH)),
-        *(() if is_early else _finished(_i("begin"), _i("end"), _i("begin"), put, tile, by_columns)),
+        *(() if is_early else late(_i("begin"), _i("end"), _i("begin"))),
     )
     return (
         Let("panels", panels(n, tile)),
@@ -264,6 +371,9 @@ def _depth(
         start = multiply(add(multiply(_i("number"), k), _i("depth")), index(tile.width))
         yield from _rows(a, k, Matrix(packed, index(tile.width), first=start, type=tile.type), tile, finish)
         return
+    if in_place is not None and tile.reaches:
+        yield from _rows(a, k, replace(in_place, first=add(in_place.first, _i("column"))), tile, finish)
+        return
     assert fill is not None
     filling = (
         *fill(_i("column"), _i("depth"), _i("deep"), "panel", index(0)),
@@ -298,7 +408,7 @@ def _rows(a: Matrix, k: Expression, panel: Matrix, tile: Tile, finish: Finish | 
     yield Let("left", add(start, multiply(_i("tiles"), size)))
     yield base(_i("left"))
     after = _i("left")
-    for rows in [*_heights(tile.rows)][1:]:
+    for rows in tile.heights[1:]:
         count = apply("quotient", apply("sub", _i("end"), after), index(rows))
         yield Let(f"tiles{rows}", count)
         top = Let("top", add(after, multiply(_i("tile"), index(rows))))
@@ -308,107 +418,145 @@ def _rows(a: Matrix, k: Expression, panel: Matrix, tile: Tile, finish: Finish | 
     yield from handed(_i("left"), _i("end"))
 
 
-def _heights(rows: int) -> Iterator[int]:
-    """The rows of tiles, each about half of the one before, down to 1."""
-    while rows:
-        yield rows
-        rows //= 2
-
-
 def _tile_call(tile: Tile, a: Matrix, panel: Matrix) -> Statement:
     line = multiply(apply("sub", _i("top"), _i("base")), index(tile.width))
-    operand, panel_address = a.address(_i("top"), _i("depth")), panel.address(index(0), index(0))
-    return tile_call(
-        tile, a, operand, panel.row, panel_address, Address("partial", (line,)), _i("depth"), _i("deep")
-    )  # fmt: skip
+    operand, sums = a.address(_i("top"), _i("depth")), Address("partial", (line,))
+    of = partial(tile_call, a=a, operand=operand, panel=panel, sums=sums, depth=_i("depth"), deep=_i("deep"))
+    if not tile.narrow:
+        return of(tile)
+    is_narrow = apply("le", _i("columns"), index(tile.narrow * tile.lanes))
+    return If(is_narrow, (of(replace(tile, vectors=tile.narrow), line=tile.width),), (of(tile),))
 
 
 def tile_call(
-    tile: Tile, a: Matrix, operand: Address, step: Expression, panel: Address, sums: Address, depth: Expression,
-    deep: Expression,
+    tile: Tile, a: Matrix, operand: Address, panel: Matrix, sums: Address, depth: Expression, deep: Expression,
+    line: int = 0,
 ) -> Call:  # fmt: skip
-    """Rows of `a` from `operand` on by a panel, whose rows are `step` apart, to sums, which begin at 0 for depth 0."""
-    return Call(_name_of(tile), (depth, deep, a.row, a.column, step, operand, panel, sums))
+    """Rows of `a` from `operand` on by a panel, to sums, which begin at 0 for depth 0.
+
+    The rows of the sums are `line` apart, else the width of a panel.
+    """
+    sizes = (depth, deep, a.row, a.column, panel.row, index(line or tile.width))
+    reach = (Address(panel.reach, (depth,)),) if panel.reach else ()
+    return Call(tile.name, (*sizes, operand, Address(panel.buffer, (panel.first,)), *reach, sums))
 
 
-def _name_of(tile: Tile) -> str:
-    return f"tile_{tile.rows}x{tile.width}_{tile.type}"
-
-
-def helpers(tile: Tile) -> tuple[Kernel, ...]:
-    """The functions that a product with this tile calls."""
-    return tuple(tile_helper(replace(tile, rows=rows)) for rows in _heights(tile.rows))
+def helpers(tile: Tile, *, turns: bool = False) -> tuple[Kernel, ...]:
+    """The functions that a product with this tile calls, whose second operand has contiguous columns if it `turns`."""
+    widths = [tile.vectors, *([tile.narrow] if tile.narrow else [])]
+    tiles = (tile_helper(replace(tile, rows=rows, vectors=each)) for rows in tile.heights for each in widths)
+    return (*tiles, *([turn_helper(tile.vector)] if turns else []))
 
 
 def dots_helpers(type: str = "f32") -> tuple[Kernel, ...]:
     """The functions that `dots` calls."""
-    return tuple(_dots_helper(rows, columns, type) for rows in (1, _DOTS) for columns in (1, _DOTS))
+    most, wide = _DOTS[current().registers]
+    return tuple(_dots_helper(rows, columns, type) for rows in (1, most) for columns in (1, wide))
+
+
+def tile_helper(tile: Tile) -> Kernel:
+    """The function that `tile_call` calls: sums of `deep` products, which begin at 0 where `depth` does."""
+    return _tile_helper(replace(tile, rest=0, narrow=0))
 
 
 @cache
-def tile_helper(tile: Tile) -> Kernel:
-    """The function that `tile_call` calls: sums of `deep` products, which begin at 0 where `depth` does."""
-    j, size = _i("j"), index(tile.rows * tile.width)
-    body = (
-        allocate("sums", tile.type, size),
-        If(
-            apply("eq", _i("depth"), index(0)),
-            (For("j", index(0), size, (Store("sums", (j,), constant(0, tile.type)),), kind="vector"),),
-            (For("j", index(0), size, (Store("sums", (j,), Load("result", (j,), tile.type)),), kind="vector"),),
-        ),
-        For("begin", index(0), _i("deep"), _ahead(tile, (*_step(tile),)), step=index(_AHEAD)),
-        For("j", index(0), size, (Store("result", (j,), Load("sums", (j,), tile.type)),), kind="vector"),
+def _tile_helper(tile: Tile) -> Kernel:
+    places = [(row, j) for row in range(tile.rows) for j in range(tile.vectors)]
+    vector = tile.vector
+
+    def result(row: int, j: int) -> tuple[Expression]:
+        return (add(multiply(_i("line"), index(row)), index(j * tile.lanes)),)
+
+    before = tuple(Assign(_sum(*each), Load("result", result(*each), vector)) for each in places)
+    body: tuple[Statement, ...] = (
+        *(Declare(_sum(*each), convert(constant(0, tile.type), vector)) for each in places),
+        If(apply("ne", _i("depth"), index(0)), before),
+        For("at", index(0), _i("deep"), tuple(_step(tile))),
+        *(Store("result", result(*each), Name(_sum(*each), vector)) for each in places),
     )
-    sizes = tuple(Scalar(each, "i64") for each in ("depth", "deep", "row", "column", "step"))
+    sizes = tuple(Scalar(each, "i64") for each in ("depth", "deep", "row", "column", "step", "line"))
     operands = (Buffer("a", tile.type, None), Buffer("panel", tile.type, None))
-    buffers = (*operands, Buffer("result", tile.type, None, access="inout"))
-    return Kernel(_name_of(tile), (*sizes, *buffers), body, is_separate=True)
+    reach = (Buffer("reach", "i64", None),) if tile.reaches else ()
+    buffers = (*operands, *reach, Buffer("result", tile.type, None, access="inout"))
+    return Kernel(tile.name, (*sizes, *buffers), body, is_separate=True)
 
 
-_AHEAD: Final = 16
-"""Elements of k for which the next tile's rows are fetched at a time."""
-
-
-def _ahead(tile: Tile, step: tuple[Statement, ...]) -> tuple[Statement, ...]:
-    """Some steps, while the same part of the rows that the next tile needs is on its way from far memory."""
-    a = Matrix("a", _i("row"), _i("column"))
-    lines = range(0, _AHEAD, _LINE[tile.type])
-    wanted = [(row, line) for row in range(tile.rows, 2 * tile.rows) for line in lines]
-    fetched = [Call(PREFETCH, (a.address(index(row), add(_i("begin"), index(line))),)) for row, line in wanted]
-    stop = apply("minimum", add(_i("begin"), index(_AHEAD)), _i("deep"))
-    return (*fetched, For("at", _i("begin"), stop, step))
-
-
-_LINE: Final = {"f32": 16, "f64": 8}
-"""Elements in a line of memory."""
+def _sum(row: int, j: int) -> str:
+    return f"sum{row}_{j}"
 
 
 def _step(tile: Tile) -> Iterator[Statement]:
     """One element of k: each row's times the panel's."""
-    a = Matrix("a", _i("row"), _i("column"), type=tile.type)
+    down, right = (_ONE if tile.along == along else _i(step) for along, step in (("rows", "row"), ("k", "column")))
+    a, at, vector = Matrix("a", down, right, type=tile.type), _i("at"), tile.vector
+    yield Let("from_", Load("reach", (at,), "i64") if tile.reaches else multiply(at, _i("step")))
+    for j in range(tile.vectors):
+        yield Let(f"b{j}", Load("panel", (add(_i("from_"), index(j * tile.lanes)),), vector))
     for row in range(tile.rows):
-        yield Let(f"a{row}", a.element(index(row), _i("at")))
-    yield Let("line", multiply(_i("at"), _i("step")))
-    body: list[Statement] = [Let("b", Load("panel", (add(_i("line"), _i("j")),), tile.type))]
-    for row in range(tile.rows):
-        place = (add(_i("j"), index(row * tile.width)),)
-        total = apply("fma", Name(f"a{row}", tile.type), Name("b", tile.type), Load("sums", place, tile.type))
-        body.append(Store("sums", place, total))
-    yield For("j", index(0), index(tile.width), tuple(body), kind="vector")
+        yield Let(f"a{row}", convert(a.element(index(row), at), vector))
+        for j in range(tile.vectors):
+            factors = Name(f"a{row}", vector), Name(f"b{j}", vector)
+            yield Assign(_sum(row, j), apply("muladd", *factors, Name(_sum(row, j), vector)))
 
 
-def _finished(
-    first: Expression, end: Expression, base: Expression, put: Put, tile: Tile, by_columns: bool
+def _turn_name(vector: str) -> str:
+    return f"turn_{vector}"
+
+
+@cache
+def turn_helper(vector: str) -> Kernel:
+    """The function that copies `deep` elements of as many columns as a vector is long, each contiguous, into rows.
+
+    `last`: the last column that there is, which is repeated; `column`, `step`: from a column, or row, to the next.
+    """
+    type, lanes = VECTORS[vector]
+    place = [multiply(apply("minimum", index(j), _i("last")), _i("column")) for j in range(lanes)]
+    rows = [Let(f"v0_{j}", Load("a", (add(_i(f"place{j}"), _i("at")),), vector)) for j in range(lanes)]
+    rounds = lanes.bit_length() - 1  # each one brings elements of one row half of the distance nearer
+    for number in range(rounds):
+        for j in range(lanes):
+            pair = (Name(f"v{number}_{j // 2 + half}", vector) for half in (0, lanes // 2))
+            rows.append(Let(f"v{number + 1}_{j}", apply("zip_high" if j % 2 else "zip_low", *pair)))
+    line = multiply(_i("at"), _i("step"))
+    stores = (
+        Store("panel", (add(line, multiply(index(j), _i("step"))),), Name(f"v{rounds}_{j}", vector))
+        for j in range(lanes)
+    )
+    single = (
+        Store("panel", (add(line, index(j)),), Load("a", (add(_i(f"place{j}"), _i("at")),), type)) for j in range(lanes)
+    )
+    whole = multiply(apply("quotient", _i("deep"), index(lanes)), index(lanes))
+    body: tuple[Statement, ...] = (
+        *(Let(f"place{j}", each) for j, each in enumerate(place)),
+        Let("whole", whole),
+        For("at", index(0), _i("whole"), (*rows, *stores), step=index(lanes)),
+        For("at", _i("whole"), _i("deep"), tuple(single)),
+    )
+    sizes = tuple(Scalar(each, "i64") for each in ("deep", "last", "column", "step"))
+    buffers = (Buffer("a", type, None), Buffer("panel", type, None, access="out"))
+    return Kernel(_turn_name(vector), (*sizes, *buffers), body, is_separate=True)
+
+
+def _finished_rows(
+    first: Expression, end: Expression, base: Expression, put: Put, tile: Tile, columns: Columns
 ) -> Iterator[Statement]:
-    """The elements of some rows to whoever wants them."""
+    """The elements of some rows to whoever wants them, row by row."""
     line = multiply(apply("sub", _i("row"), base), index(tile.width))
-    element = tuple(put(_i("row"), add(_i("column"), _i("j")), Load("partial", (add(line, _i("j")),), tile.type)))
-    if by_columns:
-        inner = For("row", first, end, element, kind="vector")
-        yield For("j", index(0), _i("columns"), (inner,))
-    else:
-        inner = For("j", index(0), _i("columns"), element, kind="vector")
-        yield For("row", first, end, (inner,))
+
+    def element(j: Expression) -> Sequence[Statement]:
+        return put(_i("row"), add(_i("column"), j), Load("partial", (add(line, j),), tile.type))
+
+    yield For("row", first, end, (columns.walk(tile.width, element),))
+
+
+def _finished_columns(
+    first: Expression, end: Expression, base: Expression, put: Put, tile: Tile, columns: Columns
+) -> Iterator[Statement]:
+    """The same, column by column."""
+    place = add(multiply(apply("sub", _i("row"), base), index(tile.width)), _i("j"))
+    element = put(_i("row"), add(_i("column"), _i("j")), Load("partial", (place,), tile.type))
+    inner = For("row", first, end, tuple(element), kind="vector")
+    yield For("j", index(0), _i("columns"), (inner,))
 
 
 # ------------------------------------------------------------------ sums along k
@@ -419,34 +567,35 @@ def dots(m: Expression, n: Expression, k: Expression, a: Matrix, b: Matrix, put:
 
     Each part reads its rows of the second operand once from afar, and all of the first: for few rows of that.
     """
-    fours = apply("quotient", m, index(_DOTS))
+    rows, columns = _DOTS[current().registers]
+    whole = apply("quotient", m, index(rows))
     part = (
         Let("begin", multiply(_i("part"), index(_DOTS_OF_PART))),
         Let("end", apply("minimum", add(_i("begin"), index(_DOTS_OF_PART)), n)),
         For(
-            "four",
+            "several",
             index(0),
-            fours,
-            (Let("row", multiply(_i("four"), index(_DOTS))), _dots_of_rows(_DOTS, k, a, b, put)),
+            whole,
+            (Let("row", multiply(_i("several"), index(rows))), _dots_of_rows(rows, columns, k, a, b, put)),
         ),
-        For("row", multiply(fours, index(_DOTS)), m, (_dots_of_rows(1, k, a, b, put),)),
+        For("row", multiply(whole, index(rows)), m, (_dots_of_rows(1, columns, k, a, b, put),)),
     )
     parts = apply("quotient", add(n, index(_DOTS_OF_PART - 1)), index(_DOTS_OF_PART))
     return (For("part", index(0), parts, part, kind="parallel"),)
 
 
-_DOTS: Final = 4
-"""Rows and columns of `dots` at a time: 16 sums and 8 vectors of operands, of 32 registers."""
+_DOTS: Final = {16: (2, 4), 32: (4, 4)}
+"""By the number of registers the rows and columns of `dots` at a time: so many sums and vectors of operands fit."""
 _DOTS_OF_PART: Final = 16
 """Columns that are in the nearest cache while all rows of the first operand are gone over."""
 
 
-def _dots_of_rows(rows: int, k: Expression, a: Matrix, b: Matrix, put: Put) -> Statement:
+def _dots_of_rows(rows: int, columns: int, k: Expression, a: Matrix, b: Matrix, put: Put) -> Statement:
     """Some rows by the columns of a part, the last of which may be fewer."""
-    whole = (Let("column", _i("first")), *_dots(rows, _DOTS, k, a, b, put))
+    whole = (Let("column", _i("first")), *_dots(rows, columns, k, a, b, put))
     single = For("column", _i("first"), _i("end"), _dots(rows, 1, k, a, b, put))
-    is_whole = apply("le", add(_i("first"), index(_DOTS)), _i("end"))
-    return For("first", _i("begin"), _i("end"), (If(is_whole, whole, (single,)),), step=index(_DOTS))
+    is_whole = apply("le", add(_i("first"), index(columns)), _i("end"))
+    return For("first", _i("begin"), _i("end"), (If(is_whole, whole, (single,)),), step=index(columns))
 
 
 def _dots(rows: int, columns: int, k: Expression, a: Matrix, b: Matrix, put: Put) -> tuple[Statement, ...]:

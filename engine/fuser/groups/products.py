@@ -88,7 +88,7 @@ def _readable(group: Group, value: Value) -> Value:
 
 
 def _floats(value: Lowered) -> Value:
-    if not isinstance(value, Value) or value.type not in gemm.TILES:
+    if not isinstance(value, Value) or value.type not in gemm.TYPES:
         raise Unsupported("a product of other than float32 and float64")
     return value
 
@@ -100,12 +100,14 @@ def _floats(value: Lowered) -> Value:
 class Form:
     """A way to multiply.  `way`: "dots"; "rows", with panels of the second operand; "columns", of the first.
 
-    `in_place`: whole panels are read where they are; `is_packed`: all are copied before, as there are many rows.
+    `turns`: the columns of what is put into panels are contiguous; `in_place`: whole panels are read where they are;
+    `is_packed`: all are copied before, as there are many rows.
     `is_batched`: several products, each by one thread.
     """
 
     way: str
     tile: Tile
+    turns: bool = False
     in_place: bool = False
     is_packed: bool = False
     is_batched: bool = False
@@ -126,8 +128,9 @@ def _kernel(form: Form) -> Kernel:
     first = {name: _first(name, outer) for name in "ab"}
     one = index(1)
     type = form.tile.type
-    a = Matrix("a", _i("a_row"), one if form.way == "dots" else _i("a_column"), first["a"], type)
-    b_row = one if form.way == "dots" else _i("b_row")
+    turned = {"dots": "ab", "columns": "a" * form.turns, "rows": "b" * form.turns}[form.way]
+    a = Matrix("a", _i("a_row"), one if "a" in turned else _i("a_column"), first["a"], type)
+    b_row = one if "b" in turned else _i("b_row")
     b = Matrix("b", b_row, one if form.in_place else _i("b_column"), first["b"], type)
 
     def put(row: Expression, column: Expression, value: Expression) -> Sequence[Statement]:
@@ -137,7 +140,7 @@ def _kernel(form: Form) -> Kernel:
     names = [*_SIZES, *(f"{each}_{part}" for each in "ab" for part in ("first", "row", "column"))]
     names += [f"{each}_step{d}" for each in "ab" for d in range(form.ranks)] + [f"size{d}" for d in range(form.ranks)]
     buffers = (Buffer("a", type, None), Buffer("b", type, None), Buffer(PUT, type, None, access="out"))
-    helpers = gemm.dots_helpers(type) if form.way == "dots" else gemm.helpers(form.tile)
+    helpers = gemm.dots_helpers(type) if form.way == "dots" else gemm.helpers(form.tile, turns=form.turns)
     return Kernel(
         "product", (*(Scalar(each, "i64") for each in names), *buffers), _batched(form, body), helpers=helpers
     )
@@ -199,13 +202,15 @@ def _form(
         is_few = m.example <= gemm.FEWEST_ROWS
         group.extents.guard("le" if is_few else "gt", group.extents.canonical(m).size, index(gemm.FEWEST_ROWS))
         if is_few:
-            return of("dots", gemm.TILES[type][-1])
+            return of("dots", gemm.tile_for(type=type))
     if m.example < n.example and b.steps[-2] == one:
-        return of("columns", gemm.tile_for(m.example, type=type))
+        return of("columns", gemm.tile_for(m.example, n.example, type, "k"), a.steps[-1] == one)
     in_place = b.steps[-1] == one and m.example <= gemm.FEW_ROWS
     is_packed = not is_batched and m.example > _MANY
-    tile = gemm.tile_for(n.example, m.example, type)
-    return of("rows", tile, in_place, is_packed, block=gemm.block_for(m.example, tile))
+    along: gemm.Along = "k" if a.steps[-1] == one else "rows" if a.steps[-2] == one else ""
+    tile = gemm.tile_for(n.example, m.example, type, along)
+    block, turns = gemm.block_for(m.example, tile), b.steps[-2] == one and not in_place
+    return of("rows", tile, turns, in_place, is_packed, block=block)
 
 
 # ------------------------------------------------------------------ products

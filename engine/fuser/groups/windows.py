@@ -162,8 +162,9 @@ def _convolution(group: Group, name: str, given: Given, sample: Any) -> Value:
     for each, side, p, d in zip((h, w), sides, padding, dilation, strict=True):
         _guard_room(group, each, side, p, d)
     oh, ow = (_positions(*each) for each in zip((h, w), sides, stride, padding, dilation, strict=True))
-    is_small = oh.example * ow.example <= convolutions.FEW
-    g = Geometry((sides[0], sides[1]), stride, padding, dilation, groups, is_small, is_depthwise)
+    g = Geometry((sides[0], sides[1]), stride, padding, dilation, groups, is_depthwise=is_depthwise)
+    if not is_depthwise:
+        g = convolutions.fitted(g, o.example // groups, (oh.example, ow.example))
     shape = (n, o, ow) if rank == 3 else (n, o, oh, ow)
     found = _windows(group, name, x, weight, _convolving(g), shape, (inputs, *kernel))
     bias = given["bias"]
@@ -194,7 +195,7 @@ def _pool(function: str, sides: int = 2) -> Handler:
         for each, side, p, d in zip((h, w), kernel, padding, dilation, strict=True):
             _guard_room(group, each, side, p, d)
         oh, ow = (_positions(*each) for each in zip((h, w), kernel, stride, padding, dilation, strict=True))
-        g = Geometry(kernel, stride, padding, dilation, 1, False, True)
+        g = Geometry(kernel, stride, padding, dilation, 1)
         inner = (known(kernel[0]), known(kernel[1]))
         shape = (n, c, ow) if sides == 1 else (n, c, oh, ow)
         return _windows(group, name, x, None, _pooling(g, Pooling(function)), shape, inner)

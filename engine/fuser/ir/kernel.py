@@ -9,6 +9,11 @@ which defines what it does (`to_numpy`).
             a = x[i] + y[i]
             out[i] = tanh(a) * a
 
+Note [Vectors]
+Where a loop's speed depends on which values stay in registers, it says so: `f32x8` is eight values of f32 in one
+register.  They are the values of names and variables only; buffers hold elements, and `x[i:8]` is a load, or a store,
+of the eight that follow one another from the i-th on.  `f32x8(a)` is a number in all places.
+
 Note [Kernel IR]
 Expressions have no effects and cannot fail; their types are explicit, and only `convert` changes them.  A name stands
 for one value (`Let`, a loop's index, a parameter) or is declared as a variable (`Declare`), which `Assign` and
@@ -20,7 +25,7 @@ and their divisor is neither zero nor, with the least number, -1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from math import inf
 from typing import Final, Literal
@@ -35,6 +40,10 @@ BOOL: Final = "bool"
 TYPES: Final = (*FLOATS, *HALVES, *WHOLE, BOOL)
 POINTER: Final = "ptr"
 """The type of `Address`, which only calls take."""
+VECTORS: Final = {
+    f"{type}x{lanes}": (type, lanes) for type, sizes in (("f32", (4, 8, 16)), ("f64", (2, 4, 8))) for lanes in sizes
+}
+"""Types of several values in one register -> the type of each, and how many.  See Note [Vectors]."""
 SIZES: Final = {"f64": 8, "i64": 8, "f32": 4, "i32": 4, "f16": 2, "bf16": 2, "i16": 2, "i8": 1, "u8": 1, "bool": 1}
 """The size of an element, in bytes."""
 
@@ -60,7 +69,7 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """An element of a buffer."""
+    """An element of a buffer, or, of the type of a vector, those that follow one another from there on."""
 
     buffer: str
     indices: tuple[Expression, ...]
@@ -104,13 +113,15 @@ class FunctionRow:
 
 _NUMBERS: Final = (*FLOATS, *WHOLE)
 _BITS: Final = (*WHOLE, BOOL)
+_REAL: Final = (*FLOATS, *VECTORS)
 FUNCTIONS: Final[dict[str, FunctionRow]] = {
-    **dict.fromkeys("add sub mul minimum maximum".split(), FunctionRow(2, _NUMBERS)),
+    **dict.fromkeys("add sub mul minimum maximum".split(), FunctionRow(2, (*_NUMBERS, *VECTORS))),
     **dict.fromkeys("neg abs".split(), FunctionRow(1, _NUMBERS)),
     **dict.fromkeys("eq ne".split(), FunctionRow(2, (*_NUMBERS, BOOL), BOOL)),
     **dict.fromkeys("lt le gt ge".split(), FunctionRow(2, _NUMBERS, BOOL)),
     "div": FunctionRow(2, FLOATS),
-    "fma": FunctionRow(3, FLOATS),
+    **dict.fromkeys("fma muladd".split(), FunctionRow(3, _REAL)),
+    **dict.fromkeys("zip_low zip_high".split(), FunctionRow(2, (*VECTORS,))),
     **dict.fromkeys("quotient rest shift_left shift_right shift_right_logical".split(), FunctionRow(2, WHOLE)),
     **dict.fromkeys("bitand bitor bitxor".split(), FunctionRow(2, _BITS)),
     "bitnot": FunctionRow(1, _BITS),
@@ -137,7 +148,9 @@ FUNCTIONS: Final[dict[str, FunctionRow]] = {
 to whole numbers truncates, and gives 0 for NaN and the nearest end of the range for what is out of it; of whole
 numbers to others it wraps; to `bool` it is `ne 0`; from and to halves it goes through f32.  `shift_*` take amounts from
 0 to the number of bits less one.  `floordiv` and `mod` round down, as Python's; of whole numbers the divisor is not
-zero, of floats x / 0 is what division gives.  Which of two zeros is the least, and the sign of a NaN, are not said.
+zero, of floats x / 0 is what division gives.  `fma` is a * b + c rounded once, `muladd` as the processor does it in
+fewest steps, rounded once or twice.  `zip_low` and `zip_high` take elements of two vectors by turns, from the first
+halves and from the second.  Which of two zeros is the least, and the sign of a NaN, are not said.
 `numeric_functions` has them in Python.
 """
 ACCUMULATORS: Final = ("add", "mul", "minimum", "maximum", "bitand", "bitor")
@@ -367,6 +380,16 @@ def wrapped(value: int, type: str) -> int:
     return (value - least) % count + least
 
 
+def element_of(type: str) -> str:
+    """The type of a vector's elements; of a number its own."""
+    return VECTORS[type][0] if type in VECTORS else type
+
+
+def lanes_of(type: str) -> int:
+    """The number of elements of a value of this type."""
+    return VECTORS[type][1] if type in VECTORS else 1
+
+
 def least(type: str) -> float:
     """The least number of a type, but for bool."""
     if type in FLOATS:
@@ -473,6 +496,25 @@ def bodies(of: Statement) -> tuple[tuple[Statement, ...], ...]:
         case If(body=body, orelse=orelse):
             return (body, orelse)
     return ()
+
+
+def calling(kernel: Kernel, names: Mapping[str, str]) -> Kernel:
+    """The kernel, which calls helpers by these names for theirs."""
+
+    def changed(body: Sequence[Statement]) -> tuple[Statement, ...]:
+        return tuple(map(statement, body))
+
+    def statement(of: Statement) -> Statement:
+        match of:
+            case Call(function=function):
+                return replace(of, function=names.get(function, function))
+            case For() | While():
+                return replace(of, body=changed(of.body))
+            case If():
+                return replace(of, body=changed(of.body), orelse=changed(of.orelse))
+        return of
+
+    return replace(kernel, body=changed(kernel.body)) if any(old != new for old, new in names.items()) else kernel
 
 
 def all_statements(body: Sequence[Statement]) -> Iterator[Statement]:

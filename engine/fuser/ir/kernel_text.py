@@ -14,9 +14,9 @@ the other way (`show`, which also has strides, as a second subscript, and helper
 
 Parameters are numbers (`i64`) or buffers (`f32[n, m]`, `Out[f32[n]]`, `InOut[f32[...]]` of unknown extent).  Literals
 have the type of the operand beside them or of what they are assigned to, else i64, f64 or bool; `f32(0.5)` says it, and
-converts what is no literal.  `m = view(i64[...], address)` and `m = allocate(f32[n])` are buffers,
-`r: i64 = function(x, address(m[0]))` is a call, `call(exp, x)` one of what is a function of numbers as well, and
-`s = reduce(add, x)` accumulates.  A function of numbers is lets and a result:
+converts what is no literal; `x[i:8]` is a vector (Note [Vectors] in `kernel`).  `m = view(i64[...], address)` and
+`m = allocate(f32[n])` are buffers, `r: i64 = function(x, address(m[0]))` is a call, `call(exp, x)` one of what is a
+function of numbers as well, and `s = reduce(add, x)` accumulates.  A function of numbers is lets and a result:
 
     def double(x: f32) -> f32:
         twice = x * f32(2.0)
@@ -37,6 +37,7 @@ from engine.fuser.ir.kernel import (
     FUNCTIONS,
     POINTER,
     TYPES,
+    VECTORS,
     WHOLE,
     Access,
     Accumulate,
@@ -69,7 +70,9 @@ from engine.fuser.ir.kernel import (
     apply,
     constant,
     convert,
+    element_of,
     index,
+    lanes_of,
 )
 from engine.lang.python_syntax import parse_python
 from engine.lang.records import dataclass
@@ -82,6 +85,8 @@ _SIGN: Final[dict[type, str]] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/",
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
 }  # fmt: skip
+_SPELLED: Final = {*TYPES, *VECTORS}
+"""Types whose names convert to them."""
 _ACCESS: Final[dict[str, Access]] = {"Out": "out", "InOut": "inout"}
 _LOOPS: Final[dict[str, LoopKind]] = {"range": "range", "vector": "vector", "parallel": "parallel"}
 
@@ -181,7 +186,7 @@ class _Parser:
             case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=name)) as target], value=value) if (
                 name in self.buffers
             ):
-                return Store(name, self.indices(target), self.expression(value, self.buffers[name].type))
+                return Store(name, self.indices(target), self.expression(value, self.accessed(target)))
             case ast.Expr(value=ast.Call() as call):
                 return self.call(call)
             case ast.If(test=test, body=body, orelse=orelse):
@@ -246,7 +251,7 @@ class _Parser:
     # -- expressions
 
     def is_function(self, node: ast.Call) -> bool:
-        return isinstance(node.func, ast.Name) and (node.func.id in FUNCTIONS or node.func.id in TYPES)
+        return isinstance(node.func, ast.Name) and (node.func.id in _SPELLED | FUNCTIONS.keys())
 
     def expression(self, node: ast.expr, type: str = "") -> Expression:
         """`type` is that of literals."""
@@ -259,7 +264,7 @@ class _Parser:
             case ast.Name(id=name) if name in self.types:
                 return Name(name, self.types[name])
             case ast.Subscript(value=ast.Name(id=name)) if name in self.buffers:
-                return Load(name, self.indices(node), self.buffers[name].type)
+                return Load(name, self.indices(node), self.accessed(node))
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 return apply("neg", self.expression(operand, type))
             case ast.BinOp(left=left, op=op, right=right):
@@ -273,9 +278,11 @@ class _Parser:
     def function(self, node: ast.AST, name: str, operands: list[ast.expr], type: str) -> Expression:
         if name == "address" and isinstance(operands[0], ast.Subscript):
             return Address(ast.unparse(operands[0].value), self.indices(operands[0]))
-        if name in TYPES:
+        if name in _SPELLED:
             literal = _literal(operands[0])
-            return convert(self.expression(operands[0]), name) if literal is None else constant(literal, name)
+            if literal is not None and name in TYPES:
+                return constant(literal, name)
+            return convert(self.expression(operands[0], element_of(name)), name)
         if name == "select":
             return apply(name, self.expression(operands[0], BOOL), *self.alike(operands[1:], type))
         if name not in FUNCTIONS:
@@ -291,7 +298,18 @@ class _Parser:
 
     def indices(self, node: ast.Subscript) -> tuple[Expression, ...]:
         found = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        return tuple(self.expression(each, "i64") for each in found)
+        return tuple(self.extent(each) for each in found)
+
+    def accessed(self, node: ast.Subscript) -> str:
+        """The type of an element of a buffer, or of `x[i:8]`, those from the i-th on."""
+        type = self.buffers[ast.unparse(node.value)].type
+        last = node.slice.elts[-1] if isinstance(node.slice, ast.Tuple) and node.slice.elts else node.slice
+        match last:
+            case ast.Slice(upper=ast.Constant(value=int() as lanes)) if f"{type}x{lanes}" in VECTORS:
+                return f"{type}x{lanes}"
+            case ast.Slice():
+                raise self.refused(node)
+        return type
 
 
 def _literal(node: ast.expr) -> float | None:
@@ -399,7 +417,7 @@ def _statement(of: Statement) -> list[str]:
         case Accumulate(name=name, function=function, value=value):
             return [f"{name} = reduce({function}, {_expression(value)})"]
         case Store(buffer=buffer, indices=indices, value=value):
-            return [f"{buffer}[{_listed(indices)}] = {_expression(value)}"]
+            return [f"{_access(buffer, indices, value.type)} = {_expression(value)}"]
         case For(index=name, body=body, kind=kind):
             return [f"for {name} in {kind}({_bounds(of)}):", *_indented(body)]
         case While(condition=condition, body=body):
@@ -434,8 +452,8 @@ def _expression(of: Expression) -> str:
             return _number(value) if is_plain else f"{type}({_number(value)})"
         case Name(name=name):
             return name
-        case Load(buffer=buffer, indices=indices):
-            return f"{buffer}[{_listed(indices)}]"
+        case Load(buffer=buffer, indices=indices, type=type):
+            return _access(buffer, indices, type)
         case Address(buffer=buffer, indices=indices):
             return f"address({buffer}[{_listed(indices)}])"
     if of.function in _SIGNS and len(of.operands) == 2:
@@ -446,6 +464,11 @@ def _expression(of: Expression) -> str:
         return f"{of.type}({literal.type}({_number(literal.value)}))"
     name = of.type if of.function == "convert" else of.function
     return f"{name}({_listed(of.operands)})"
+
+
+def _access(buffer: str, indices: Sequence[Expression], type: str) -> str:
+    lanes = f":{lanes_of(type)}" if type in VECTORS else ""
+    return f"{buffer}[{_listed(indices)}{lanes}]"
 
 
 def _number(value: float) -> str:

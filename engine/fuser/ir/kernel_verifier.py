@@ -19,6 +19,7 @@ from engine.fuser.ir.kernel import (
     FUNCTIONS,
     POINTER,
     TYPES,
+    VECTORS,
     WHOLE,
     Accumulate,
     Address,
@@ -47,6 +48,7 @@ from engine.fuser.ir.kernel import (
     While,
     all_expressions,
     all_statements,
+    element_of,
     index,
     parts,
     wrapped,
@@ -222,9 +224,8 @@ class _Verifier:
             _require(loop.kind != "parallel" or name not in loop.outside, "threads share a variable")
 
     def store(self, name: str, indices: Sequence[Expression], type: str) -> None:
-        buffer = self.element(name, indices)
+        buffer = self.element(name, indices, type)
         _require(buffer.access != "in", f"{name} is only read")
-        _require(buffer.type == type, f"{name} holds {buffer.type}, not {type}")
 
     def loop(self, of: For) -> None:
         _require({self.value(each) for each in parts(of)} == {"i64"}, "bounds are i64")
@@ -281,7 +282,7 @@ class _Verifier:
     def number(self, of: Expression) -> str:
         """The type of what can be held, which addresses are not."""
         type = self.value(of)
-        _require(type in TYPES, "an address that is no operand of a call")
+        _require(type in TYPES or type in VECTORS, "an address that is no operand of a call")
         return type
 
     def value(self, of: Expression) -> str:
@@ -293,20 +294,23 @@ class _Verifier:
                 _require(name in self.names, f"{name} is not known")
                 _require(self.names[name] == type, f"{name} is {self.names[name]}, not {type}")
             case Load(buffer=buffer, indices=indices, type=type):
-                held = self.element(buffer, indices)
-                _require(held.type == type, f"{buffer} holds {held.type}, not {type}")
+                self.element(buffer, indices, type)
             case Address(buffer=buffer, indices=indices):
                 self.element(buffer, indices)
             case Apply():
                 self.apply(of)
         return of.type
 
-    def element(self, name: str, indices: Sequence[Expression]) -> Buffer:
-        """The buffer of an element."""
+    def element(self, name: str, indices: Sequence[Expression], type: str = "") -> Buffer:
+        """The buffer of an element, or of elements, that are of this type if one is given."""
         _require(name in self.buffers, f"{name} is no buffer")
         buffer = self.buffers[name]
         _require(len(indices) == buffer.rank, f"{name} has {buffer.rank} dimensions")
         _require(all(self.value(each) == "i64" for each in indices), "indices are i64")
+        if type:
+            _require(buffer.type == element_of(type), f"{name} holds {buffer.type}, not {type}")
+            is_row = buffer.strides is None or buffer.strides[-1] == index(1)
+            _require(type not in VECTORS or is_row, f"elements of {name} do not follow one another")
         return buffer
 
     def apply(self, of: Apply) -> None:
@@ -316,7 +320,8 @@ class _Verifier:
         given = [self.number(each) for each in of.operands]
         _require(len(given) == row.operands, f"{of.function} takes {row.operands} operands")
         if of.function == "convert":
-            _require(of.type in TYPES, f"{of.type} is no type")
+            is_vector = of.type in VECTORS and given[0] == element_of(of.type)
+            _require(is_vector or (of.type in TYPES and given[0] in TYPES), f"{given[0]} becomes no {of.type}")
             return
         if of.function == "select":
             _require(given[0] == BOOL, "a condition is bool")

@@ -18,10 +18,10 @@ import ml_dtypes
 import numpy as np
 
 from engine.aten.values import xp
-from engine.fuser.ir.kernel import BOOL, FUNCTIONS, HALVES, WHOLE, wrapped
+from engine.fuser.ir.kernel import BOOL, FUNCTIONS, HALVES, VECTORS, WHOLE, lanes_of, wrapped
 
 Number = Any
-"""A numpy scalar."""
+"""A numpy scalar, or an array of a vector's elements."""
 NUMPY: Final[dict[str, Any]] = {
     "f32": np.float32, "f64": np.float64, "f16": np.float16, "bf16": ml_dtypes.bfloat16, "i64": np.int64,
     "i32": np.int32, "i16": np.int16, "i8": np.int8, "u8": np.uint8, "bool": np.bool_,
@@ -32,6 +32,8 @@ _KERNEL: Final = {np.dtype(found): type for type, found in NUMPY.items()}
 
 def converted(value: Number, type: str) -> Number:
     """The value in another type, see `kernel.FUNCTIONS`."""
+    if type in VECTORS:
+        return np.full(lanes_of(type), value)
     source = _KERNEL[value.dtype]
     if source == type:
         return value
@@ -88,8 +90,14 @@ def _of_library(name: str, type: Any, operands: int) -> Callable[..., float]:
 
 
 def _fused(a: Number, b: Number, c: Number) -> Number:
+    if a.ndim:
+        return np.array([_fused(*each) for each in zip(a, b, c, strict=True)])
     name, type = ("fma", ctypes.c_double) if a.dtype.itemsize == 8 else ("fmaf", ctypes.c_float)
     return a.dtype.type(_of_library(name, type, 3)(a, b, c))
+
+
+def _zipped(a: Number, b: Number) -> Number:
+    return np.stack([a, b], axis=1).reshape(-1)
 
 
 def _in_longest(name: str, operands: int = 1) -> Callable[..., Number]:
@@ -122,7 +130,9 @@ _OF_NUMPY: Final = (
 )
 NUMERIC: Final[dict[str, Callable[..., Number]]] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv, "neg": operator.neg,
-    "abs": abs, "minimum": np.minimum, "maximum": np.maximum, "fma": _fused, "quotient": _quotient, "rest": _rest,
+    "abs": abs, "minimum": np.minimum, "maximum": np.maximum, "fma": _fused, "muladd": _fused,
+    "zip_low": lambda a, b: _zipped(a, b)[: len(a)], "zip_high": lambda a, b: _zipped(a, b)[len(a) :],
+    "quotient": _quotient, "rest": _rest,
     "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
     "shift_left": np.left_shift, "shift_right": np.right_shift, "shift_right_logical": _shift_right_logical,
     "bitand": operator.and_, "bitor": operator.or_, "bitxor": operator.xor, "bitnot": operator.invert,

@@ -25,6 +25,7 @@ from engine.fuser.ir.externals import ADDRESS_OF, EXTERNALS, INVOKE, PREFETCH
 from engine.fuser.ir.kernel import (
     POINTER,
     SIZES,
+    VECTORS,
     Accumulate,
     Address,
     Allocate,
@@ -48,6 +49,7 @@ from engine.fuser.ir.kernel import (
     Store,
     View,
     While,
+    lanes_of,
     strides_of,
 )
 from engine.fuser.ir.numeric_functions import NUMERIC, NUMPY, Number
@@ -133,6 +135,14 @@ class Memory:
     def store(self, value: Number, *indices: int) -> None:
         held = value.view(np.uint16) if self.type in _BITS else value
         _HELD[self.type].from_address(self.element(indices)).value = held.item()
+
+    def load_vector(self, lanes: int, *indices: int) -> Number:
+        """The elements from there on."""
+        return np.array([self.load(*indices[:-1], indices[-1] + i) for i in range(lanes)])
+
+    def store_vector(self, value: Number, *indices: int) -> None:
+        for i, each in enumerate(value):
+            self.store(each, *indices[:-1], indices[-1] + i)
 
     def at(self, *indices: int) -> Pointer:
         """The address of an element, as an operand."""
@@ -260,7 +270,8 @@ class _Module:
             case Accumulate(name=name, function=function, value=value):
                 return [f"v_{name} = f_{function}(v_{name}, {self.expression(value)})"]
             case Store(buffer=buffer, indices=indices, value=value):
-                return [f"b_{buffer}.store({self.listed((value, *indices))})"]
+                store = "store" if value.type not in VECTORS else "store_vector"
+                return [f"b_{buffer}.{store}({self.listed((value, *indices))})"]
             case For(index=name, start=start, stop=stop, step=step, kind=kind, body=body):
                 bounds = self.listed((start, stop, step))
                 return [f"for v_{name} in indices('{kind}', {bounds}):", *_indented(self.block(body))]
@@ -295,6 +306,8 @@ class _Module:
                 return name
             case Name(name=name):
                 return f"v_{name}"
+            case Load(buffer=buffer, indices=indices, type=type) if type in VECTORS:
+                return f"b_{buffer}.load_vector({lanes_of(type)}, {self.listed(indices)})"
             case Load(buffer=buffer, indices=indices):
                 return f"b_{buffer}.load({self.listed(indices)})"
             case Address(buffer=buffer, indices=indices):

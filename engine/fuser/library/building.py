@@ -19,7 +19,7 @@ from engine.fuser.library.objects import ImageError
 from engine.lang.progress import step
 
 NICE: Final = 3
-"""How far the process steps back; much more, and it would not get far on a busy machine."""
+"""The steps by which the process goes back; with many more, it would not get far on a busy machine."""
 _LIBRARY: Final = "the library of operators"
 
 

@@ -62,7 +62,7 @@ PROCESS: Final = _places(
 DESCRIPTOR: Final = _places(
     "PROCESS", "FEWEST", "MOST", "COUNT", "ISHOOKED", "ISBARE", "TARGET", "WORK", "ASKS", ("ASKED", OPERANDS),
     ("KINDS", ARGUMENTS), ("GIVEN", ARGUMENTS), ("ROWS", len(TYPES)), ("RESULTS", len(TYPES)),
-    "FIXEDAXIS", "ISREDUCED", ("PLANES", len(TYPES)), ("SOLIDS", len(TYPES)),
+    "FIXEDAXIS", "ISREDUCED", "ISSTACKED", ("PLANES", len(TYPES)), ("SOLIDS", len(TYPES)),
 )  # fmt: skip
 """What is an operator's own.
 
@@ -71,16 +71,21 @@ whether operands are arrays, which nothing records; they are left to Python in m
 ASKED: the operands that decide how the result lies.  KINDS: what each argument is (`KIND`); GIVEN: the object, or the
 bits of the float, that it has to be.  ROWS, RESULTS: row functions, and dtypes of their results, by the dtype.
 FIXEDAXIS: the dimension that the operator goes along; -1 where arguments say so, or it goes along all.  ISREDUCED:
-whether the result is without it.  PLANES, SOLIDS: functions for two and three dimensions, of which the second is it.
+whether the result is without it.  ISSTACKED: whether tensors are joined along a new dimension.  PLANES, SOLIDS:
+functions for two and three dimensions, of which the second is it.
 """
 KIND: Final = {
-    "TENSORS": 0, "TRUTHS": 1, "NUMBERS": 2, "SETTINGS": 3, "SAME": 4, "EQUAL": 5, "WHOLES": 6, "VECTORS": 7,
-    "REALS": 8, "AXIS": 9, "AXES": 10, "LASTSIZES": 11, "KEEPS": 12,
+    "TENSORS": 0, "TRUTHS": 1, "NUMBERS": 2, "SETTINGS": 3, "SAME": 4, "EQUAL": 5, "TARGETS": 6, "UNREAD": 7,
+    "WHOLES": 8, "VECTORS": 9, "REALS": 10, "AXIS": 11, "AXES": 12, "LASTSIZES": 13, "KEEPS": 14, "LISTS": 15,
+    "TABLES": 16, "INDICES": 17, "RANKED": 18, "TURNED": 19, "ROWED": 20, "WORDS": 21,
 }  # fmt: skip
 """TRUTHS: a tensor of bools.  NUMBERS: an int or float that is an operand; SETTINGS: that the dtype has to hold.
 SAME: the object of GIVEN; EQUAL: a number that is equal to it.  WHOLES: a tensor that is gone through along a
-dimension; VECTORS: one of that dimension's size.  REALS: a float.  AXIS: the dimension; AXES: that, or some that follow one
-another.  LASTSIZES: the sizes of the last ones, which are gone along.  KEEPS: whether the result has it with a size of 1."""
+dimension; VECTORS: one of that dimension's size.  REALS: a float.  AXIS: the dimension; AXES: that, or some that follow
+one another.  LASTSIZES: the sizes of the last ones, which are gone along.  KEEPS: whether the result has it, with a
+size of 1.  TARGETS: a tensor that is written.  UNREAD: what the result does not depend on.  LISTS: of tensors.  TABLES:
+a tensor whose rows INDICES name.  RANKED: a tensor of so many dimensions; TURNED: one whose last two are exchanged in
+memory; ROWED: a tensor taken for its last dimension's rows.  WORDS: the ints of GIVEN, as a list."""
 _FRAME: Final = _places(
     ("ARRAYS", OPERANDS + 1), ("PLACES", OPERANDS + 1), ("VALUES", OPERANDS + 1), ("ITEMS", OPERANDS + 1),
     ("ELEMENTS", OPERANDS + 1), ("SHAPE", DIMENSIONS), ("ORDER", DIMENSIONS), ("OUTSTRIDES", DIMENSIONS),
@@ -268,6 +273,16 @@ def is_equal(process: i64, value: i64, wanted: i64):
 """
 
 _READING: Final = """
+def is_fixed(descriptor: i64, i: i64, value: i64):
+    it = view(i64[...], descriptor)
+    if it[KINDS + i] == UNREAD:
+        return 1
+    if it[KINDS + i] == SAME:
+        return select(value == it[GIVEN + i], 1, 0)
+    equal: i64 = is_equal(it[PROCESS], value, it[GIVEN + i])
+    return equal
+
+
 def type_of(process: i64, dtype: i64):
     own = view(i64[...], process)
     for i in range(TYPECOUNT):
@@ -354,12 +369,13 @@ def read(descriptor: i64, args: i64, count: i64, frame: InOut[i64[...]]):
                 frame[ARRAYS + k] = 0
                 k = k + 1
             else:
-                if kind == SAME:
-                    if value != it[GIVEN + i]:
-                        return 0
+                if kind == TARGETS:
+                    if it[ISHOOKED] != 0:
+                        written: i64 = may_record(process, value, 1)
+                        may = bitor(may, written)
                 else:
-                    equal: i64 = is_equal(process, value, it[GIVEN + i])
-                    if equal == 0:
+                    fixed: i64 = is_fixed(descriptor, i, value)
+                    if fixed == 0:
                         return 0
     if bitand(flags, ALIGNED) == 0:
         return 0
@@ -875,7 +891,7 @@ def gone_along(descriptor: i64, args: i64, count: i64):
     if open == 0:
         return 0
     given = view(i64[...], args)
-    words = allocate(i64[WORDS])
+    words = allocate(i64[ALONGWORDS])
     arrays = allocate(i64[OPERANDS])
     dtype: i64 = 0
     whole: i64 = 0
@@ -938,13 +954,9 @@ def gone_along(descriptor: i64, args: i64, count: i64):
                                 if value != own[FALSE]:
                                     return 0
                         else:
-                            if kind == SAME:
-                                if value != it[GIVEN + i]:
-                                    return 0
-                            else:
-                                equal: i64 = is_equal(process, value, it[GIVEN + i])
-                                if equal == 0:
-                                    return 0
+                            fixed: i64 = is_fixed(descriptor, i, value)
+                            if fixed == 0:
+                                return 0
     if whole == 0:
         return 0
     if may != 0:
@@ -1032,6 +1044,409 @@ def serve_along(held: i64, args: i64, count: i64, names: i64):
     following: i64 = PyObject_Vectorcall(holds[ITEM], args, count, names)
     return following
 """
+_MOVING: Final = """
+def hold(bytes: i64, count: i64, arrays: InOut[i64[...]]):
+    if bytes < LONGBYTES:
+        return 0
+    for k in range(count):
+        kept: i64 = retain(arrays[k])
+    state: i64 = PyEval_SaveThread()
+    return state
+
+
+def let_go(state: i64, count: i64, arrays: InOut[i64[...]]):
+    if state != 0:
+        PyEval_RestoreThread(state)
+        for k in range(count):
+            Py_DecRef(arrays[k])
+    return 0
+
+
+def plain_array(descriptor: i64, value: i64):
+    it = view(i64[...], descriptor)
+    array: i64 = array_of(it[PROCESS], value, it[ISBARE])
+    if array == 0:
+        return 0
+    marks = view(i32[...], array)
+    if bitor(bitand(i64(marks[FLAGS]), PLAIN) != PLAIN, i64(marks[NDIM]) > DIMENSIONS - 1):
+        return 0
+    if it[ISHOOKED] != 0:
+        may: i64 = may_record(it[PROCESS], value, 0)
+        if may != 0:
+            recording: i64 = is_recording(it[PROCESS])
+            if recording != 0:
+                return 0
+    return array
+
+
+def wrapped(descriptor: i64, array: i64):
+    it = view(i64[...], descriptor)
+    if it[ISBARE] != 0:
+        return array
+    tensor: i64 = new_tensor(it[PROCESS], array)
+    return tensor
+
+
+def fits_beside(array: i64, first: i64, axis: i64):
+    fields = view(i64[...], array)
+    others = view(i64[...], first)
+    marks = view(i32[...], array)
+    counts = view(i32[...], first)
+    if bitor(fields[DTYPE] != others[DTYPE], marks[NDIM] != counts[NDIM]):
+        return 0
+    sizes = view(i64[...], fields[DIMS])
+    lengths = view(i64[...], others[DIMS])
+    for d in range(i64(marks[NDIM])):
+        if bitand(d != axis, sizes[d] != lengths[d]):
+            return 0
+    return 1
+
+
+def joined(descriptor: i64, args: i64, count: i64):
+    it = view(i64[...], descriptor)
+    process = it[PROCESS]
+    own = view(i64[...], process)
+    open: i64 = is_open(descriptor, count)
+    if open == 0:
+        return 0
+    given = view(i64[...], args)
+    head = view(i64[...], given[0])
+    if head[1] != own[LIST]:
+        return 0
+    length: i64 = PyList_Size(given[0])
+    if bitor(length == 0, length > TOGETHER):
+        return 0
+    arrays = allocate(i64[TOGETHER])
+    for i in range(length):
+        item: i64 = PyList_GetItem(given[0], i)
+        array: i64 = plain_array(descriptor, item)
+        if array == 0:
+            return 0
+        arrays[i] = array
+    marks = view(i32[...], arrays[0])
+    fields = view(i64[...], arrays[0])
+    sizes = view(i64[...], fields[DIMS])
+    rank = i64(marks[NDIM])
+    axis: i64 = 0
+    if count > 1:
+        placed: i64 = axis_of(process, given[1], rank + it[ISSTACKED])
+        axis = placed
+    if bitor(axis < 0, rank + it[ISSTACKED] == 0):
+        return 0
+    along: i64 = 0
+    for i in range(length):
+        fits: i64 = fits_beside(arrays[i], arrays[0], select(it[ISSTACKED] != 0, -1, axis))
+        if fits == 0:
+            return 0
+        theirs = view(i64[...], arrays[i])
+        own_sizes = view(i64[...], theirs[DIMS])
+        if it[ISSTACKED] != 0:
+            along = along + 1
+        else:
+            along = along + own_sizes[axis]
+    type: i64 = type_of(process, fields[DTYPE])
+    if type < 0:
+        return 0
+    shape = allocate(i64[DIMENSIONS])
+    outer: i64 = 1
+    inner: i64 = own[SIZES + type]
+    total: i64 = own[SIZES + type]
+    for d in range(rank + it[ISSTACKED]):
+        size: i64 = along
+        if d != axis:
+            size = sizes[d - select(bitand(it[ISSTACKED] != 0, d > axis), 1, 0)]
+            if d < axis:
+                outer = outer * size
+            else:
+                inner = inner * size
+        shape[d] = size
+        total = total * size
+    if total == 0:
+        return 0
+    places: i64 = address_of(address(shape[0]))
+    made: i64 = new_array(process, type, rank + it[ISSTACKED], places, 0)
+    if made == 0:
+        return 0
+    news = view(i64[...], made)
+    at: i64 = news[DATA]
+    held: i64 = hold(total, length, arrays)
+    for i in range(length):
+        source = view(i64[...], arrays[i])
+        source_sizes = view(i64[...], source[DIMS])
+        chunk: i64 = inner
+        if it[ISSTACKED] == 0:
+            chunk = inner * source_sizes[axis]
+        for o in range(outer):
+            memcpy(at + o * along * inner, source[DATA] + o * chunk, chunk)
+        at = at + chunk
+    let_go(held, length, arrays)
+    found: i64 = wrapped(descriptor, made)
+    return found
+
+
+def looked_up(descriptor: i64, args: i64, count: i64):
+    it = view(i64[...], descriptor)
+    process = it[PROCESS]
+    own = view(i64[...], process)
+    open: i64 = is_open(descriptor, count)
+    if open == 0:
+        return 0
+    given = view(i64[...], args)
+    table: i64 = 0
+    indices: i64 = 0
+    for i in range(count):
+        kind = it[KINDS + i]
+        if bitor(kind == TABLES, kind == INDICES):
+            array: i64 = plain_array(descriptor, given[i])
+            if array == 0:
+                return 0
+            if kind == TABLES:
+                table = array
+            else:
+                indices = array
+        else:
+            fixed: i64 = is_fixed(descriptor, i, given[i])
+            if fixed == 0:
+                return 0
+    fields = view(i64[...], table)
+    marks = view(i32[...], table)
+    sizes = view(i64[...], fields[DIMS])
+    places = view(i64[...], indices)
+    counts = view(i32[...], indices)
+    lengths = view(i64[...], places[DIMS])
+    type: i64 = type_of(process, fields[DTYPE])
+    if bitor(bitor(type < 0, places[DTYPE] != own[DTYPES + LONGS]), i64(marks[NDIM]) != 2):
+        return 0
+    rank = i64(counts[NDIM]) + i64(marks[NDIM]) - 1
+    if rank > DIMENSIONS:
+        return 0
+    shape = allocate(i64[DIMENSIONS])
+    many: i64 = 1
+    row: i64 = own[SIZES + type]
+    for d in range(i64(counts[NDIM])):
+        shape[d] = lengths[d]
+        many = many * lengths[d]
+    for d in range(1, i64(marks[NDIM])):
+        shape[i64(counts[NDIM]) + d - 1] = sizes[d]
+        row = row * sizes[d]
+    if many * row == 0:
+        return 0
+    numbers = view(i64[...], places[DATA])
+    for i in range(many):
+        if bitor(numbers[i] < 0, numbers[i] >= sizes[0]):
+            return 0
+    at: i64 = address_of(address(shape[0]))
+    made: i64 = new_array(process, type, rank, at, 0)
+    if made == 0:
+        return 0
+    news = view(i64[...], made)
+    arrays = allocate(i64[2])
+    arrays[0] = table
+    arrays[1] = indices
+    held: i64 = hold(many * row, 2, arrays)
+    for i in range(many):
+        memcpy(news[DATA] + i * row, fields[DATA] + numbers[i] * row, row)
+    let_go(held, 2, arrays)
+    found: i64 = wrapped(descriptor, made)
+    return found
+
+
+def serve_joined(held: i64, args: i64, count: i64, names: i64):
+    holds = view(i64[...], held)
+    if names == 0:
+        holder = view(i64[...], holds[ITEM + 1])
+        found: i64 = joined(holder[DATA], args, count)
+        if found != 0:
+            return found
+    following: i64 = PyObject_Vectorcall(holds[ITEM], args, count, names)
+    return following
+
+
+def serve_looked_up(held: i64, args: i64, count: i64, names: i64):
+    holds = view(i64[...], held)
+    if names == 0:
+        holder = view(i64[...], holds[ITEM + 1])
+        found: i64 = looked_up(holder[DATA], args, count)
+        if found != 0:
+            return found
+    following: i64 = PyObject_Vectorcall(holds[ITEM], args, count, names)
+    return following
+"""
+_SHAPED: Final = """
+def same_words(process: i64, value: i64, wanted: i64):
+    own = view(i64[...], process)
+    head = view(i64[...], value)
+    if head[1] != own[LIST]:
+        return 0
+    words = view(i64[...], wanted)
+    length: i64 = PyList_Size(value)
+    if length != words[0]:
+        return 0
+    overflow = allocate(i32[1])
+    for i in range(length):
+        item: i64 = PyList_GetItem(value, i)
+        items = view(i64[...], item)
+        if items[1] != own[INT]:
+            return 0
+        number: i64 = PyLong_AsLongLongAndOverflow(item, address(overflow[0]))
+        if bitor(overflow[0] != 0, number != words[1 + i]):
+            return 0
+    return 1
+
+
+def is_turned(array: i64, item: i64):
+    fields = view(i64[...], array)
+    marks = view(i32[...], array)
+    sizes = view(i64[...], fields[DIMS])
+    strides = view(i64[...], fields[STRIDESOF])
+    last = i64(marks[NDIM]) - 1
+    if bitor(i64(marks[NDIM]) < 2, bitand(i64(marks[FLAGS]), ALIGNED) == 0):
+        return 0
+    if bitor(strides[last - 1] != item, strides[last] != item * sizes[last - 1]):
+        return 0
+    step: i64 = item * sizes[last - 1] * sizes[last]
+    for j in range(2, last + 1):
+        if strides[last - j] != step:
+            return 0
+        step = step * sizes[last - j]
+    return 1
+
+
+def shaped(descriptor: i64, args: i64, count: i64):
+    it = view(i64[...], descriptor)
+    process = it[PROCESS]
+    own = view(i64[...], process)
+    open: i64 = is_open(descriptor, count)
+    if open == 0:
+        return 0
+    given = view(i64[...], args)
+    words = allocate(i64[SHAPEDWORDS])
+    arrays = allocate(i64[OPERANDS])
+    dtype: i64 = 0
+    rowed: i64 = 0
+    tensors: i64 = 0
+    may: i64 = 0
+    type: i64 = -1
+    for i in range(count):
+        kind = it[KINDS + i]
+        value = given[i]
+        if bitand(kind >= RANKED, kind <= ROWED):
+            array: i64 = array_of(process, value, it[ISBARE])
+            if array == 0:
+                return 0
+            fields = view(i64[...], array)
+            marks = view(i32[...], array)
+            sizes = view(i64[...], fields[DIMS])
+            rank = i64(marks[NDIM])
+            if dtype == 0:
+                dtype = fields[DTYPE]
+                known: i64 = type_of(process, dtype)
+                type = known
+            if bitor(fields[DTYPE] != dtype, type < 0):
+                return 0
+            if kind == TURNED:
+                turned: i64 = is_turned(array, own[SIZES + type])
+                if turned == 0:
+                    return 0
+            else:
+                if bitand(i64(marks[FLAGS]), PLAIN) != PLAIN:
+                    return 0
+            if kind == ROWED:
+                if bitor(rank < 2, rank > DIMENSIONS):
+                    return 0
+                rowed = array
+                rows: i64 = 1
+                for d in range(rank - 1):
+                    rows = rows * sizes[d]
+                words[tensors * EXTENTSEACH] = rows
+                words[tensors * EXTENTSEACH + 1] = sizes[rank - 1]
+            else:
+                if rank != it[GIVEN + i]:
+                    return 0
+                for d in range(rank):
+                    words[tensors * EXTENTSEACH + d] = sizes[d]
+            if it[ISHOOKED] != 0:
+                found: i64 = may_record(process, value, 0)
+                may = bitor(may, found)
+            arrays[tensors] = array
+            words[PLACESIN + tensors] = fields[DATA]
+            tensors = tensors + 1
+        else:
+            if kind == WORDS:
+                same: i64 = same_words(process, value, it[GIVEN + i])
+                if same == 0:
+                    return 0
+            else:
+                fixed: i64 = is_fixed(descriptor, i, value)
+                if fixed == 0:
+                    return 0
+    if may != 0:
+        recording: i64 = is_recording(process)
+        if recording != 0:
+            return 0
+    function = it[ROWS + type]
+    if function == 0:
+        return 0
+    refused: i64 = invoke(function, address(words[0]), 0)
+    if refused != 0:
+        return 0
+    shape = allocate(i64[DIMENSIONS])
+    rank_: i64 = words[RANKIN]
+    if rowed == 0:
+        for d in range(rank_):
+            shape[d] = words[SIZESIN + d]
+    else:
+        head = view(i64[...], rowed)
+        counts = view(i32[...], rowed)
+        lengths = view(i64[...], head[DIMS])
+        rank_ = i64(counts[NDIM])
+        for d in range(rank_ - 1):
+            shape[d] = lengths[d]
+        shape[rank_ - 1] = words[SIZESIN + 1]
+    total: i64 = 1
+    for d in range(rank_):
+        total = total * shape[d]
+    if total == 0:
+        return 0
+    places: i64 = address_of(address(shape[0]))
+    made: i64 = new_array(process, it[RESULTS + type], rank_, places, 0)
+    if made == 0:
+        return 0
+    news = view(i64[...], made)
+    words[PLACESIN + tensors] = news[DATA]
+    code: i64 = 0
+    if words[WORKIN] < LONG:
+        short: i64 = invoke(function, address(words[0]), 1)
+        code = short
+    else:
+        for k in range(tensors):
+            more: i64 = retain(arrays[k])
+        state: i64 = PyEval_SaveThread()
+        long: i64 = invoke(function, address(words[0]), 1)
+        PyEval_RestoreThread(state)
+        code = long
+        for k in range(tensors):
+            Py_DecRef(arrays[k])
+    if code != 0:
+        Py_DecRef(made)
+        return 0
+    result: i64 = wrapped(descriptor, made)
+    return result
+
+
+def serve_shaped(held: i64, args: i64, count: i64, names: i64):
+    holds = view(i64[...], held)
+    if names == 0:
+        holder = view(i64[...], holds[ITEM + 1])
+        found: i64 = shaped(holder[DATA], args, count)
+        if found != 0:
+            return found
+    following: i64 = PyObject_Vectorcall(holds[ITEM], args, count, names)
+    return following
+"""
+SHAPED: Final = _places(("EXTENTS", 5 * OPERANDS), ("PLACES", OPERANDS + 1), "RANK", ("SIZES", DIMENSIONS), "WORK")
+"""The words of functions of whole operators: five sizes for each tensor, addresses, last that of the result, and what
+the function says of the result: its dimensions, their sizes, and the nanoseconds that it takes, roughly."""
 NUMBERS_AT: Final = 3
 PLACES_AT: Final = 12
 """Where functions along a dimension find numbers and addresses, after the three sizes."""
@@ -1044,7 +1459,9 @@ _NAMES: Final[Mapping[str, int]] = {
     "ITEM": 3, "FLOATVALUE": 2, "DATA": abi.DATA // 8, "DIMS": abi.DIMENSIONS // 8, "STRIDESOF": abi.STRIDES // 8,
     "DTYPE": abi.DTYPE // 8, "NDIM": abi.NDIM // 4, "FLAGS": abi.ARRAY_FLAGS // 4,
     "PLAIN": abi.PLAIN, "ALIGNED": abi.ALIGNED, "WRITEABLE": abi.WRITEABLE,
-    "WORDS": PLACES_AT + OPERANDS + 1, "NUMBERSAT": NUMBERS_AT, "PLACESAT": PLACES_AT, "OPERANDS": OPERANDS,
+    "ALONGWORDS": PLACES_AT + OPERANDS + 1, "NUMBERSAT": NUMBERS_AT, "PLACESAT": PLACES_AT, "OPERANDS": OPERANDS,
+    "SHAPEDWORDS": SHAPED["ALL"], "EXTENTSEACH": 5, "PLACESIN": SHAPED["PLACES"], "RANKIN": SHAPED["RANK"],
+    "SIZESIN": SHAPED["SIZES"], "WORKIN": SHAPED["WORK"], "TOGETHER": 64, "LONGBYTES": 10 * RELEASE_AFTER,
     "LONG": RELEASE_AFTER, "SHARED": 2 * RELEASE_AFTER, "PART": RELEASE_AFTER // 2,
 }  # fmt: skip
 
@@ -1052,9 +1469,9 @@ _NAMES: Final[Mapping[str, int]] = {
 @cache
 def stubs() -> Kernel:
     """All stubs, as a kernel that has the others for helpers."""
-    texts = (_OBJECTS, _NUMBERS, _READING, _SPREADING, _WRITING, _WALKING, _POINTWISE, _ALONG)
+    texts = (_OBJECTS, _NUMBERS, _READING, _SPREADING, _WRITING, _WALKING, _POINTWISE, _ALONG, _MOVING, _SHAPED)
     return parse(re.sub("[A-Z]+", lambda found: str(_NAMES.get(found[0], found[0])), "".join(texts)))
 
 
-EXPORTED: Final = ("piece", "serve_pointwise", "serve_along")
+EXPORTED: Final = ("piece", "serve_pointwise", "serve_along", "serve_joined", "serve_looked_up", "serve_shaped")
 """The stubs, and helpers whose addresses this process's words have."""

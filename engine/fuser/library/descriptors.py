@@ -79,7 +79,8 @@ def descriptor(
     for i, each in enumerate(form.given):
         words[DESCRIPTOR["KINDS"] + i] = KIND[each.kind]
         words[DESCRIPTOR["GIVEN"] + i] = _given(each.kind, each.value)
-    words[DESCRIPTOR["FIXEDAXIS"]], words[DESCRIPTOR["ISREDUCED"]] = form.axis, form.is_reduced
+    words[DESCRIPTOR["FIXEDAXIS"]] = form.axis
+    words[DESCRIPTOR["ISREDUCED"]], words[DESCRIPTOR["ISSTACKED"]] = form.is_reduced, form.is_stacked
     for key, entry in entries.items():
         shape, _, type = key.rpartition(" ")
         words[DESCRIPTOR[shape or "ROWS"] + TYPES.index(type)] = address(entry.symbol)
@@ -92,6 +93,12 @@ def _given(kind: str, value: Any) -> int:
     if kind == "EQUAL":
         (bits,) = struct.unpack("<q", struct.pack("<d", value))
         return int(bits)
+    if kind == "RANKED" or kind == "TURNED":
+        return int(value)
+    if kind == "WORDS":
+        words = np.array([len(value), *value], np.int64)
+        cpython_abi.retain(words)
+        return int(words.ctypes.data)
     if kind == "SAME":
         return cpython_abi.retain(sys.intern(value) if isinstance(value, str) else value)
     return 0

@@ -29,7 +29,7 @@ _SYMBOLS, _RELOCATIONS, _ZEROS = 2, 4, 8
 _LEFT_OUT: Final = frozenset({0, _SYMBOLS, 3, _RELOCATIONS, 7, 17, 0x7000_0001, 0x6FFF_4C03})
 """Types of sections that describe the rest: tables, strings, notes, groups, unwinding."""
 _RUN_FIRST: Final = frozenset({14, 15, 16})
-"""Types of sections whose functions a loader would run."""
+"""Types of sections whose functions a loader would run, as it would those of `.ctors` and `.dtors`."""
 _WRITE, _ALLOCATE, _RUN, _THREAD = 1, 2, 4, 1024
 _UNDEFINED, _RESERVED = 0, 0xFF00
 _BINDINGS: Final[tuple[Binding, ...]] = ("local", "global", "weak")
@@ -79,9 +79,11 @@ class _Reader:
 
     def _is_kept(self, header: _Header) -> bool:
         is_kept = bool(header.flags & _ALLOCATE) and header.type not in _LEFT_OUT
-        if is_kept and (header.flags & _THREAD or header.type in _RUN_FIRST):
-            raise ImageError(f"images hold no section {self.text(self.names, header.name)}")
-        return is_kept and self.text(self.names, header.name) != _UNWINDING
+        name = self.text(self.names, header.name)
+        is_run_first = header.type in _RUN_FIRST or name.startswith((".ctors", ".dtors"))
+        if is_kept and (header.flags & _THREAD or is_run_first):
+            raise ImageError(f"images hold no section {name}")
+        return is_kept and name != _UNWINDING
 
     def text(self, table: _Header, place: int) -> str:
         start = table.offset + place

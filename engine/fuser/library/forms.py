@@ -7,15 +7,18 @@ operator, and back.  What serves calls reads them without knowing how row functi
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, Literal
 
 from engine.lang.records import dataclass
 
 Kind = Literal[
-    "TENSORS", "TRUTHS", "NUMBERS", "SETTINGS", "SAME", "EQUAL", "WHOLES", "VECTORS", "REALS", "AXIS", "AXES", "LASTSIZES",
-    "KEEPS",
+    "TENSORS", "TRUTHS", "NUMBERS", "SETTINGS", "SAME", "EQUAL",
+    "WHOLES", "VECTORS", "REALS", "AXIS", "AXES", "LASTSIZES", "KEEPS", "TARGETS",
+    "LISTS", "TABLES", "INDICES", "UNREAD",
+    "RANKED", "TURNED", "ROWED", "WORDS",
 ]  # fmt: skip
 """See `calls.KIND`."""
 LINES: Final = "lines_"
@@ -52,7 +55,7 @@ class Form:
     `fewest`: the arguments that calls have to give; the others have their defaults.  `asked`: the operands that decide
     how the result lies, none where that is in C order.  `entries`: functions by the type of the operands; of those that
     go along a dimension, by the word of a descriptor that they belong to, and the type.  `stub`: its symbol; `axis`,
-    `is_reduced`: see `calls.DESCRIPTOR`.
+    `is_reduced`, `is_stacked`: see `calls.DESCRIPTOR`.
     """
 
     given: tuple[Given, ...]
@@ -62,6 +65,7 @@ class Form:
     stub: str = "serve_pointwise"
     axis: int = -1
     is_reduced: bool = False
+    is_stacked: bool = False
 
     @property
     def operands(self) -> int:
@@ -77,7 +81,7 @@ def line(name: str, forms: Iterable[Form]) -> str:
             form.fewest,
             form.asked,
             {type: [each.symbol, each.result, each.work] for type, each in form.entries.items()},
-            [form.stub, form.axis, form.is_reduced],
+            [form.stub, form.axis, form.is_reduced, form.is_stacked],
         ]
         for form in forms
     ]
@@ -104,11 +108,20 @@ def read(name: str, text: bytes) -> list[Form]:
     ]
 
 
+def _numbered(part: Sequence[Form]) -> Iterator[tuple[Form, int]]:
+    """The forms of a part, each with the number of those before it that take the same, for other sizes."""
+    before = Counter[str]()
+    for form in part:
+        key = repr(form.given)
+        yield form, before[key]
+        before[key] += 1
+
+
 def merged(parts: Sequence[Sequence[Form]]) -> list[Form]:
     """The forms of an operator, each with the row functions that it has in any part."""
     found: dict[Any, Form] = {}
-    for form in (form for part in parts for form in part):
-        key = repr(form.given)  # in which 1, 1.0 and True differ
+    for form, nth in (each for part in parts for each in _numbered(part)):
+        key = repr(form.given), nth  # in which 1, 1.0 and True differ
         known = found.get(key)
         entries = form.entries if known is None else {**known.entries, **form.entries}
         found[key] = replace(form, entries=entries)

@@ -65,6 +65,13 @@ def to_bytes(image: Image) -> bytes:
 
 def from_bytes(file: memoryview) -> tuple[Image, int]:
     """The image in a file, of which code and data are views, and where in it the code is."""
+    try:
+        return _from_bytes(file)
+    except (struct.error, ValueError) as error:
+        raise ImageError(f"the image's header makes no sense: {error}") from error
+
+
+def _from_bytes(file: memoryview) -> tuple[Image, int]:
     if len(file) < _HEADER.size or bytes(file[:16]) != MAGIC:
         raise ImageError("no image of this kind")
     if hashlib.sha256(file[_DIGEST.stop :]).digest() != bytes(file[_DIGEST]):
@@ -86,6 +93,8 @@ def from_bytes(file: memoryview) -> tuple[Image, int]:
     words = np.concatenate((imported, relatives))
     if (words % _WORD).any() or (words < code).any() or (words + _WORD > code + data).any():
         raise ImageError("the image has addresses outside its data")
+    if (exported > code + data + zeros).any():
+        raise ImageError("the image offers what is outside it")
     parts = file[begin : begin + code], file[begin + code :]
     return Image(texts[0], page, *parts, zeros, exports, imports, relatives), begin
 

@@ -21,7 +21,8 @@ from typing import Final
 from engine.fuser.backend import kernel_cache, private_files
 from engine.fuser.backend.private_files import UNFINISHED
 from engine.fuser.library import image
-from engine.fuser.library.key import PACKAGED, Key, of_text
+from engine.fuser.library import key as keys
+from engine.fuser.library.key import Key, of_text
 from engine.fuser.library.objects import ImageError
 from engine.lang.records import dataclass
 
@@ -59,7 +60,7 @@ class ImageFile:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """How far building is, in words ("complete", or of what part, or why it failed), and how many seconds ago."""
+    """The progress of building, in words ("complete", or of what part, or why it failed), and seconds since then."""
 
     words: str
     age: float
@@ -80,8 +81,8 @@ def path_of(part: str, key: Key, room: Path) -> Path:
 
 
 def packaged(key: Key) -> list[ImageFile]:
-    """The images that came with the package for this level."""
-    return [*_found(PACKAGED / key.facts["target"], is_packaged=True)]
+    """The images that came with the package for the key's level."""
+    return [*_found(keys.PACKAGED / key.facts["target"], is_packaged=True)]
 
 
 def kept(room: Path) -> list[ImageFile]:
@@ -111,7 +112,7 @@ def publish(part: str, key: Key, data: bytes, room: Path) -> bool:
 
 
 def state(key: Key, room: Path) -> State | None:
-    """How far building is; None where nobody began."""
+    """The progress of building; None where nobody began."""
     try:
         with private_files.reading(room / f"{key.digest}.state") as file:
             return State(file.read().decode(), time.time() - os.fstat(file.fileno()).st_mtime)
@@ -120,7 +121,7 @@ def state(key: Key, room: Path) -> State | None:
 
 
 def note(words: str, key: Key, room: Path) -> None:
-    """Say how far building is; nothing where nobody can be told."""
+    """Keep the progress of building; nothing where nobody can be told."""
     with suppress(OSError):
         private_files.publish(room / f"{key.digest}.state", (words.encode(),))
 

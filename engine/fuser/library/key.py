@@ -1,4 +1,4 @@
-"""What an image is made of and for: two images of one key hold the same code.
+"""Keys of images, which say what they are made of and for: two of one key hold the same code.
 
 In: the engine's sources and this process.  Out: a `Key`, as text in images and as part of their files' names.  Raises
 ImageError where there is no image for this process.
@@ -42,13 +42,17 @@ class Key:
 
     @property
     def text(self) -> str:
-        """What stands in images."""
+        """The lines that images hold."""
         return "".join(f"{name}: {fact}\n" for name, fact in self.facts.items())
 
     @property
     def digest(self) -> str:
-        """What stands in the names of files."""
+        """The part of the names of files."""
         return hashlib.sha256(self.text.encode()).hexdigest()[:16]
+
+    def at(self, level: str) -> Key:
+        """The key of the same for another level of processors."""
+        return Key({**self.facts, "target": level})
 
     def differences(self, text: str) -> list[str]:
         """The facts that are others in the text of a key."""

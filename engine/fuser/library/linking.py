@@ -28,6 +28,9 @@ _Location = tuple[int, int, int]
 """The number of an object, that of a section in it, and the distance from there."""
 _Target = _Location | str
 _WORD: Final = 8
+_MOST: Final = 1 << 28
+"""Bytes of a section, which distances of four bytes reach."""
+_ALIGNED: Final = frozenset(1 << bits for bits in range(13))
 _JUMPS: Final[dict[Machine, tuple[bytes, tuple[tuple[int, int, Kind], ...]]]] = {
     # jmp *word(%rip)
     "x86-64": (b"\xff\x25\0\0\0\0\x0f\x0b", ((2, -4, "got32"),)),
@@ -42,8 +45,24 @@ def read(data: bytes) -> Object:
     """The object in these bytes, of whichever format."""
     for magic, reader in _READERS.items():
         if data.startswith(magic):
-            return reader(data)
+            found = reader(data)
+            _check(found)
+            return found
     raise ImageError("neither an ELF nor a Mach-O object of 64 bits")
+
+
+def _check(found: Object) -> None:
+    """Raises ImageError unless all that the object names is there."""
+    for section in found.sections:
+        if not len(section.data) <= section.size <= _MOST or section.align not in _ALIGNED:
+            raise ImageError(f"a section of {section.size} bytes at multiples of {section.align} is none of an image")
+    for symbol in found.symbols:
+        if symbol.section is not None and not 0 <= symbol.value <= found.sections[symbol.section].size:
+            raise ImageError(f"the symbol {symbol.name} is outside its section")
+    for mark in found.relocations:
+        size = len(found.sections[mark.section].data) - SIZES.get(mark.kind, 4)
+        if not 0 <= mark.place <= size or not max(mark.symbol, mark.minus or 0) < len(found.symbols):
+            raise ImageError("a relocation names what is not there")
 
 
 def linked(objects: Iterable[bytes], key: str) -> Image:
@@ -170,9 +189,6 @@ class _Linker:
     # ---------------------------------------------------------------- relocations
 
     def _relocate(self, o: int, mark: Relocation) -> None:
-        section = self.objects[o].sections[mark.section]
-        if not 0 <= mark.place <= len(section.data) - SIZES.get(mark.kind, 4):
-            raise ImageError("a relocation is outside its section")
         target, place = self._target(o, mark.symbol), self.places[o, mark.section] + mark.place
         if mark.kind == "abs64":
             self._address(place, target, mark.addend)

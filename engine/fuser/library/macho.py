@@ -99,7 +99,7 @@ class _Reader:
             section, segment, *facts = struct.unpack_from("<16s16sQQIIIII", self.data, at)
             address, size, offset, align, relocations, marks, flags = facts
             name, room = (each.rstrip(b"\0").decode() for each in (section, segment))
-            yield _Row(name, room, address, size, offset, 1 << align, relocations, marks, flags)
+            yield _Row(name, room, address, size, offset, 1 << min(align, 63), relocations, marks, flags)
 
     @staticmethod
     def _is_kept(row: _Row) -> bool:

@@ -51,7 +51,7 @@ class Symbol:
 Kind = Literal[
     "abs64", "rel32", "rel64", "branch32", "got32", "branch26", "page21", "lo12", "got_page21", "got_lo12"
 ]  # fmt: skip
-"""How a relocation changes its place; `relocations.py` has a function for each."""
+"""Ways to change a place; `relocations.py` has a function for each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Relocation:
 
 @dataclass(frozen=True, slots=True)
 class Object:
-    """What one module of LLVM became."""
+    """The code of one module of LLVM."""
 
     machine: Machine
     sections: tuple[Section, ...]

@@ -21,7 +21,9 @@ from engine.fuser.ir.kernel import Kernel
 from engine.fuser.library import calls
 from engine.fuser.library.along import along_of
 from engine.fuser.library.forms import LINES, Form, line
+from engine.fuser.library.moving import MOVING
 from engine.fuser.library.rows import rows_of
+from engine.fuser.library.shaped import shaped_of
 from engine.fuser.stubs import methods
 from engine.lang.records import dataclass
 
@@ -45,6 +47,9 @@ def _calls() -> Iterator[str]:
     for name in calls.EXPORTED:
         made.globals[name].linkage = "external"
     yield str(made)
+    known = (each.qualified_name for each in table.entries())
+    lines = (line(name, [MOVING[name]]) for name in known if name in MOVING)
+    yield str(_text(f"{LINES}calls", "\n" + "".join(lines)))
 
 
 Functions = Callable[[Op, Sequence[str]], tuple[list[Form], dict[str, Kernel]]]
@@ -81,8 +86,10 @@ PARTS: Final = (
     Part("calls", _calls),
     _part("float", rows_of, "f32"),
     _part("float_along", along_of, "f32"),
+    _part("float_shaped", shaped_of, "f32"),
     _part("whole", rows_of, "i64", "bool"),
     _part("double", rows_of, "f64"),
     _part("more_along", along_of, "f64", "i64", "bool", "bf16"),
+    _part("double_shaped", shaped_of, "f64"),
     _part("more", rows_of, "i32", "u8", "f16", "bf16", "i16", "i8"),
 )

@@ -50,14 +50,22 @@ def system() -> str:
     return f"{sys.platform} {os.uname().machine}"
 
 
-def level() -> Level:
-    """The level of this process; raises ImageError where there is none, or one is named that this processor lacks."""
+def levels() -> tuple[Level, ...]:
+    """The levels of images that this process can run, the best first.
+
+    Raises ImageError where there is none, or one is named that this processor lacks.
+    """
     named = os.environ.get(VARIABLE)
     flags = _flags()
     found = [each for each in LEVELS.get(system(), ()) if each.flags <= flags and named in (None, "", each.name)]
     if not found:
         raise ImageError(f"there are no images for {named or system()} here")
-    return found[0]
+    return tuple(found)
+
+
+def level() -> Level:
+    """The level that images are made for; raises ImageError where there is none."""
+    return levels()[0]
 
 
 def _flags() -> frozenset[str]:
@@ -67,4 +75,7 @@ def _flags() -> frozenset[str]:
             lines = file.read(_ENOUGH).splitlines()
     except OSError:
         return _NONE
-    return frozenset(next((line.partition(":")[2] for line in lines if line.startswith("flags")), "").split())
+    for line in lines:
+        if line.startswith("flags"):
+            return frozenset(line.partition(":")[2].split())
+    return _NONE

@@ -1,4 +1,4 @@
-"""How relocations change code: one function for each kind.
+"""Changes that relocations make to code: one function for each kind.
 
 In: the image so far, the place, and the two addresses, as offsets in the image.  Out: the image with the place changed.
 Raises ImageError where the address does not fit there, or where what stands in the place is no such instruction.
@@ -69,9 +69,9 @@ PATCHES: Final[dict[Kind, Patch]] = {
     "lo12": _page_offset, "got_lo12": _page_offset,
 }  # fmt: skip
 VIA_TABLE: Final[frozenset[Kind]] = frozenset({"got32", "got_page21", "got_lo12"})
-"""What names the word of the table of addresses that holds the symbol's."""
+"""Those whose target is not the symbol but the word that holds its address."""
 BRANCHES: Final[frozenset[Kind]] = frozenset({"branch32", "branch26"})
-"""What may go to a jump through the table of addresses instead of the symbol."""
+"""Those whose target may be a jump through the table of addresses instead of the symbol."""
 SIZES: Final[dict[Kind, int]] = {"abs64": 8, "rel64": 8}
 """Bytes that are changed; 4 of all others."""
 

@@ -15,6 +15,7 @@ import hashlib
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -27,7 +28,7 @@ from engine.aten.values.tensor import Tensor
 from engine.fuser.groups.from_expression import Unsupported
 from engine.fuser.groups.from_graph import has_kernel, is_pointwise, pointwise
 from engine.fuser.groups.fusion_group import DTYPES, TYPES, Group
-from engine.fuser.groups.schedule import Body, Scheduler, Value
+from engine.fuser.groups.schedule import Body, Indices, Scheduler, Value
 from engine.fuser.ir.kernel import (
     BOOL,
     FLOATS,
@@ -81,7 +82,6 @@ class Call:
         if self.op.scalar is None and self.op.layout == "contiguous":
             return ()
         return tuple(self.operands.index(name) for name in operands_of(self.op) if name in self.operands)
-
 
     @property
     def fewest(self) -> int:
@@ -176,7 +176,9 @@ def row_of(call: Call, type: str) -> Row | None:
     """The row function of a form for operands of a type; None where there is none, or Python has to look."""
     op, given = call.op, call.given
     is_halved = type in HALVES
-    numbers = [a.name for a, each in zip(op.schema.arguments, given, strict=True) if each.kind in ("NUMBERS", "SETTINGS")]
+    numbers = [
+        a.name for a, each in zip(op.schema.arguments, given, strict=True) if each.kind in ("NUMBERS", "SETTINGS")
+    ]
     if is_halved and not {*numbers} <= rounded_names(op) - numbers_in_range(op):
         return None  # they are not rounded to the half type
     if type not in (*FLOATS, *HALVES) and any(each.kind == "EQUAL" for each in given):
@@ -258,14 +260,20 @@ def _loop(
         if pattern is not None and pattern[k] == 0:
             before.append(Let(f"v{at}_{k}", element))
             element = Name(f"v{at}_{k}", type)
-        values[name] = value = Value(f"e{at}_{k}", type, (), lambda body, indices, element=element: element)
+        values[name] = value = Value(f"e{at}_{k}", type, (), partial(_given, element))
         group.samples[value] = Tensor(np.ones((), DTYPES[type]))
-    given = {a.name: values.get(a.name, each.value) for a, each in zip(call.op.schema.arguments, call.given, strict=True)}
+    given = {
+        a.name: values.get(a.name, each.value) for a, each in zip(call.op.schema.arguments, call.given, strict=True)
+    }
     found = pointwise(group, call.op, "result", given, sample)
     body = Body(Scheduler(group.extents, [], set(), {}), ())
     result = body.element(found, ())
     store = Store(f"x{out}", (multiply(i, steps[out]),), result)
     return (*before, For(i.name, index(0), Name("n", "i64"), (*body.statements, store), kind="vector"))
+
+
+def _given(element: Expression, body: Body, indices: Indices) -> Expression:
+    return element
 
 
 def _distance(k: int, pattern: Sequence[int] | None) -> Expression:

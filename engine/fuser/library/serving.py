@@ -30,7 +30,7 @@ from engine.fuser.library import forms as of_forms
 from engine.fuser.library import image_files, key, store
 from engine.fuser.library.calls import PROCESS
 from engine.fuser.library.descriptors import Words, builtin, descriptor, process_words
-from engine.fuser.library.forms import LINES, Form
+from engine.fuser.library.forms import LINES, Form, Given
 from engine.fuser.library.objects import ImageError
 from engine.fuser.stubs.methods import Method, method
 from engine.lang.records import dataclass
@@ -90,7 +90,8 @@ def _serve(op: Op) -> bool:
     def python(*args: Any) -> Any:
         """The first call that is Python's, which compiles its function."""
         made = op.compiled
-        op.take(chained(made.run, is_hooked=True), chained(made.body, is_hooked=False))
+        if tiering.mode() != "off":
+            op.take(chained(made.run, is_hooked=True), chained(made.body, is_hooked=False))
         return made.run(*args)
 
     def body(*args: Any) -> Any:
@@ -102,9 +103,7 @@ def _serve(op: Op) -> bool:
     return True
 
 
-def _chained(
-    name: str, forms: Sequence[Form], following: Function, *, target: int = -1, is_hooked: bool
-) -> Function:
+def _chained(name: str, forms: Sequence[Form], following: Function, *, target: int = -1, is_hooked: bool) -> Function:
     described = [(form, descriptor(form, _address, target=target, is_hooked=is_hooked)) for form in forms]
     return _before(name, described, following)
 
@@ -150,13 +149,20 @@ def _address(symbol: str) -> int:
 
 def _forms(op: Op) -> list[Form]:
     """The forms that the library has of the operator; for one that writes, of that which computes what it writes."""
-    if op.functional is not None:
-        writes = [each.is_write for each in op.schema.arguments]
-        if not writes[0] or any(writes[1:]) or op.writes_again:
-            return []
-    name = (op.functional or op).qualified_name
+    name, target = (op.functional or op).qualified_name, _target(op)
     found = of_forms.merged([of_forms.read(name, each) for each in _STATE.lines])
-    return [each for each in found if op.functional is None or each.stub == WRITING]
+    if op.functional is None:
+        return found
+    if target < 0 or op.writes_again:
+        return []
+    written = [each for each in found if each.stub == WRITING]
+    return written if target == 0 else [_into(each) for each in written]
+
+
+def _into(form: Form) -> Form:
+    """The form of the operator that writes to one more argument, the last."""
+    given = (*form.given, Given("TARGETS"))
+    return replace(form, given=given, fewest=len(given))
 
 
 WRITING: Final = "serve_pointwise"
@@ -164,7 +170,9 @@ WRITING: Final = "serve_pointwise"
 
 
 def _target(op: Op) -> int:
-    return -1 if op.functional is None else 0
+    """The place of the only argument that is written, the first or the last; -1 for none, or any other."""
+    places = [i for i, each in enumerate(op.schema.arguments) if each.is_write]
+    return places[0] if len(places) == 1 and places[0] in (0, len(op.schema.arguments) - 1) else -1
 
 
 # ------------------------------------------------------------------ methods

@@ -1,8 +1,8 @@
 """The library of operators in this process: addresses of its functions, from the images that there are.
 
 In: symbols.  Out: their addresses, for as long as the process lives; None for what is not there, or not there yet.
-Images that came with the package go before those of the user's folder.  What cannot be loaded is left, and `troubles`
-says why: then operators run on numpy.
+Images that came with the package go before those of the user's folder, and these before what the package has for
+processors that can do less.  What cannot be loaded is left, and `troubles` says why: then operators run on numpy.
 
 Note [Parts that come later]
 While another process builds, parts are published one by one.  Whoever asks for a symbol that is not known looks at the
@@ -26,7 +26,7 @@ from typing import Any, Final
 
 from engine.fuser.backend.cpython_abi import AbiError
 from engine.fuser.backend.symbols import LIBRARY, MachineError, address_of
-from engine.fuser.library import beside, image_files, key
+from engine.fuser.library import beside, image_files, key, processor
 from engine.fuser.library.image_files import ImageFile
 from engine.fuser.library.key import Key
 from engine.fuser.library.mapping import Mapped, mapped
@@ -78,7 +78,7 @@ def offered(prefix: str) -> list[str]:
 
 
 def parts_found() -> int:
-    """How many images there are so far: whoever remembers it knows when to ask again."""
+    """The number of images so far: whoever remembers it knows when to ask again."""
     _look()
     return len(_STORE.found)
 
@@ -143,6 +143,9 @@ def _look() -> bool:
         return False
     is_more = _take_in(image_files.packaged(current), current) if is_first else False
     is_more = _take_in_folder(current) or is_more
+    for lower in processor.levels()[1:] if is_first else ():
+        lesser = current.at(lower.name)
+        is_more = _take_in(image_files.packaged(lesser), lesser) or is_more
     beside.begin()
     return is_more
 

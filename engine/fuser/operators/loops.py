@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from engine.aten.stepwise.language import COMPILER, Entry, Key, Loop
+from engine.aten.stepwise.language import Entry, Key, Loop
 from engine.fuser.backend import machine, tiering
 from engine.fuser.operators.from_loop import Unreadable, kernel_of
 
@@ -57,6 +57,3 @@ def compile_loop(loop: Loop, kinds: Key) -> None:
     except (Unreadable, machine.MachineError, OSError) as error:
         _refused[name, kinds] = str(error)
         loop.entries[kinds] = None
-
-
-COMPILER.request = entry_for

@@ -20,7 +20,7 @@ from typing import Final, Literal
 
 import numpy as np
 
-from engine.aten.kernels.recurrence import COMPILED, GATES, Ran, States, Weights
+from engine.aten.kernels.recurrence import GATES, Ran, States, Weights
 from engine.aten.values.xp import Array
 from engine.fuser.backend import machine, tiering
 from engine.fuser.groups import gemm
@@ -47,10 +47,8 @@ from engine.fuser.ir.kernel import (
 )
 from engine.lang.records import dataclass
 
-_MOST_ROWS: Final = 8
-_WIDTHS: Final = (64, 32, 16)
-_MOST_SUMS: Final = 16
-"""Vectors of 16 sums in a tile; with the vectors of a panel's row, and one for an element, they fit 32 registers."""
+_WIDTHS: Final = (4, 2, 1)
+"""Vectors in a row of a tile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +81,7 @@ def layer(kind: str, x: Array, state: States, weights: Weights, backwards: bool,
         return None
     has_own_bias = kind == "gru" and b_hh is not None
     bias = b_ih if has_own_bias or b_hh is None else b_hh if b_ih is None else b_ih + b_hh
-    input_tile = None if steps * m <= gemm.FEWEST_ROWS else gemm.tile_for(steps * m)
+    input_tile = None if steps * m <= gemm.FEWEST_ROWS else gemm.tile_for(steps * m, GATES[kind] * n, along="k")
     made = _Layer(kind, tile_for(m, n), input_tile, bias is not None, has_own_bias, keeps)
     entry = _entry_of(made, work)
     if entry is None:
@@ -124,10 +122,13 @@ def _is_plain(array: Array, shape: tuple[int, ...]) -> bool:
 
 def tile_for(rows: int, units: int) -> Tile:
     """The tile that leaves the least of the batch and of the units over."""
-    blocks = -(-rows // _MOST_ROWS)
+    widest = gemm.tile_for(along="k")
+    blocks = -(-rows // widest.rows)
     height = -(-rows // blocks)
-    widths = [width for width in _WIDTHS if height * width <= _MOST_SUMS * 16]
-    return Tile(height, min(widths, key=lambda width: -(-units // width) * width))
+    sums, lanes = widest.rows * widest.vectors, widest.lanes
+    widths = [width for width in _WIDTHS if height * width <= sums]
+    best = min(widths, key=lambda width: -(-units // (width * lanes)) * width)
+    return Tile(height, best, widest.vector, "k")
 
 
 # ------------------------------------------------------------------ code
@@ -215,8 +216,8 @@ def _kernel(made: _Layer) -> Kernel:
         buffers.append(Buffer("own_bias", "f32", None))
     parameters: tuple[Parameter, ...] = (*sizes, *buffers)
     body = (*_projection(made), *_prologue(made), For("step", index(0), steps, (*_step(made),)))
-    projecting = gemm.dots_helpers() if made.input_tile is None else gemm.helpers(made.input_tile)
-    helpers = (*projecting, gemm.tile_helper(made.tile))
+    projecting = gemm.dots_helpers() if made.input_tile is None else gemm.helpers(made.input_tile, turns=True)
+    helpers = (*projecting, gemm.tile_helper(made.tile), gemm.turn_helper(made.tile.vector))
     return Kernel(f"{made.kind}_layer", parameters, body, helpers=tuple(dict.fromkeys(helpers)))
 
 
@@ -258,8 +259,8 @@ def _packing(made: _Layer) -> Iterator[Statement]:
     yield Let("unit", multiply(apply("quotient", _i("part"), index(made.gates)), index(width)))
     yield Let("line", add(multiply(apply("rest", _i("part"), index(made.gates)), n), _i("unit")))
     yield Let("place", multiply(multiply(_i("part"), n), index(width)))
-    weights = Matrix("w", index(1), n)
-    fill = gemm.filled(lambda k, j: weights.element(k, add(_i("line"), j)), apply("sub", n, _i("unit")), made.tile)
+    weights = Matrix("w", index(1), n, multiply(_i("line"), n))
+    fill = gemm.fill_from(weights, apply("sub", n, _i("unit")), made.tile)
     yield from fill(index(0), index(0), n, "packed", _i("place"))
 
 
@@ -280,8 +281,8 @@ def _part(made: _Layer) -> Iterator[Statement]:
     states, operand = Matrix("states", n), Address("states", (_i("now"), _i("top"), index(0)))
     for gate in range(made.gates):
         place = multiply(multiply(add(multiply(_i("panel"), index(made.gates)), index(gate)), n), index(tile.width))
-        sums, panel = Address("sums", (index(gate * size),)), Address("packed", (place,))
-        yield gemm.tile_call(tile, states, operand, index(tile.width), panel, sums, index(0), n)
+        sums, panel = Address("sums", (index(gate * size),)), Matrix("packed", index(tile.width), first=place)
+        yield gemm.tile_call(tile, states, operand, panel, sums, index(0), n)
     yield Let("rows", apply("minimum", apply("sub", _i("m"), _i("top")), index(tile.rows)))
     yield Let("units", apply("minimum", apply("sub", n, _i("unit")), index(tile.width)))
     unit = For("j", index(0), _i("units"), (Let("u", add(_i("unit"), _i("j"))), *_unit(made)), kind="vector")
@@ -355,5 +356,3 @@ def _rnn_relu(made: _Layer) -> Iterator[Statement]:
 _UNITS: Final[dict[str, Callable[[_Layer], Iterator[Statement]]]] = {
     "lstm": _lstm, "gru": _gru, "rnn_tanh": _rnn_tanh, "rnn_relu": _rnn_relu,
 }  # fmt: skip
-
-COMPILED.layer = layer

@@ -12,17 +12,24 @@ from __future__ import annotations
 import ctypes
 import itertools
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from engine.fuser.backend import cpython_abi, machine
-from engine.fuser.backend.llvm_numbers import ir
+from engine.fuser.backend import cpython_abi
 from engine.fuser.backend.symbols import compiled_ahead
-from engine.fuser.stubs.process import Process, process
-from engine.fuser.stubs.python_objects import Objects, Value, null, pointer_type, whole
+from engine.fuser.stubs.process import process
+from engine.lang.deferred import deferred
 from engine.lang.locks import lock
 from engine.lang.records import dataclass
 
+if TYPE_CHECKING:
+    from engine.fuser.backend import machine
+    from engine.fuser.stubs import method_code
+else:  # not needed where the library of operators has this
+    machine, method_code = deferred("engine.fuser.backend.machine"), deferred("engine.fuser.stubs.method_code")
+
 SUPPLY: Final = 256
+PLACES: Final = "method.places"
+"""A function that gives the address of the first place."""
 _free: Final[list[tuple[int, int]]] = []
 """Addresses of native functions, and of the places for what they call."""
 _supplies: Final = itertools.count()
@@ -56,70 +63,11 @@ def _supply() -> list[tuple[int, int]]:
     number = next(_supplies)
     made = program(number)
     addresses = (compiled_ahead(made.names) if number == 0 else None) or machine.compile_program(made).addresses
-    first = ctypes.CFUNCTYPE(ctypes.c_int64)(addresses[_PLACES])()
+    first = ctypes.CFUNCTYPE(ctypes.c_int64)(addresses[PLACES])()
     return [(addresses[name], first + 8 * i) for i, name in enumerate(made.names[:-1])]
 
 
 def program(number: int = 0) -> machine.Program:
     """The native code of a supply, each of which has places of its own."""
-    names = (*(f"method.{i}" for i in range(SUPPLY)), _PLACES)
-    return machine.Program(f"methods {number} {process().layout}", module, names)
-
-
-_PLACES: Final = "method.places"
-"""A function that gives the address of the first place."""
-
-
-def module() -> Any:
-    """An `llvmlite.ir` module with `ptr method.N(ptr self, ptr args, i64 n, ptr names)` for each N; raises AbiError."""
-    at, lib, pointer = process(), ir(), pointer_type()
-    made = lib.Module("methods")
-    row = lib.ArrayType(pointer, SUPPLY)
-    places = lib.GlobalVariable(made, row, "place")
-    places.linkage, places.initializer, places.type = "internal", lib.Constant(row, None), pointer
-    ask = Objects.into(lib.Function(made, lib.FunctionType(lib.IntType(64), []), _PLACES), at)
-    ask.b.ret(ask.b.ptrtoint(places, lib.IntType(64)))
-    signature = lib.FunctionType(pointer, [pointer, pointer, lib.IntType(64), pointer])
-    forward = _forward(made, signature, at)
-    for i in range(SUPPLY):
-        o = Objects.into(lib.Function(made, signature, f"method.{i}"), at)
-        o.b.ret(o.b.call(forward, [o.field(places, 8 * i), *o.function.args]))
-    return made
-
-
-def _forward(made: Any, signature: Any, at: Process) -> Any:
-    """`ptr forward(ptr function, ptr self, ptr args, i64 n, ptr names)`."""
-    kind = ir().FunctionType(pointer_type(), [pointer_type(), *signature.args])
-    o = Objects.into(ir().Function(made, kind, "forward"), at)
-    o.function.linkage = "internal"
-    function, this, args, count, names = o.function.args
-    one, many = o.block("one"), o.block("many")
-    is_one = o.b.and_(o.same(count, whole(1)), o.same(names, null()))
-    o.b.cbranch(is_one, one, many)
-    o.b.position_at_end(one)
-    _answer(o, function, this, args, whole(1), whole(1), null())
-    o.b.position_at_end(many)
-    _answer(o, function, this, args, count, o.b.add(count, _named(o, names)), names)
-    return o.function
-
-
-def _named(o: Objects, names: Value) -> Value:
-    """The number of arguments given by name."""
-    start, some, done = o.b.block, o.block("some"), o.block("done")
-    o.b.cbranch(o.same(names, null()), done, some)
-    o.b.position_at_end(some)
-    found = o.call("PyTuple_Size", names)
-    o.b.branch(done)
-    o.b.position_at_end(done)
-    count = o.b.phi(ir().IntType(64))
-    count.add_incoming(whole(0), start)
-    count.add_incoming(found, some)
-    return count
-
-
-def _answer(o: Objects, function: Value, this: Value, args: Value, count: Value, total: Value, names: Value) -> None:
-    """Return what the function gives for the object and these arguments, `total` with those given by name."""
-    room = o.room(o.b.add(total, whole(1)))
-    o.b.store(this, room)
-    o.copy(o.place(room, 8), args, o.b.mul(total, whole(8)))
-    o.b.ret(o.call("PyObject_Vectorcall", function, room, o.b.add(count, whole(1)), names))
+    names = (*(f"method.{i}" for i in range(SUPPLY)), PLACES)
+    return machine.Program(f"methods {number} {process().layout}", method_code.module, names)

@@ -14,15 +14,20 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from engine.lang.deferred import deferred
 from engine.lang.errors import ArchiveError
 from engine.lang.records import dataclass
 from engine.lang.source import Source, SourceRange
 from engine.lang.types import INT, STR, ListType, TupleType
 from engine.serialize.code.tagged_text import Mark
 from engine.serialize.pickling.unpickle import unpickle
-from engine.serialize.pickling.write import Pickler
+
+if TYPE_CHECKING:
+    from engine.serialize.pickling import write as pickle_write
+else:
+    pickle_write = deferred("engine.serialize.pickling.write")
 
 _FORMAT: Final = "FORMAT_WITH_STRING_TABLE"
 _NOWHERE: Final = Source("", "")
@@ -50,7 +55,7 @@ class DebugWriter:
         entries = tuple(self._entry(offset, place, strings) for offset, place in kept)
         texts = tuple(strings.numbers)
         type = TupleType((STR, TupleType((STR,) * len(texts)), TupleType((_ENTRY_TYPE,) * len(entries))))
-        pickler = Pickler(lambda _: "", lambda type: type.annotation_str)
+        pickler = pickle_write.Pickler(lambda _: "", lambda type: type.annotation_str)
         for shared in (texts, entries, *strings.descriptions()):
             pickler.share(shared)
         return pickler.dump((_FORMAT, texts, entries), type)

@@ -10,7 +10,6 @@ Graphs that refer to anything else are compiled each time, and so is everything 
 
 from __future__ import annotations
 
-import hashlib
 import marshal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,10 +19,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from engine.aten.values.tensor import Tensor
-from engine.fuser.backend import kernel_cache, tiering
 from engine.ir.flat import NotPlain, flat_type, flatten, type_of_flat, unflatten
 from engine.ir.rewrites import is_watched
 from engine.ir.unit import Function
+from engine.lang.deferred import deferred
 from engine.lang.errors import Caution
 from engine.lang.interpreter_settings import deep_recursion
 from engine.lang.records import dataclass
@@ -32,7 +31,14 @@ from engine.lang.source import Source, SourceRange
 from engine.lang.types import FunctionType, Type
 
 if TYPE_CHECKING:
+    import hashlib
+
+    from engine.fuser.backend import kernel_cache, tiering
     from engine.serialize.code.source_import import SourceImporter
+else:
+    hashlib = deferred("hashlib")
+    kernel_cache = deferred("engine.fuser.backend.kernel_cache")
+    tiering = deferred("engine.fuser.backend.tiering")
 
 FORMAT: Final = "graphs 3"
 MANY: Final = 1 << 20

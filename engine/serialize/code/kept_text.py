@@ -24,8 +24,10 @@ from engine.serialize.container.qualified_names import ROOT
 if TYPE_CHECKING:
     from engine.serialize.code.source_export import SourcePrinter
 
-_NAMES: Final = re.compile(
-    rf""""(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|(?<![\w.])(?:CONSTANTS\.c\d+|{ROOT}(?:\.[A-Za-z_\x80-\U0010ffff][\w\x80-\U0010ffff]*)+)"""
+_PART: Final = r"[A-Za-z_\x80-\U0010ffff][\w\x80-\U0010ffff]*"
+_NAMES: Final = (
+    r""""(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'"""
+    rf"|(?<![\w.])(?:CONSTANTS\.c\d+|{ROOT}(?:\.{_PART})+)"
 )
 """Strings, which stay as they are, and names that another archive may have others for."""
 
@@ -45,7 +47,7 @@ class KeptText:
         indent = "  " * printer.level
         for line in self.range.text.rstrip().split("\n"):
             printer.ranges.append(SourceRange(source, start, start + len(line)))
-            printer.body.write(indent, _NAMES.sub(lambda found: self._renamed(found[0], printer), line), "\n")
+            printer.body.write(indent, re.sub(_NAMES, lambda found: self._renamed(found[0], printer), line), "\n")
             printer.ranges.pop()
             start, indent = start + len(line) + 1, ""
 

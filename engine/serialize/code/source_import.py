@@ -240,7 +240,7 @@ def parse_code(text: str, record: str, debug: DebugRecord) -> list[Tree]:
     read = debug if callable(debug) or debug is None else lambda: debug
     original = None if read is None else lazy_finder(read, f"{record}.debug_pkl")
     try:
-        return parse_program(Source(text, record, original=original, is_generated=True))
+        return parse_program(Source(text, record, original=original, is_generated=True), lazy=True)
     except CompileError as error:
         offset = None if error.range is None else error.range.start
         raise ArchiveError(f"the code cannot be read: {error}", record=record, offset=offset) from error

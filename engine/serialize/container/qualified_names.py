@@ -17,6 +17,8 @@ ROOT: Final = "__torch__"
 HOLDER: Final = f"{ROOT}.PlaceholderModule"
 """The class of the module that holds a function which was saved by itself; its flag `training` means nothing."""
 CODE_FOLDER: Final = "code/"
+MODEL: Final = "model.json"
+"""The record that describes a program before PyTorch 1.3."""
 _MANGLE: Final = "___torch_mangle_"
 _MANGLED_PART: Final = re.compile(rf"{_MANGLE}\d+")
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -17,11 +17,12 @@ from engine.lang import scalars
 from engine.lang.errors import ArchiveError, OperatorError
 from engine.lang.records import dataclass
 from engine.serialize.archive import form_of, load_archive, save_archive
+from engine.serialize.container.qualified_names import MODEL
 from engine.serialize.container.write import ContainerWriter, replace_file
 from engine.serialize.identify.identify import explained, identify
 from engine.serialize.inspect.card import card_of
 from engine.serialize.inspect.survey import Survey, walked
-from engine.serialize.legacy.model_json import ATTRIBUTES, MODEL
+from engine.serialize.legacy.model_json import ATTRIBUTES
 from engine.serialize.mobile.file import is_flatbuffer, open_program
 from engine.serialize.pickling.devices import replace_devices
 from engine.serialize.pickling.unpickle import Runner

@@ -29,7 +29,7 @@ from engine.lang.records import dataclass
 from engine.lang.source import Source
 from engine.lang.types import TENSOR, ClassType, Type
 from engine.serialize.code.source_import import SourceImporter, parse_code
-from engine.serialize.container.qualified_names import ROOT, is_qualified
+from engine.serialize.container.qualified_names import MODEL, ROOT, is_qualified
 from engine.serialize.container.read import Container
 from engine.serialize.pickling.read import PickleGlobal, Unbuilt
 from engine.serialize.pickling.scan import PickleRefusal
@@ -37,7 +37,6 @@ from engine.serialize.pickling.tensors import StorageType, TensorReader
 from engine.serialize.pickling.unpickle import LIST_MAKERS, Runner, unpickle
 from engine.serialize.pickling.value_types import misfit
 
-MODEL: Final = "model.json"
 ATTRIBUTES: Final = "attributes.pkl"
 _TENSORS: Final = "tensors"
 _LIBRARY: Final = "libs/"

@@ -6,15 +6,22 @@ calls have made, whose bailouts can be counted and asked for.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from engine.executor.bytecode.code import Code as Instructions
 from engine.executor.plans.executor import GraphExecutor
 from engine.executor.plans.plan import ExecutionPlan
 from engine.executor.plans.plan_cache import PlanCounts
-from engine.executor.plans.shown_graph import shown_graph
 from engine.executor.plans.spec import ArgumentSpec
+from engine.lang.deferred import deferred
 from engine.lang.errors import ArgumentError
 from engine.lang.records import dataclass
 from engine.torch.compiled.graphs import Graph
+
+if TYPE_CHECKING:
+    from engine.executor.plans import shown_graph
+else:
+    shown_graph = deferred("engine.executor.plans.shown_graph")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +54,7 @@ class ExecutionPlanState:
 
     @property
     def graph(self) -> Graph:
-        return Graph(shown_graph(self._plan))
+        return Graph(shown_graph.shown_graph(self._plan))
 
     @property
     def code(self) -> Code:

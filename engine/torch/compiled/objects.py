@@ -12,7 +12,7 @@ import io
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pickle import PicklingError
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
 from engine.aten.values.hooks import HOOKS
@@ -24,20 +24,26 @@ from engine.executor.conversion.to_python import to_python
 from engine.executor.interpreter.interpreter import run_function
 from engine.executor.interpreter.interrupts import DIRECT_CALLS
 from engine.executor.plans.executor import executor_of
-from engine.executor.plans.explanation import PlanExplanation, explain
 from engine.executor.plans.plan import RECENT
 from engine.executor.plans.switches import SWITCHES
 from engine.ir.clone import copy_graph
 from engine.ir.unit import Function
+from engine.lang.deferred import deferred
 from engine.lang.errors import ArchiveError, ArgumentError, MissingOperatorError, did_you_mean
 from engine.lang.types import ClassType, InterfaceType, Type
 from engine.passes.pipeline import run_pass
 from engine.serialize.archive import PathOrFile, save_archive
-from engine.serialize.code.python_text import ConstantTable
-from engine.serialize.code.source_export import SourcePrinter, function_code
 from engine.torch.compiled.debug_state import GraphExecutorState
 from engine.torch.compiled.graphs import PRINTING, Graph, inline_with_forks
 from engine.torch.compiled.schemas import FunctionSchema
+
+if TYPE_CHECKING:
+    from engine.executor.plans import explanation
+    from engine.serialize.code import python_text, source_export
+else:
+    explanation = deferred("engine.executor.plans.explanation")
+    python_text = deferred("engine.serialize.code.python_text")
+    source_export = deferred("engine.serialize.code.source_export")
 
 
 class _Signature:
@@ -113,7 +119,7 @@ class _Compiled:
     @property
     def code(self) -> str:
         """The graph as Python source."""
-        return function_code(self._function)
+        return source_export.function_code(self._function)
 
     def graph_for(self, *args: Any, **kwargs: Any) -> Graph:
         """Call the function with the arguments, and return the optimized graph that ran."""
@@ -124,9 +130,9 @@ class _Compiled:
         """The generic graph and the plans that calls have made, whose bailouts can be asked for."""
         return GraphExecutorState(executor_of(self._function))
 
-    def plans(self) -> tuple[PlanExplanation, ...]:
+    def plans(self) -> tuple[explanation.PlanExplanation, ...]:
         """The plans that calls have made: the arguments that each is for, its passes, kernels, hits and cost."""
-        return explain(self._function).plans
+        return explanation.explain(self._function).plans
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._call(args, kwargs)
@@ -203,7 +209,7 @@ _WITH_GRADIENT: Final = (
 class ConstMap:
     """The constants of a text: `c0`, `c1`, ..., as Python values."""
 
-    def __init__(self, table: ConstantTable) -> None:
+    def __init__(self, table: python_text.ConstantTable) -> None:
         for index, (value, type) in enumerate(zip(table.values, table.types, strict=True)):
             convert = to_python(type)
             setattr(self, f"c{index}", convert(value) if convert else value)
@@ -225,8 +231,8 @@ class ScriptMethod(_Compiled):
     @property
     def code_with_constants(self) -> tuple[str, ConstMap]:
         """The graph as Python source, and the constants that it names `CONSTANTS.c0` and so on."""
-        table = ConstantTable()
-        printer = SourcePrinter(lambda _type, name: name, table)
+        table = python_text.ConstantTable()
+        printer = source_export.SourcePrinter(lambda _type, name: name, table)
         printer.function(self._function, typed_self=False)
         return str(printer.body), ConstMap(table)
 

@@ -9,7 +9,8 @@ import builtins
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeVar
+from functools import partial as _partial
+from typing import TYPE_CHECKING, Any, TypeVar
 from typing import Final as Final
 
 from engine.aten.values.awaits import Await as Await
@@ -23,13 +24,10 @@ from engine.executor.plans import executor
 from engine.frontend.compilation.compile import compile_source
 from engine.frontend.names.resolve import ChainedResolver, TextResolver
 from engine.frontend.python.modifiers import MODIFIER as MODIFIER
-from engine.frontend.python.module_description import AnnotatedValue as Attribute  # noqa: F401
-from engine.frontend.python.overloads import declare_overload, refuse_body
-from engine.frontend.python.resolver import INTERFACE, PythonResolver
-from engine.frontend.python.trees import tree_from_function
 from engine.ir import unit as ir_unit
 from engine.ir.unit import DEFINING
 from engine.lang import scalars
+from engine.lang.deferred import deferred
 from engine.lang.errors import CompileError, did_you_mean
 from engine.lang.errors import Error as Error
 from engine.serialize.archive import PathOrFile, load_archive
@@ -43,46 +41,59 @@ from engine.torch.compiled.graphs import parse_ir as parse_ir
 from engine.torch.compiled.objects import ScriptFunction as ScriptFunction
 from engine.torch.compiled.objects import ScriptMethod as ScriptMethod
 from engine.torch.compiled.objects import ScriptObject as ScriptObject
-from engine.torch.jit import flags as flags
-from engine.torch.jit import internal as internal
-from engine.torch.jit import logging as logging
-from engine.torch.jit import passes as passes
-from engine.torch.jit import tensorexpr as tensorexpr
-from engine.torch.jit import upgraders as upgraders
-from engine.torch.jit.scripting.freezing import freeze as freeze
-from engine.torch.jit.scripting.freezing import optimize_for_inference as optimize_for_inference
-from engine.torch.jit.scripting.freezing import run_frozen_optimizations as run_frozen_optimizations
-from engine.torch.jit.scripting.graph_functions import IgnoreContextManager as IgnoreContextManager
-from engine.torch.jit.scripting.graph_functions import ScriptProfile as ScriptProfile
-from engine.torch.jit.scripting.graph_functions import awaitable as awaitable
-from engine.torch.jit.scripting.graph_functions import awaitable_nowait as awaitable_nowait
-from engine.torch.jit.scripting.graph_functions import awaitable_wait as awaitable_wait
-from engine.torch.jit.scripting.graph_functions import function_from_graph as function_from_graph
-from engine.torch.jit.scripting.graph_functions import interpret_graph as interpret_graph
-from engine.torch.jit.scripting.graph_functions import unwrap_optional as unwrap_optional
 from engine.torch.jit.scripting.names_seen import names_seen
-from engine.torch.jit.scripting.python_program import PYTHON
-from engine.torch.jit.scripting.python_program import clear_class_registry as clear_class_registry
-from engine.torch.jit.scripting.script import script as script
 from engine.torch.jit.scripting.script_module import ScriptModule as ScriptModule
 from engine.torch.jit.scripting.script_module import UncompiledModule as UncompiledModule
 from engine.torch.jit.scripting.script_module import wrap
-from engine.torch.jit.settings import _hide_source_ranges as _hide_source_ranges
-from engine.torch.jit.settings import _unique_state_dict as _unique_state_dict
-from engine.torch.jit.settings import export_opnames as export_opnames
-from engine.torch.jit.settings import fuser as fuser
-from engine.torch.jit.settings import isinstance as isinstance
-from engine.torch.jit.settings import optimized_execution as optimized_execution
-from engine.torch.jit.settings import set_fusion_strategy as set_fusion_strategy
-from engine.torch.jit.settings import strict_fusion as strict_fusion
-from engine.torch.jit.tracing.trace import TracerWarning as TracerWarning
-from engine.torch.jit.tracing.trace import TracingCheckError as TracingCheckError
-from engine.torch.jit.tracing.trace import get_trace_graph as get_trace_graph
-from engine.torch.jit.tracing.trace import is_tracing as is_tracing
-from engine.torch.jit.tracing.trace import script_if_tracing as script_if_tracing
-from engine.torch.jit.tracing.trace import trace as trace
-from engine.torch.jit.tracing.trace import trace_module as trace_module
 from engine.torch.namespace.missing_names import refuse_unknown_names
+
+if TYPE_CHECKING:  # names of `_LATE`
+    from engine.frontend.python import overloads as _overloads
+    from engine.frontend.python import resolver as _resolver
+    from engine.frontend.python import trees as _trees
+    from engine.frontend.python.module_description import AnnotatedValue as Attribute  # noqa: F401
+    from engine.torch.jit import flags as flags
+    from engine.torch.jit import internal as internal
+    from engine.torch.jit import logging as logging
+    from engine.torch.jit import passes as passes
+    from engine.torch.jit import tensorexpr as tensorexpr
+    from engine.torch.jit import upgraders as upgraders
+    from engine.torch.jit.scripting import graph_functions as _graph_functions
+    from engine.torch.jit.scripting import python_program as _program
+    from engine.torch.jit.scripting.freezing import freeze as freeze
+    from engine.torch.jit.scripting.freezing import optimize_for_inference as optimize_for_inference
+    from engine.torch.jit.scripting.freezing import run_frozen_optimizations as run_frozen_optimizations
+    from engine.torch.jit.scripting.graph_functions import IgnoreContextManager as IgnoreContextManager
+    from engine.torch.jit.scripting.graph_functions import ScriptProfile as ScriptProfile
+    from engine.torch.jit.scripting.graph_functions import awaitable as awaitable
+    from engine.torch.jit.scripting.graph_functions import awaitable_nowait as awaitable_nowait
+    from engine.torch.jit.scripting.graph_functions import awaitable_wait as awaitable_wait
+    from engine.torch.jit.scripting.graph_functions import function_from_graph as function_from_graph
+    from engine.torch.jit.scripting.graph_functions import interpret_graph as interpret_graph
+    from engine.torch.jit.scripting.graph_functions import unwrap_optional as unwrap_optional
+    from engine.torch.jit.scripting.python_program import clear_class_registry as clear_class_registry
+    from engine.torch.jit.scripting.script import script as script
+    from engine.torch.jit.settings import _hide_source_ranges as _hide_source_ranges
+    from engine.torch.jit.settings import _unique_state_dict as _unique_state_dict
+    from engine.torch.jit.settings import export_opnames as export_opnames
+    from engine.torch.jit.settings import fuser as fuser
+    from engine.torch.jit.settings import isinstance as isinstance
+    from engine.torch.jit.settings import optimized_execution as optimized_execution
+    from engine.torch.jit.settings import set_fusion_strategy as set_fusion_strategy
+    from engine.torch.jit.settings import strict_fusion as strict_fusion
+    from engine.torch.jit.tracing.trace import TracerWarning as TracerWarning
+    from engine.torch.jit.tracing.trace import TracingCheckError as TracingCheckError
+    from engine.torch.jit.tracing.trace import get_trace_graph as get_trace_graph
+    from engine.torch.jit.tracing.trace import is_tracing as is_tracing
+    from engine.torch.jit.tracing.trace import script_if_tracing as script_if_tracing
+    from engine.torch.jit.tracing.trace import trace as trace
+    from engine.torch.jit.tracing.trace import trace_module as trace_module
+else:
+    _overloads = deferred("engine.frontend.python.overloads")
+    _resolver = deferred("engine.frontend.python.resolver")
+    _trees = deferred("engine.frontend.python.trees")
+    _program = deferred("engine.torch.jit.scripting.python_program")
+    _graph_functions = deferred("engine.torch.jit.scripting.graph_functions")
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -103,12 +114,13 @@ class CompilationUnit:
         """Compile the functions of the text and add them; after a CompileError none are added."""
         names = names_seen(_frames_up + 1)
         own = {name: value for name, value in names.items() if value is sys.modules["engine.torch"]}
-        seen = (PythonResolver(PYTHON, own), TextResolver(self._unit), PythonResolver(PYTHON, names))
-        compile_source(source, ChainedResolver(*seen), self._unit, filename, classes=False)
+        python = _partial(_resolver.PythonResolver, _program.PYTHON)
+        resolver = ChainedResolver(python(own), TextResolver(self._unit), python(names))
+        compile_source(source, resolver, self._unit, filename, classes=False)
 
     def create_function(self, name: str, graph: Graph) -> ScriptFunction:
         """Add a function with a copy of the graph as its body."""
-        return function_from_graph(name, graph, self._unit)
+        return _graph_functions.function_from_graph(name, graph, self._unit)
 
     def find_function(self, name: str) -> ScriptFunction | None:
         function = self._unit.settled().find_function(name)
@@ -260,29 +272,54 @@ def interface(cls: type) -> type:
             f"nn.Module: '{cls.__name__}' is derived from '{bases[0].__name__}'",
             hints=("write all its methods out",),
         )
-    setattr(cls, INTERFACE, True)
-    with DEFINING, PYTHON.attempt():
-        PYTHON.type_of(cls)
+    setattr(cls, _resolver.INTERFACE, True)
+    with DEFINING, _program.PYTHON.attempt():
+        _program.PYTHON.type_of(cls)
     return cls
 
 
 def overload(function: F) -> F:
     """Declare one signature of the function or method that follows.  Raises CompileError for one with a body."""
-    declare_overload(function)
-    refuse_body(tree_from_function(function))
+    _overloads.declare_overload(function)
+    _overloads.refuse_body(_trees.tree_from_function(function))
     return function
 
 
 overload_method: Final = overload
 _overload, _overload_method, _fork, _wait = overload, overload_method, fork, wait
-_unwrap_optional, _Await, _IgnoreContextManager = unwrap_optional, Await, IgnoreContextManager
-_script_if_tracing = script_if_tracing
-_awaitable, _awaitable_wait, _awaitable_nowait = awaitable, awaitable_wait, awaitable_nowait
-_ScriptProfile, _get_trace_graph = ScriptProfile, get_trace_graph
-
-_isinstance, _drop, _set_fusion_strategy = isinstance, _marked("drop"), set_fusion_strategy
-_register_decomposition = passes.register_decomposition
+_Await, _drop = Await, _marked("drop")
 RecursiveScriptModule, TracedModule, TopLevelTracedModule = ScriptModule, ScriptModule, ScriptModule
 
+
+def _homes(module: str, names: str) -> dict[str, str]:
+    return {name: f"{__name__}.{module}:{name.removeprefix('_')}" for name in names.split()}
+
+
+_LATE: Final[dict[str, str]] = {
+    **{name: f"{__name__}.{name}" for name in "flags internal logging mobile passes tensorexpr upgraders".split()},
+    "Attribute": "engine.frontend.python.module_description:AnnotatedValue",
+    **_homes("scripting.python_program", "clear_class_registry"),
+    **_homes("scripting.script", "script"),
+    **_homes("scripting.freezing", "freeze optimize_for_inference run_frozen_optimizations"),
+    **_homes(
+        "scripting.graph_functions",
+        "function_from_graph interpret_graph IgnoreContextManager ScriptProfile awaitable awaitable_nowait "
+        "awaitable_wait unwrap_optional _IgnoreContextManager _ScriptProfile _awaitable _awaitable_nowait "
+        "_awaitable_wait _unwrap_optional",
+    ),
+    **_homes(
+        "settings",
+        "export_opnames fuser isinstance optimized_execution set_fusion_strategy strict_fusion _isinstance "
+        "_set_fusion_strategy",
+    ),
+    **dict.fromkeys(("_hide_source_ranges", "_unique_state_dict"), f"{__name__}.settings"),
+    **_homes(
+        "tracing.trace",
+        "TracerWarning TracingCheckError get_trace_graph is_tracing script_if_tracing trace trace_module "
+        "_get_trace_graph _script_if_tracing",
+    ),
+    **_homes("passes", "_register_decomposition"),
+}
+"""Names that loading an archive does without, and their homes."""
+refuse_unknown_names(__name__, _LATE)
 del annotations  # the name is PyTorch's for a module, and not the feature's that is imported above
-refuse_unknown_names(__name__, {"mobile": "engine.torch.jit.mobile"})

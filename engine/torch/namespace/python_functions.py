@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import string
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import ml_dtypes
 import numpy as np
@@ -18,10 +18,16 @@ from engine.aten.values import libraries, promotion, xp
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.storage import Storage
 from engine.aten.values.tensor import Size, Tensor, from_numpy, sizes_of, tensor
-from engine.fuser.backend import threads, tiering
+from engine.fuser.backend import tiering
 from engine.lang import scalars
+from engine.lang.deferred import deferred
 from engine.lang.errors import OperatorError
 from engine.lang.records import dataclass
+
+if TYPE_CHECKING:
+    from engine.fuser.backend import threads
+else:
+    threads = deferred("engine.fuser.backend.threads")
 
 # -- type tests
 

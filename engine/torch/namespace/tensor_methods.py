@@ -7,16 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from engine.aten.dispatch.calls import call, call_method
 from engine.aten.python import binding
 from engine.aten.values.tensor import Tensor
 from engine.fuser.library import serving
-from engine.fuser.operators import loops, recurrent
-from engine.torch.namespace import functions
+from engine.fuser.operators import slots
+from engine.lang.deferred import deferred
 
-COMPILERS: Final = (recurrent, loops, serving)
+if TYPE_CHECKING:
+    from engine.torch.namespace import functions
+else:
+    functions = deferred("engine.torch.namespace.functions")  # which the executor comes with
+
+COMPILERS: Final = (slots, serving)
 """Modules that offer machine code for what is called often: each takes its slot when it is imported."""
 
 _NAMES: Final = "unique unique_consecutive"

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from textwrap import dedent
 from types import MethodType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from engine.aten.values.ivalue import Object
@@ -26,21 +26,29 @@ from engine.executor.calls.call import call_function
 from engine.executor.conversion.to_python import PYTHON_CLASSES
 from engine.executor.interpreter.interpreter import run_function
 from engine.frontend.python.modifiers import IGNORED, modifier_of
-from engine.frontend.python.module_description import ATTRIBUTE_TYPES, AnnotatedValue, Description
-from engine.frontend.sugared.modules import ConcreteModule
 from engine.ir.unit import DEFINING, Function
+from engine.lang.deferred import deferred
 from engine.lang.errors import ArgumentError, MissingAttributeError
 from engine.lang.types import ClassType
 from engine.serialize.archive import Form, PathOrFile, save_archive
 from engine.torch.compiled.debug_state import GraphExecutorState
 from engine.torch.compiled.graphs import Graph
 from engine.torch.compiled.objects import CompiledModule, ConstMap, ScriptObject, python_class_of, refuse_python_calls
-from engine.torch.jit.probing.cutting import cut
-from engine.torch.jit.probing.taps import Taps, stopped_at
 from engine.torch.jit.scripting.enabled import ENABLED
 from engine.torch.jit.scripting.module_handle import ModuleHandle
-from engine.torch.jit.scripting.python_program import LEFT_TO_PYTHON, MODULES, PYTHON, module_object
 from engine.torch.nn.modules.module import Module, replace_each
+
+if TYPE_CHECKING:
+    from engine.frontend.python import module_description
+    from engine.frontend.sugared import modules as sugared_modules
+    from engine.torch.jit.probing import cutting, taps
+    from engine.torch.jit.scripting import python_program as program
+else:
+    module_description = deferred("engine.frontend.python.module_description")
+    sugared_modules = deferred("engine.frontend.sugared.modules")
+    program = deferred("engine.torch.jit.scripting.python_program")
+    cutting = deferred("engine.torch.jit.probing.cutting")
+    taps = deferred("engine.torch.jit.probing.taps")
 
 
 class _Derivable(type):
@@ -108,7 +116,7 @@ class ScriptModule(ScriptObject, CompiledModule, metaclass=_Derivable):
         try:
             return super().__getattr__(name)
         except AttributeError:
-            left = LEFT_TO_PYTHON.get(self._ivalue, {})
+            left = program.LEFT_TO_PYTHON.get(self._ivalue, {})
             if name in left:
                 return left[name]
             found = None if name.startswith("_") else _python_attribute(self, name)
@@ -250,9 +258,9 @@ class ScriptModule(ScriptObject, CompiledModule, metaclass=_Derivable):
     # -- looking inside while it runs; see `engine.torch.jit.probing`
 
     @_Overridable
-    def tap(self, *patterns: str, copy: bool = True) -> Taps:
+    def tap(self, *patterns: str, copy: bool = True) -> taps.Taps:
         """Taps on these patterns, for a `with` block.  Raises ArgumentError for an unknown path."""
-        return Taps(self._ivalue, patterns, copy=copy)
+        return taps.Taps(self._ivalue, patterns, copy=copy)
 
     @_Overridable
     def run_until(self, pattern: str, *args: Any, **kwargs: Any) -> Any:
@@ -260,9 +268,9 @@ class ScriptModule(ScriptObject, CompiledModule, metaclass=_Derivable):
 
         Raises ArgumentError if the call ends first.  Side effects up to there are not undone.
         """
-        taps = Taps(self._ivalue, (pattern,), stop=True)
-        stopped_at(taps, pattern, lambda: self(*args, **kwargs))
-        return next(iter(taps.values.values()))
+        opened = taps.Taps(self._ivalue, (pattern,), stop=True)
+        taps.stopped_at(opened, pattern, lambda: self(*args, **kwargs))
+        return next(iter(opened.values.values()))
 
     @_Overridable
     def cut(self, inputs: Sequence[str] = (), outputs: Sequence[str] = ()) -> ScriptModule:
@@ -270,17 +278,17 @@ class ScriptModule(ScriptObject, CompiledModule, metaclass=_Derivable):
 
         Raises ArgumentError for an unknown place, or one where a cut is not possible.
         """
-        part: ScriptModule = wrap(cut(self._ivalue, inputs, outputs))
+        part: ScriptModule = wrap(cutting.cut(self._ivalue, inputs, outputs))
         return part
 
     # -- saving
 
     def define(self, source: str) -> None:
         """Compile the methods in the text and add them.  Raises CompileError."""
-        concrete = MODULES.of_type(self._ivalue.type)
-        with DEFINING, PYTHON.attempt():
-            MODULES.define(concrete, dedent(source))
-            MODULES.compile(concrete)
+        concrete = program.MODULES.of_type(self._ivalue.type)
+        with DEFINING, program.PYTHON.attempt():
+            program.MODULES.define(concrete, dedent(source))
+            program.MODULES.compile(concrete)
 
     def save(self, path: PathOrFile, _extra_files: Mapping[str, str | bytes] | None = None) -> None:
         _refuse_python_calls(self._ivalue.type)
@@ -456,8 +464,8 @@ def _python_attribute(module: ScriptModule, name: str) -> Any:
     """
     type = module._ivalue.type
     cls, concrete = type.python_class, type.concrete
-    description = concrete.description if isinstance(concrete, ConcreteModule) else None
-    own = dict(description.own_methods) if isinstance(description, Description) else {}
+    description = concrete.description if isinstance(concrete, sugared_modules.ConcreteModule) else None
+    own = dict(description.own_methods) if isinstance(description, module_description.Description) else {}
     member = own.get(name) or (None if cls is None else inspect.getattr_static(cls, name, None))
     if inspect.isfunction(member) and modifier_of(member) in IGNORED:
         return MethodType(member, module)
@@ -478,8 +486,8 @@ class CompiledAtOnce(type):
         module = super().__call__(*args, **kwargs)
         if not ENABLED.now:
             return module
-        with DEFINING, PYTHON.attempt():
-            return wrap(module_object(module))
+        with DEFINING, program.PYTHON.attempt():
+            return wrap(program.module_object(module))
 
     def attribute(cls, module: ScriptModule, name: str) -> Any:
         """A method of the class that was not compiled with the module, for Python; None without one."""
@@ -503,8 +511,8 @@ class UncompiledModule(Module, metaclass=CompiledAtOnce):
         object.__setattr__(self, "_definitions", [])
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if isinstance(value, AnnotatedValue):  # its type is kept, and `__init__` reads the value
-            vars(self).setdefault(ATTRIBUTE_TYPES, {})[name] = value.type
+        if isinstance(value, module_description.AnnotatedValue):  # its type is kept, and `__init__` reads the value
+            vars(self).setdefault(module_description.ATTRIBUTE_TYPES, {})[name] = value.type
             value = value.value
         super().__setattr__(name, value)
 

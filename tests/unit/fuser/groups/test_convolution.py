@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -53,16 +54,18 @@ _DEPTHWISE = [
 def test_a_kernel_for_each_channel(
     of: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, groups: int, is_depthwise: bool
 ) -> None:
-    g = convolution.Geometry(kernel[1:], stride, padding, dilation, groups, True, is_depthwise)
+    g = convolution.Geometry(kernel[1:], stride, padding, dilation, groups, block=48, is_depthwise=is_depthwise)
     _check(g, of, kernel[0])
 
 
-@pytest.mark.parametrize("is_small", [True, False])
+@pytest.mark.parametrize("reaches", [True, False])
+@pytest.mark.parametrize("block", [0, 48])
 @pytest.mark.parametrize(("of", "kernel", "stride", "padding", "dilation", "groups"), _GEOMETRIES)
 def test_convolutions(
-    of: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, groups: int, is_small: bool
+    of: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, groups: int, block: int, reaches: bool
 ) -> None:
-    _check(convolution.Geometry(kernel[1:], stride, padding, dilation, groups, is_small), of, kernel[0])
+    g = convolution.Geometry(kernel[1:], stride, padding, dilation, groups, block=block)
+    _check(replace(g, tile=replace(g.tile, reaches=reaches and not g.is_pointwise)), of, kernel[0])
 
 
 def _check(g: convolution.Geometry, of: tuple[int, ...], channels: int) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.fuser.backend import machine
+from engine.fuser.backend import machine, target
 from engine.fuser.groups import gemm
 from engine.fuser.ir.kernel import (
     Buffer,
@@ -35,13 +35,21 @@ def _put(row: Expression, column: Expression, value: Expression) -> list[Store]:
     return [Store("c", (row, column), value)]
 
 
+_VECTOR = gemm.vector_for("f32")
+_TILES = [
+    gemm.tile_for(),
+    gemm.tile_for(7, 13),
+    gemm.tile_for(130, 241),
+    gemm.Tile(4, 3, _VECTOR),
+    gemm.Tile(5, 4, _VECTOR, rest=3, narrow=1),
+]
 _B, _OF_B = Buffer("b", "f32", None), gemm.Matrix("b", _N)
 _FILL = partial(gemm.filled, _OF_B.element, _N)
 
 
 def _kernel(tile: gemm.Tile, panels: str, put: gemm.Put = _put, *parameters: Parameter) -> Any:
     """`kernel(m, n, k, lda, step, a, b, c, ...)`."""
-    fill, c = _FILL(tile), Buffer("c", "f32", (_M, _N), access="out")
+    fill, c = _FILL(tile=tile), Buffer("c", "f32", (_M, _N), access="out")
     before = (allocate("packed", "f32", gemm.packed_size(_K, _N, tile)), gemm.packing(_N, _K, fill, "packed", tile))
     if panels == "packed":
         body = (*before, *gemm.product(_M, _N, _K, _OF_A, put, packed="packed", tile=tile))
@@ -54,7 +62,7 @@ def _kernel(tile: gemm.Tile, panels: str, put: gemm.Put = _put, *parameters: Par
 
 
 @pytest.mark.parametrize("panels", ["packed", "filled", "in place"])
-@pytest.mark.parametrize("tile", [*gemm.TILES["f32"], gemm.Tile(4, 64)])
+@pytest.mark.parametrize("tile", _TILES)
 def test_products(tile: gemm.Tile, panels: str) -> None:
     kernel, random = _kernel(tile, panels), np.random.default_rng(0)
     for m, n, k in _SHAPES:
@@ -64,9 +72,20 @@ def test_products(tile: gemm.Tile, panels: str) -> None:
         np.testing.assert_allclose(c, a.astype(np.float64) @ b.astype(np.float64), rtol=1e-4, atol=1e-4)
 
 
-def test_tiles_are_not_mostly_empty() -> None:
-    assert [gemm.tile_for(n).width for n in (1, 16, 17, 32, 33, 64, 1000)] == [16, 16, 32, 32, 64, 64, 64]
-    assert [gemm.tile_for(64, m).rows for m in (4, 6, 8, 10, 12, 15, 7)] == [4, 6, 4, 5, 6, 5, 6]
+@pytest.mark.parametrize(
+    ("name", "sizes"), [("x86-64-v2", (6, 4, 2)), ("x86-64-v3", (6, 8, 2)), ("x86-64-v4", (12, 16, 2))]
+)
+def test_tiles_leave_little_over(name: str, sizes: tuple[int, int, int]) -> None:
+    """Neither of rows nor of columns, on processors with few registers and with many."""
+    most, lanes, vectors = sizes
+    of = partial(gemm.tile_for, processor=target.named(name))
+    assert [of(n).vectors for n in (0, 1, lanes, lanes + 1, 1000)] == [vectors, 1, 1, vectors, vectors]
+    assert [of(n).narrow for n in (0, lanes * vectors, lanes * vectors + 1, 2 * lanes * vectors - 1)] == [0, 0, 1, 0]
+    for rows in range(1, 200):
+        tile = of(64, rows)
+        assert 1 <= tile.rows <= most
+        assert tile.rest == rows % tile.rows
+        assert tile.heights[-1] == 1
 
 
 def test_elements_are_put_once() -> None:
@@ -80,7 +99,7 @@ def test_elements_are_put_once() -> None:
         total = apply("add", value, Load("bias", (column,), "f32"))
         return _put(row, column, apply("maximum", total, constant(0, "f32")))
 
-    kernel = _kernel(gemm.WIDE, "packed", put, Buffer("bias", "f32", (_N,)))
+    kernel = _kernel(_TILES[0], "packed", put, Buffer("bias", "f32", (_N,)))
     c = np.empty((m, n), np.float32)
     assert kernel(m, n, k, 1, m, a, b, c, bias) == 0
     np.testing.assert_allclose(c, np.maximum(a.T @ b + bias, 0), rtol=1e-4, atol=1e-3)
@@ -103,4 +122,4 @@ def dots() -> Any:
 
 
 def test_blocks_are_of_whole_tiles_and_about_the_same_size() -> None:
-    assert [gemm.block_for(rows, gemm.WIDE) for rows in (1, 240, 256, 300, 512, 1000)] == [240, 240, 132, 150, 174, 204]
+    assert [gemm.block_for(rows, _TILES[0]) for rows in (1, 240, 256, 300, 512, 1000)] == [240, 240, 132, 156, 180, 204]

@@ -59,6 +59,9 @@ GOOD = """
             break
         else:
             continue
+    several: f32x4 = f32x4(a)
+    several = muladd(x[n:4], zip_low(several, several), several)
+    out[n:4] = several
     room = allocate(f32[n])
     words = view(i64[...], steps)
     while t:
@@ -86,6 +89,12 @@ def test_what_keeps_the_rules() -> None:
         ("b = x[a]", "indices are i64"),
         ("x[0] = a", "x is only read"),
         ("out[0] = f64(a)", "out holds f32, not f64"),
+        ("out[0:8] = f64x8(f64(a))", "out holds f32, not f64x8"),
+        ("b = f32x4(n)", "i64 becomes no f32x4"),
+        ("b = f32(f32x4(a))", "f32x4 becomes no f32"),
+        ("b = x[0:4] + a", "add of f32x4 and f32"),
+        ("b = tanh(x[0:4])", "no tanh of f32x4"),
+        ("b = zip_low(a, a)", "no zip_low of f32"),
         ("b = h[0, 0] + h[0, 1]", "no add of f16"),
         ("b = n / n", "no div of i64"),
         ("b = bitand(a, a)", "no bitand of f32"),
@@ -158,6 +167,13 @@ X = Load("x", (index(0),), "f32")
         _kernel(Let("b", Constant(2**63, "i64"))),
         _kernel(Let("b", Name("n", "i32"))),
         _kernel(Let("b", Load("x", (index(0),), "f64"))),
+        _kernel(Let("b", Load("x", (index(0),), "f64x2"))),
+        _kernel(parameters=(Scalar("n", "f32x4"),)),
+        _kernel(Allocate(Buffer("room", "f32x4", (index(1),), access="inout"))),
+        _kernel(
+            Let("b", Load("y", (index(0),), "f32x4")),
+            parameters=(Buffer("y", "f32", (index(9),), (index(2),)),),
+        ),
         _kernel(Let("from", X)),
         _kernel(Let("b.c", X)),
         _kernel(Let("b", Apply("add", (X, X), "f64"))),

@@ -1,0 +1,256 @@
+"""Products, convolutions and pooling as functions of any sizes, as kernel IR.
+
+In: operators of the table that groups lower by a handler of their own.  Out: the forms of their calls, of which there
+is a row for each (`CALLS`), and the functions that serve them, `i64 FUNCTION(i64 *words, i64 phase)`: at first it says
+the result's sizes, or with another code than 0 that the sizes of the arguments are not for it; then it computes.
+
+The kernel is the one that a group of this operator alone has (`groups.from_graph`), for examples whose sizes tell it
+which way to go; guards say which sizes it is for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+
+from engine.aten.dispatch.op import Op
+from engine.aten.values.tensor import Tensor
+from engine.fuser.groups.from_graph import NotFused, lower
+from engine.fuser.groups.fusion_group import DTYPES
+from engine.fuser.ir.kernel import (
+    Address,
+    Buffer,
+    Call,
+    Expression,
+    If,
+    Kernel,
+    Let,
+    Load,
+    Name,
+    Return,
+    Scalar,
+    Statement,
+    Store,
+    View,
+    apply,
+    index,
+    product,
+)
+from engine.fuser.ir.kernel_text import show
+from engine.fuser.library.calls import SHAPED
+from engine.fuser.library.forms import Entry, Form, Given
+from engine.fuser.stubs.binding import Binding, Result, TensorArgument, size, stride
+from engine.ir.constants import insert_constant
+from engine.ir.graph import Graph, Value
+from engine.lang.errors import EngineError
+from engine.lang.records import dataclass
+
+_EACH: Final = 5
+"""Sizes of a tensor that the words of a function have room for."""
+_GUARDED: Final = -2
+"""The code where a guard does not hold, and another function has to do it, or Python."""
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A tensor of these sizes; `kind`: how it lies, or is taken."""
+
+    shape: Shape
+    kind: str = "RANKED"
+
+
+@dataclass(frozen=True, slots=True)
+class ShapedCall:
+    """A call with tensors like these, and with constants: lists of ints, or what does not matter (`UNREAD`)."""
+
+    given: tuple[Any, ...]
+
+
+UNREAD: Final = object()
+
+
+def _linear(rows: int) -> Iterator[ShapedCall]:
+    for bias in (Example((67,)), None):
+        yield ShapedCall((Example((rows, 65), "ROWED"), Example((67, 65)), bias))
+
+
+def _products(rows: int) -> Iterator[tuple[str, ShapedCall]]:
+    """Products of matrices, the second as it is or exchanged, as in `x @ weight.t()`."""
+    for second in (Example((65, 67)), Example((65, 67), "TURNED")):
+        yield "aten::mm", ShapedCall((Example((rows, 65)), second))
+        yield "aten::addmm", ShapedCall((Example((67,)), Example((rows, 65)), second, 1, 1))
+        yield "aten::matmul", ShapedCall((Example((rows, 65), "ROWED"), second))
+
+
+def _batches(rows: int) -> Iterator[tuple[str, ShapedCall]]:
+    for kind in ("RANKED", "TURNED"):
+        yield "aten::bmm", ShapedCall((Example((3, rows, 65)), Example((3, 65, 67), kind)))
+        for outer in ((3,), (3, 5)):
+            second = Example((*outer, 65, 67), kind)
+            yield "aten::matmul", ShapedCall((Example((*outer, rows, 65)), second))
+
+
+_WINDOWS: Final = ((1, 1, 0), (3, 1, 1), (3, 2, 1), (1, 2, 0), (7, 2, 3), (5, 1, 2), (3, 1, 0), (5, 1, 0))
+"""Sizes of windows, steps and paddings that convolutions of images have most."""
+
+
+def _convolutions() -> Iterator[tuple[str, ShapedCall]]:
+    for window, step, padding in _WINDOWS:
+        for bias in (Example((24,)), None):
+            tensors = Example((2, 16, 15, 17)), Example((24, 16, window, window)), bias
+            steps = [step] * 2, [padding] * 2, [1, 1]
+            yield "aten::conv2d", ShapedCall((*tensors, *steps, 1))
+            yield "aten::convolution", ShapedCall((*tensors, *steps, False, [0, 0], 1))
+            yield "aten::_convolution", ShapedCall((*tensors, *steps, False, [0, 0], 1, *[UNREAD] * 4))
+
+
+def _pools() -> Iterator[tuple[str, ShapedCall]]:
+    for window, step, padding in ((2, 2, 0), (3, 2, 1)):
+        sizes = [window] * 2, [step] * 2, [padding] * 2
+        yield "aten::max_pool2d", ShapedCall((Example((2, 16, 15, 17)), *sizes, [1, 1], False))
+        yield "aten::avg_pool2d", ShapedCall((Example((2, 16, 15, 17)), *sizes, False, True, None))
+    yield "aten::adaptive_avg_pool2d", ShapedCall((Example((2, 16, 15, 17)), [1, 1]))
+
+
+def _calls() -> Iterator[tuple[str, ShapedCall]]:
+    for rows in (64, 3):
+        yield from (("aten::linear", each) for each in _linear(rows))
+        yield from _products(rows)
+        yield from _batches(rows)
+    yield from _convolutions()
+    yield from _pools()
+
+
+def _by_name() -> dict[str, list[ShapedCall]]:
+    found = dict[str, list[ShapedCall]]()
+    for name, call in _calls():
+        found.setdefault(name, []).append(call)
+    return found
+
+
+CALLS: Final[Mapping[str, Sequence[ShapedCall]]] = _by_name()
+"""The calls that have functions, by operator, those that are made most first."""
+
+
+def shaped_of(op: Op, types: Sequence[str]) -> tuple[list[Form], dict[str, Kernel]]:
+    """The forms of an operator for tensors of these types, and its functions by their symbols."""
+    forms, kernels = list[Form](), dict[str, Kernel]()
+    for call in CALLS.get(op.qualified_name, ()):
+        entries = dict[str, Entry]()
+        for type in types:
+            found = _function(op, call, type)
+            if found is not None:
+                entry, kernel = found
+                entries[type], kernels[entry.symbol] = entry, kernel
+        if entries:
+            given = tuple(map(_given, call.given))
+            fewest = 1 + max(i for i, each in enumerate(call.given) if not _may_be_missing(op, i, each))
+            forms.append(Form(given, fewest, (), entries, "serve_shaped"))
+    return forms, kernels
+
+
+def _given(value: Any) -> Given:
+    match value:
+        case Example(shape=shape, kind="RANKED" | "TURNED" as kind):
+            return Given(kind, len(shape))
+        case Example():
+            return Given("ROWED")
+        case list():
+            return Given("WORDS", value)
+    return Given("UNREAD") if value is UNREAD else Given("SAME", value)
+
+
+def _may_be_missing(op: Op, i: int, value: Any) -> bool:
+    argument = op.schema.arguments[i]
+    return argument.has_default and repr(argument.default) == repr(value)
+
+
+# ------------------------------------------------------------------ functions
+
+
+def _function(op: Op, call: ShapedCall, type: str) -> tuple[Entry, Kernel] | None:
+    """The function of a call for tensors of a type; None where there is none."""
+    try:
+        found = _lowered(op, call, type)
+    except (NotFused, EngineError, TypeError, ValueError, ArithmeticError, KeyError):
+        return None
+    (result,) = found.results
+    if not isinstance(result, Result) or result.shape is None or result.order is not None:
+        return None
+    kernel = _wrapped(found, result)
+    symbol = f"shaped_{hashlib.sha256(show(kernel).encode()).hexdigest()[:20]}"
+    *helpers, inner = kernel.helpers
+    body = tuple(replace(s, function=f"{symbol}_of") if isinstance(s, Call) else s for s in kernel.body)
+    made = replace(kernel, name=symbol, body=body, helpers=(*helpers, replace(inner, name=f"{symbol}_of")))
+    return Entry(symbol, result.type, 0), made
+
+
+def _lowered(op: Op, call: ShapedCall, type: str) -> Binding:
+    """The kernel of a graph of the operator alone."""
+    graph, examples, inputs = Graph(), list[Any](), list[Value]()
+    for argument, value in zip(op.schema.arguments, call.given, strict=True):
+        if isinstance(value, Example):
+            array = np.ones(value.shape, DTYPES[type])
+            if value.kind == "TURNED":
+                array = np.ascontiguousarray(array.swapaxes(-1, -2)).swapaxes(-1, -2)
+            examples.append(Tensor(array))
+            inputs.append(graph.add_input(argument.name, argument.type))
+        else:
+            inputs.append(insert_constant(graph, False if value is UNREAD else value))
+    node = graph.append(op.name, inputs, [each.type for each in op.schema.returns])
+    node.op = op
+    graph.register_output(node.output)
+    return lower(graph, examples)
+
+
+def _wrapped(found: Binding, result: Result) -> Kernel:
+    """A kernel of words that calls this one; its last helper."""
+    names, places = list[Statement](), list[Statement]()
+    tensors = [each for each in found.arguments if isinstance(each, TensorArgument)]
+    for t, argument in enumerate(tensors):
+        sizes = [_word("EXTENTS", t * _EACH + d) for d in range(argument.rank)]
+        names += [Let(size(argument.name, d).name, each) for d, each in enumerate(sizes)]
+        if argument.layout == "strided":
+            names += _turned_strides(argument)
+        places.append(_view(argument.name, argument.type, t))
+    places.append(_view(result.name, result.type, len(tensors)))
+    guards = [If(apply("bitnot", guard), (Return(index(_GUARDED)),)) for guard in found.guards]
+    assert result.shape is not None
+    said = [("RANK", 0, index(len(result.shape))), *(("SIZES", d, each) for d, each in enumerate(result.shape))]
+    said.append(("WORK", 0, found.work if found.work is not None else index(0)))
+    stores = tuple(Store("words", (index(SHAPED[name] + i),), value) for name, i, value in said)
+    first = If(apply("eq", Name("phase", "i64"), index(0)), (*stores, Return(index(0))))
+    inner = replace(found.kernel, helpers=())
+    call = Call(inner.name, tuple(map(_operand, inner.parameters)), "code", "i64")
+    words = View(Buffer("words", "i64", None, access="inout"), Name("words_", "i64"))
+    body = (words, *names, *guards, first, *places, call, Return(Name("code", "i64")))
+    parameters = Scalar("words_", "i64"), Scalar("phase", "i64")
+    return Kernel("shaped", parameters, body, helpers=(*found.kernel.helpers, inner))
+
+
+def _turned_strides(argument: TensorArgument) -> Iterator[Statement]:
+    """The strides of a tensor without gaps whose last two dimensions are exchanged."""
+    last = argument.rank - 1
+    sizes: list[Expression] = [size(argument.name, d) for d in range(argument.rank)]
+    for d in range(argument.rank):
+        found: Expression = product(sizes[d + 1 :]) if d < last - 1 else index(1) if d == last - 1 else sizes[last - 1]
+        yield Let(stride(argument.name, d).name, found)
+
+
+def _word(name: str, i: int) -> Load:
+    return Load("words", (index(SHAPED[name] + i),), "i64")
+
+
+def _view(name: str, type: str, place: int) -> View:
+    return View(Buffer(name, type, None, access="inout"), _word("PLACES", place))
+
+
+def _operand(parameter: Scalar | Buffer) -> Expression:
+    if isinstance(parameter, Buffer):
+        return Address(parameter.name, (index(0),))
+    return Name(parameter.name, parameter.type)
