@@ -22,8 +22,10 @@ def run_unfolded(op: Op, arguments: Sequence[Any], call: Call) -> Any:
 
     def hook(inner: Op, given: tuple[Any, ...], run: Callable[..., Any]) -> Any:
         nonlocal is_inside
-        if get_ident() != thread or is_inside or inner.unfolds:
+        if get_ident() != thread or is_inside:
             return run(*given)
+        if inner.unfolds:
+            return inner.compiled.body(*given)  # the library would do it as a whole
         is_inside = True
         try:
             return call(inner, given)
@@ -32,6 +34,6 @@ def run_unfolded(op: Op, arguments: Sequence[Any], call: Call) -> Any:
 
     HOOKS.step_in(hook, innermost=True)
     try:
-        return op.run(*arguments)
+        return op.compiled.body(*arguments)
     finally:
         HOOKS.step_out(hook)

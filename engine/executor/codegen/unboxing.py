@@ -3,7 +3,8 @@
 In: a graph specialised for its arguments.  Out: `Unboxing`: which values are arrays that no tensor wraps, and for a
 node an expression over arrays.  Two kinds of node give arrays: pointwise operators whose operands are known to be all
 float32 or all float64, written out as calls of numpy's functions; and every other operator that makes one new tensor,
-as a call of its kernel.  Both need that no gradient is recorded.
+as a call of its kernel.  Both need that no gradient is recorded.  Where the library has the operator, its function is
+called instead (`fuser.library.serving`).
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Sequence
 from functools import cache
 from typing import Any, Final, NamedTuple
+
+import numpy as np
 
 from engine.aten.dispatch.compile import array_kernel
 from engine.aten.dispatch.layouts import operands_of
@@ -22,6 +25,7 @@ from engine.executor.bytecode.operations import CALLEES, OPERATIONS
 from engine.executor.codegen.fusion_groups import DIFFERENTIABLE_GRAPH, is_fusion_group
 from engine.executor.codegen.pointwise_expressions import Name, Operand, has_pointwise_expression, pointwise_expression
 from engine.executor.codegen.templates import asks
+from engine.fuser.library import serving
 from engine.ir.constants import constant_value
 from engine.ir.graph import Block, Graph, Node, Use, Value
 from engine.ir.ops import op_of
@@ -61,6 +65,7 @@ class Unboxing:
         self._parts: set[Node] = set()
         self._lists: set[Node] = set()
         self._joined: set[Value] = set()
+        self._natives: dict[Node, Callable[..., Any] | None] = {}
         for value in graph.inputs:
             self._facts[value] = _facts_of(value.type)
         self._analyze(graph.block, 0)
@@ -243,6 +248,8 @@ class Unboxing:
         has no dimension)."""
         op = op_of(node)
         assert op is not None
+        if (native := self._native(node)) is not None:
+            return f"{name(op.name.removeprefix('aten::'), native)}({self._arguments(op, node, array, value)})", True
         if (dtype := self._dtype_of_expression(op, node)) is not None:
             return pointwise_expression(op, node, dtype, array, value, name), self.facts(node.output).has_dims
         tensors = [v for v in node.inputs if isinstance(v.type, TensorType)]
@@ -252,18 +259,26 @@ class Unboxing:
             return form.format(*map(array, tensors)), True
         if (part := _part_form(node, array, value)) is not None:
             return part, True
-        kernel = name("kernel", self._body(op))
-        arguments = [
-            self._operand(kind_of(argument.type), v, array, value)
-            for argument, v in zip(op.schema.arguments, node.inputs, strict=True)
-        ]
-        return f"{kernel}({', '.join(arguments)})", False
+        return f"{name('kernel', body_of(op))}({self._arguments(op, node, array, value)})", False
+
+    def _arguments(self, op: Op, node: Node, array: Operand, value: Operand) -> str:
+        given = zip(op.schema.arguments, node.inputs, strict=True)
+        return ", ".join(self._operand(kind_of(argument.type), v, array, value) for argument, v in given)
+
+    def _native(self, node: Node) -> Callable[..., Any] | None:
+        """The library's function of the node; None where there is none."""
+        if node not in self._natives:
+            op = op_of(node)
+            assert op is not None
+            is_one = makes_new_tensor(op) and not self.records
+            self._natives[node] = serving.array_entry(op, _array_of(op)) if is_one else None
+        return self._natives[node]
 
     def operands(self, node: Node) -> list[Value]:
         """The operands that decide how the result of a pointwise expression lies, the first to be asked first; none
         where that is settled: nothing has two dimensions, or a kernel sees to it."""
         op = op_of(node)
-        if op is None or not self.is_unboxed(node) or self._dtype_of_expression(op, node) is None:
+        if op is None or not self.is_unboxed(node) or self._native(node) or self._dtype_of_expression(op, node) is None:
             return []
         found = [node.inputs[op.schema.index_of(name) or 0] for name in operands_of(op)]
         return [] if all(self.has_one_order(value) for value in found) else found
@@ -283,12 +298,6 @@ class Unboxing:
         """The floating dtype that all have, if they have one."""
         dtype = _one(self.facts(v).dtype for v in tensors)
         return dtype if dtype in FLOATS else None
-
-    def _body(self, op: Op) -> Callable[..., Any]:
-        """The function that computes the operator from arrays."""
-        if op.unboxed is None:
-            return _kernel(op)
-        return op.unboxed(op)
 
     def _operand(self, kind: str, v: Value, array: Operand, value: Operand) -> str:
         if kind == "tensor" or (kind == "tensor?" and isinstance(v.type, TensorType)):
@@ -324,6 +333,23 @@ def _may_be_missing(value: Value) -> bool:
 
 
 _kernel = cache(array_kernel)
+
+
+def body_of(op: Op) -> Callable[..., Any]:
+    """The function that computes the operator from arrays."""
+    return _kernel(op) if op.unboxed is None else op.unboxed(op)
+
+
+def _array_of(op: Op) -> Callable[..., Any]:
+    """The same, made when it is first called, with an array where numpy gives a number."""
+    made: list[Callable[..., Any]] = []
+
+    def run(*args: Any) -> Any:
+        if not made:
+            made.append(body_of(op))
+        return np.asarray(made[0](*args))
+
+    return run
 
 
 def may_give_another_array(node: Node) -> bool:

@@ -68,12 +68,13 @@ class GraphExecutor:
     for calls from Python, which `engine.executor.calls` makes once.
 
     `_recent` is the plan that ran last, and its key, `_passing` what ran last where that is no plan that is kept;
+    `_is_long` says that the first call ran before there was a plan, which is then made in the thread that compiles;
     `_making` has what runs while the plan of a key is made in the thread that compiles.
     """
 
     __slots__ = (
-        "_anywhere", "_calls", "_code", "_direct", "_dropped", "_is_begun", "_lookups", "_made", "_making", "_passing",
-        "_recent", "_settled", "boundary", "cache", "function", "graph", "profiled", "reader",
+        "_anywhere", "_calls", "_code", "_direct", "_dropped", "_is_begun", "_is_long", "_lookups", "_made", "_making",
+        "_passing", "_recent", "_settled", "boundary", "cache", "function", "graph", "profiled", "reader",
     )  # fmt: skip
 
     def __init__(
@@ -98,7 +99,7 @@ class GraphExecutor:
         self._calls = itertools.count()
         self._lookups = 0
         self._settled = 0
-        self._is_begun = False
+        self._is_begun = self._is_long = False
 
     @property
     def anywhere(self) -> GraphExecutor:
@@ -209,9 +210,11 @@ class GraphExecutor:
         before, is_first, self._is_begun = self._recent[1] or self._passing, not self._is_begun, True
         if is_first and self._may_run_before_plan() and runs_before_plan(self.graph, once=not self.function.inlines):
             self._lookups += 1
-            spec = self.reader.spec(key)
+            spec, self._is_long = self.reader.spec(key), self.function.inlines
             plan = ExecutionPlan(self.function.name, spec, self.graph, reason="a first call", _code=self.code)
             return self._pass(plan)
+        if self._is_long and self._may_make_aside(key):
+            return self._pass(self._meanwhile(key))
         if self.function.inlines and self._may_be_profiled(key):
             profiling = self.profiled.profiling_plan(key, self.cache.has(key))
             if profiling is not None:
@@ -276,6 +279,12 @@ class GraphExecutor:
 
     def _may_run_before_plan(self) -> bool:
         return not (SWITCHES.listeners or self.profiled.is_wanted or PROFILING.is_enabled)
+
+    def _may_make_aside(self, key: Key) -> bool:
+        """True where the interpreter goes on while the plan of a long program is made, which no other one waits for."""
+        if tiering.mode() != "background" or not self._may_run_before_plan() or self.cache.has(key):
+            return False
+        return key in self._making or (tiering.is_idle() and len(self.cache) == 0)
 
     def _may_be_profiled(self, key: Key) -> bool:
         """True where plans are made for tensors on one device."""

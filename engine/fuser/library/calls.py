@@ -67,7 +67,7 @@ DESCRIPTOR: Final = _places(
 """What is an operator's own.
 
 COUNT: of its operands.  ISHOOKED: whether it is left to Python while hooks are set or it would be recorded.  ISBARE:
-whether operands are arrays.  TARGET: the argument that is written; -1 for none.  WORK: nanoseconds for 1024 elements.
+whether operands are arrays, which nothing records; they are left to Python in mode "off".  TARGET: the argument that is written; -1 for none.  WORK: nanoseconds for 1024 elements.
 ASKED: the operands that decide how the result lies.  KINDS: what each argument is (`KIND`); GIVEN: the object, or the
 bits of the float, that it has to be.  ROWS, RESULTS: row functions, and dtypes of their results, by the dtype.
 FIXEDAXIS: the dimension that the operator goes along; -1 where arguments say so, or it goes along all.  ISREDUCED:
@@ -311,9 +311,12 @@ def is_open(descriptor: i64, count: i64):
     own = view(i64[...], it[PROCESS])
     if bitor(count < it[FEWEST], count > it[MOST]):
         return 0
+    hooks = view(i64[...], own[HOOKS])
     if it[ISHOOKED] != 0:
-        hooks = view(i64[...], own[HOOKS])
         if bitor(hooks[own[TRACE]] != own[NONE], hooks[own[PYTHONONLY]] != own[FALSE]):
+            return 0
+    if it[ISBARE] != 0:
+        if hooks[own[PYTHONONLY]] != own[FALSE]:
             return 0
     return 1
 

@@ -2,7 +2,8 @@
 
 In: operators as they are first called (`HOOKS.native`), and methods of `Tensor`.  Out: builtins of the library's stubs
 in their slots, one for each form of call, which hand what they do not take to the next and the last to the function in
-Python; that one is compiled when it is first needed.  In mode "off" the functions in Python serve.
+Python; that one is compiled when it is first needed.  In mode "off" the functions in Python serve.  Plans ask for the
+builtins of operators on bare arrays (`array_entry`).
 
 While the library is being made, what it has so far serves; operators that were called before follow as parts come.
 """
@@ -28,7 +29,7 @@ from engine.fuser.backend.symbols import PARALLEL, MachineError
 from engine.fuser.library import forms as of_forms
 from engine.fuser.library import image_files, key, store
 from engine.fuser.library.calls import PROCESS
-from engine.fuser.library.descriptors import builtin, descriptor, process_words
+from engine.fuser.library.descriptors import Words, builtin, descriptor, process_words
 from engine.fuser.library.forms import LINES, Form, Given
 from engine.fuser.library.objects import ImageError
 from engine.fuser.stubs.methods import Method, method
@@ -47,6 +48,8 @@ class _State:
     """Those of all parts so far."""
     parts: int = 0
     """How many parts there were when the lines were read."""
+    bare: dict[Op, tuple[tuple[Form, Words], ...]] = field(default_factory=dict)
+    """The forms of operators for bare arrays, and their words, as they were found in these parts."""
     watcher: threading.Thread | None = None
 
 
@@ -101,10 +104,39 @@ def _serve(op: Op) -> bool:
 
 
 def _chained(name: str, forms: Sequence[Form], following: Function, *, target: int = -1, is_hooked: bool) -> Function:
-    for form in reversed(forms):
-        words = descriptor(form, _address, target=target, is_hooked=is_hooked)
+    described = [(form, descriptor(form, _address, target=target, is_hooked=is_hooked)) for form in forms]
+    return _before(name, described, following)
+
+
+def _before(name: str, described: Sequence[tuple[Form, Words]], following: Function) -> Function:
+    """Builtins of these forms, the first of which hands on what it does not take, and at last to `following`."""
+    for form, words in reversed(described):
         following = builtin(name.removeprefix("aten::"), _address(form.stub), words, following)
     return following
+
+
+# ------------------------------------------------------------------ bare arrays
+
+
+def array_entry(op: Op, following: Function) -> Function | None:
+    """A builtin that computes an operator from bare arrays, with all arguments of the schema in order, as generated
+    code calls it; its result is an array, also without dimensions.
+
+    What it does not take goes to `following`, and so does everything in mode "off".  None in that mode, and where the
+    library has nothing for the operator.
+    """
+    if tiering.mode() == "off":
+        return None
+    try:
+        _take_parts()
+        described = _STATE.bare.get(op)
+        if described is None:
+            forms = [] if op.functional is not None else _forms(op)
+            words = [descriptor(form, _address, is_hooked=False, is_bare=True) for form in forms]
+            described = _STATE.bare[op] = tuple(zip(forms, words, strict=True))
+        return _before(op.name, described, following) if described else None
+    except (AbiError, MachineError, ImageError):
+        return None
 
 
 def _address(symbol: str) -> int:
@@ -203,6 +235,7 @@ def _take_parts() -> bool:
     if (place := store.address("piece")) is not None:
         words = process_words()
         words[PROCESS["PIECE"]], words[PROCESS["PARALLEL"]] = place, _address(PARALLEL)
+    _STATE.bare.clear()
     _STATE.parts = count
     return True
 

@@ -90,6 +90,7 @@ graph(%n : int, %c : bool):
     )
 
 
+@pytest.mark.usefixtures("without_machine_code")
 def test_tensors_die_and_results_are_wrapped_once() -> None:
     check(
         parse_ir("""

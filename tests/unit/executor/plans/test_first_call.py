@@ -1,4 +1,4 @@
-"""The interpreter runs the first call of a long program, a plan those after it."""
+"""The interpreter runs the calls of a long program until its plan is made aside; other programs have one at once."""
 
 from __future__ import annotations
 
@@ -39,10 +39,36 @@ def test_which_programs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     results = []
     for plans in (0 if expected else 1, 1, 1):
         results.append(call_function(executor.function, [x], {}).tolist())
+        executor.wait()
         assert len(executor.cache) == plans
     assert results == [[[1.0, 2.0]]] * 3
     assert executor.statistics.misses == 1
     assert executor.statistics.hits == (1 if expected else 2)
+
+
+def test_what_runs_meanwhile_stands_for_the_plan() -> None:
+    executor = executor_of(_function(PROGRAMS["called twice"][0]))
+    x = tensor([[1.0, 2.0]])
+    with tiering.compiling():
+        calls = [call_function(executor.function, [x], {}).tolist() for _ in range(4)]
+        assert executor.recent_plan is None and len(executor.cache) == 0
+    assert calls == [[[1.0, 2.0]]] * 4
+    assert executor.optimized_graph is not executor.graph, "it waits for the plan"
+    assert executor.statistics.misses == 1 and len(executor.cache) == 1
+    assert call_function(executor.function, [x], {}).tolist() == calls[0]
+    assert executor.recent_plan is executor.plans[0]
+
+
+def test_another_key_and_a_busy_thread_wait_for_no_plan_aside() -> None:
+    executor = executor_of(_function(PROGRAMS["called twice"][0]))
+    call_function(executor.function, [tensor([[1.0, 2.0]])], {})
+    tiering.wait()
+    with tiering.compiling():
+        tiering.in_background(lambda: None)
+        call_function(executor.function, [tensor([[1.0, 2.0]])], {})
+        assert len(executor.cache) == 1, "what is being compiled may take long"
+        call_function(executor.function, [tensor([1.0])], {})
+        assert len(executor.cache) == 2
 
 
 def test_only_where_compiling_goes_on_in_the_background(monkeypatch: pytest.MonkeyPatch) -> None:

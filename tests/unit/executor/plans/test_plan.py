@@ -200,7 +200,6 @@ def test_the_same_graph_gives_the_same_text() -> None:
 def test_intermediate_results_are_bare_arrays() -> None:
     source = plan_of("def f(x: Tensor):\n    return torch.relu(x * x) + 1", np.ones(2, "f4")).source
     assert source.count("new(Tensor)") == 1
-    assert "multiply" in source and "maximum" in source
 
 
 def test_the_inputs_types_tell_what_the_plan_is_for() -> None:
