@@ -47,7 +47,7 @@ from engine.fuser.ir.kernel import (
 from engine.fuser.ir.kernel_text import show
 from engine.fuser.library.calls import NUMBERS_AT, OPERANDS, PLACES_AT
 from engine.fuser.library.forms import Entry, Form, Given
-from engine.fuser.stubs.binding import Binding, FixedArgument, NumberArgument, Result, TensorArgument, size
+from engine.fuser.stubs.binding import Binding, NoneArgument, NumberArgument, Result, TensorArgument, size
 from engine.ir.constants import insert_constant
 from engine.ir.graph import Graph, Value
 from engine.lang.errors import EngineError
@@ -104,7 +104,9 @@ def along_of(op: Op, types: Sequence[str]) -> tuple[list[Form], dict[str, Kernel
                 kernels[symbol] = found.kernel
                 entries[f"{shape} {type}"] = Entry(symbol, result, found.work)
         if entries:
-            fewest = max(i + 1 for i, each in enumerate(call.given) if not _may_be_missing(op.schema.arguments[i], each))
+            fewest = max(
+                i + 1 for i, each in enumerate(call.given) if not _may_be_missing(op.schema.arguments[i], each)
+            )
             forms.append(Form(call.given, fewest, (), entries, "serve_along", call.fixed_axis, is_reduced))
     return forms, kernels
 
@@ -251,7 +253,7 @@ def _wrapped(found: Binding, shape: Sequence[int]) -> Kernel:
             places.append(_view(argument.name, argument.type, tensors))
             tensors += 1
         else:
-            assert isinstance(argument, FixedArgument)
+            assert isinstance(argument, NoneArgument)
     (result,) = found.results
     assert isinstance(result, Result)
     places.append(_view(result.name, result.type, tensors))

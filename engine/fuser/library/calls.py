@@ -79,8 +79,9 @@ KIND: Final = {
 }  # fmt: skip
 """TRUTHS: a tensor of bools.  NUMBERS: an int or float that is an operand; SETTINGS: that the dtype has to hold.
 SAME: the object of GIVEN; EQUAL: a number that is equal to it.  WHOLES: a tensor that is gone through along a
-dimension; VECTORS: one of that dimension's size.  REALS: a float.  AXIS: the dimension; AXES: that, or some that follow one
-another.  LASTSIZES: the sizes of the last ones, which are gone along.  KEEPS: whether the result has it with a size of 1."""
+dimension; VECTORS: one of that dimension's size.  REALS: a float.  AXIS: the dimension; AXES: that, or some that follow
+one another.  LASTSIZES: the sizes of the last ones, which are gone along.  KEEPS: whether the result has it with a size
+of 1."""
 _FRAME: Final = _places(
     ("ARRAYS", OPERANDS + 1), ("PLACES", OPERANDS + 1), ("VALUES", OPERANDS + 1), ("ITEMS", OPERANDS + 1),
     ("ELEMENTS", OPERANDS + 1), ("SHAPE", DIMENSIONS), ("ORDER", DIMENSIONS), ("OUTSTRIDES", DIMENSIONS),

@@ -14,8 +14,8 @@ from typing import Any, Final, Literal
 from engine.lang.records import dataclass
 
 Kind = Literal[
-    "TENSORS", "TRUTHS", "NUMBERS", "SETTINGS", "SAME", "EQUAL", "WHOLES", "VECTORS", "REALS", "AXIS", "AXES", "LASTSIZES",
-    "KEEPS",
+    "TENSORS", "TRUTHS", "NUMBERS", "SETTINGS", "SAME", "EQUAL", "WHOLES", "VECTORS", "REALS", "AXIS", "AXES",
+    "LASTSIZES", "KEEPS",
 ]  # fmt: skip
 """See `calls.KIND`."""
 LINES: Final = "lines_"

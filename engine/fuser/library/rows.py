@@ -82,7 +82,6 @@ class Call:
             return ()
         return tuple(self.operands.index(name) for name in operands_of(self.op) if name in self.operands)
 
-
     @property
     def fewest(self) -> int:
         """The arguments that are no defaults, and those before them."""
@@ -176,7 +175,9 @@ def row_of(call: Call, type: str) -> Row | None:
     """The row function of a form for operands of a type; None where there is none, or Python has to look."""
     op, given = call.op, call.given
     is_halved = type in HALVES
-    numbers = [a.name for a, each in zip(op.schema.arguments, given, strict=True) if each.kind in ("NUMBERS", "SETTINGS")]
+    numbers = [
+        a.name for a, each in zip(op.schema.arguments, given, strict=True) if each.kind in ("NUMBERS", "SETTINGS")
+    ]
     if is_halved and not {*numbers} <= rounded_names(op) - numbers_in_range(op):
         return None  # they are not rounded to the half type
     if type not in (*FLOATS, *HALVES) and any(each.kind == "EQUAL" for each in given):
@@ -260,7 +261,9 @@ def _loop(
             element = Name(f"v{at}_{k}", type)
         values[name] = value = Value(f"e{at}_{k}", type, (), lambda body, indices, element=element: element)
         group.samples[value] = Tensor(np.ones((), DTYPES[type]))
-    given = {a.name: values.get(a.name, each.value) for a, each in zip(call.op.schema.arguments, call.given, strict=True)}
+    given = {
+        a.name: values.get(a.name, each.value) for a, each in zip(call.op.schema.arguments, call.given, strict=True)
+    }
     found = pointwise(group, call.op, "result", given, sample)
     body = Body(Scheduler(group.extents, [], set(), {}), ())
     result = body.element(found, ())

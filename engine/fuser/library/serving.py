@@ -99,9 +99,7 @@ def _serve(op: Op) -> bool:
     return True
 
 
-def _chained(
-    name: str, forms: Sequence[Form], following: Function, *, target: int = -1, is_hooked: bool
-) -> Function:
+def _chained(name: str, forms: Sequence[Form], following: Function, *, target: int = -1, is_hooked: bool) -> Function:
     for form in reversed(forms):
         words = descriptor(form, _address, target=target, is_hooked=is_hooked)
         following = builtin(name.removeprefix("aten::"), _address(form.stub), words, following)
