@@ -158,8 +158,8 @@ class Op:
     """The text of `impl` for functions that do the same in place of a call; None if an implementation may take it."""
     compiler: Callable[[Op], Compiled] | None = None
     """Makes the functions of the operator; the table gives it."""
-    begun: bool = False
-    """True once the slots hold functions that serve calls."""
+    _first: Callable[..., Any] = field(init=False)
+    """What `impl` is until calls begin."""
     _schema: FunctionSchema | None = None
     _compiled: Compiled | None = None
     qualified_name: str = field(init=False)
@@ -170,8 +170,8 @@ class Op:
     def __post_init__(self) -> None:
         self.qualified_name = self.text[: self.text.index("(")]
         self.name = self.qualified_name.partition(".")[0]
-        self.impl, self.body = partial(_first_call, self), partial(_first_body, self)
-        self.recorded = partial(_first_recorded, self)
+        self._first = partial(_first_call, self)
+        self.give_back()
 
     @property
     def overload(self) -> str:
@@ -191,7 +191,8 @@ class Op:
     @property
     def run(self) -> Callable[..., Any]:
         """The current implementation, `impl`, made if it was not yet."""
-        return self.impl if self.begun else self._begin()
+        impl = self.impl
+        return self.begin() if impl is self._first else impl
 
     @property
     def compiled(self) -> Compiled:
@@ -204,12 +205,11 @@ class Op:
             self._compiled = self.compiler(self)
         return self._compiled
 
-    def _begin(self) -> Callable[..., Any]:
+    def begin(self) -> Callable[..., Any]:
         """Let machine code serve calls where there is some, else the functions in Python, which only then are made."""
         if HOOKS.native is None or not HOOKS.native(self):
             made = self.compiled
             self.impl, self.body, self.inline = made.run, made.body, made.written
-        self.begun = True
         return self.impl
 
     def take(self, impl: Callable[..., Any], body: Callable[..., Any] | None = None) -> None:
@@ -220,8 +220,7 @@ class Op:
 
     def give_back(self) -> None:
         """Let calls begin anew, with what serves them then."""
-        self.begun, self.inline = False, None
-        self.impl, self.body = partial(_first_call, self), partial(_first_body, self)
+        self.inline, self.impl, self.body = None, self._first, partial(_first_body, self)
         self.recorded = partial(_first_recorded, self)
 
     def __repr__(self) -> str:
@@ -229,18 +228,19 @@ class Op:
 
 
 def _first_call(op: Op, *args: Any) -> Any:
-    return op.run(*args)
+    return op.begin()(*args)
 
 
 def _first_body(op: Op, *args: Any) -> Any:
-    assert op.run is not None
+    op.begin()
     return op.body(*args)
 
 
 def _first_recorded(op: Op, *args: Any) -> Any:
     """Work out how the operator is recorded when it first is."""
     assert HOOKS.recorder is not None
-    assert op.run is not None
+    if op.impl is op._first:
+        op.begin()
     made = op._compiled
     op.recorded = HOOKS.recorder(op, op.body, made.text if made is not None and op.body is made.body else None)
     return op.recorded(*args)

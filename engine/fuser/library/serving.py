@@ -87,7 +87,8 @@ def _serve(op: Op) -> bool:
     def python(*args: Any) -> Any:
         """The first call that is Python's, which compiles its function."""
         made = op.compiled
-        op.take(chained(made.run, is_hooked=True), chained(made.body, is_hooked=False))
+        if tiering.mode() != "off":
+            op.take(chained(made.run, is_hooked=True), chained(made.body, is_hooked=False))
         return made.run(*args)
 
     def body(*args: Any) -> Any:
