@@ -1,8 +1,8 @@
 """Functions along a dimension: sums, extremes, softmaxes and norms, as kernel IR.
 
-In: operators of the table that groups lower by a handler of their own.  Out: the forms of their calls, and the functions
-that serve them, `i64 FUNCTION(i64 *words)`: the sizes before, along and after the dimension, numbers, and the addresses
-of tensors, last that of the result (`calls.NUMBERS_AT`, `PLACES_AT`).  All tensors are contiguous.
+In: operators of the table that groups lower by a handler of their own.  Out: the forms of their calls, and the
+functions that serve them, `i64 FUNCTION(i64 *words)`: the sizes before, along and after the dimension, numbers, and the
+addresses of tensors, last that of the result (`calls.NUMBERS_AT`, `PLACES_AT`).  All tensors are contiguous.
 
 The kernel is the one that a group of this operator alone has (`groups.from_graph`), for one, two or three dimensions of
 any sizes, of which the last, or the second, is gone along; a result of 0 says that it was done.

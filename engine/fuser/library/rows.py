@@ -13,7 +13,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -27,7 +27,7 @@ from engine.aten.values.tensor import Tensor
 from engine.fuser.groups.from_expression import Unsupported
 from engine.fuser.groups.from_graph import has_kernel, is_pointwise, pointwise
 from engine.fuser.groups.fusion_group import DTYPES, TYPES, Group
-from engine.fuser.groups.schedule import Body, Scheduler, Value
+from engine.fuser.groups.schedule import Body, Indices, Scheduler, Value
 from engine.fuser.ir.kernel import (
     BOOL,
     FLOATS,
@@ -259,7 +259,7 @@ def _loop(
         if pattern is not None and pattern[k] == 0:
             before.append(Let(f"v{at}_{k}", element))
             element = Name(f"v{at}_{k}", type)
-        values[name] = value = Value(f"e{at}_{k}", type, (), lambda body, indices, element=element: element)
+        values[name] = value = Value(f"e{at}_{k}", type, (), _constantly(element))
         group.samples[value] = Tensor(np.ones((), DTYPES[type]))
     given = {
         a.name: values.get(a.name, each.value) for a, each in zip(call.op.schema.arguments, call.given, strict=True)
@@ -269,6 +269,10 @@ def _loop(
     result = body.element(found, ())
     store = Store(f"x{out}", (multiply(i, steps[out]),), result)
     return (*before, For(i.name, index(0), Name("n", "i64"), (*body.statements, store), kind="vector"))
+
+
+def _constantly(element: Expression) -> Callable[[Body, Indices], Expression]:
+    return lambda body, indices: element
 
 
 def _distance(k: int, pattern: Sequence[int] | None) -> Expression:
