@@ -261,8 +261,8 @@ class _Verifier:
         given = [self.value(each) for each in of.operands]
         helper = self.helpers.get(of.function)
         if helper is not None:
-            wanted = [POINTER if isinstance(each, Buffer) else each.type for each in helper.parameters]
-            _require(given == wanted, f"{of.function} takes ({', '.join(wanted)}), not ({', '.join(given)})")
+            wanted = tuple(POINTER if isinstance(each, Buffer) else each.type for each in helper.parameters)
+            _require(tuple(given) == wanted, f"{of.function} takes ({', '.join(wanted)}), not ({', '.join(given)})")
             self.called(of, ("i64",))
             return
         _require(of.function in EXTERNALS, f"no function {of.function}")

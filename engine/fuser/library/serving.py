@@ -14,6 +14,7 @@ import ctypes
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import field, replace
 from types import FunctionType
 from typing import Any, Final
@@ -51,6 +52,8 @@ class _State:
     bare: dict[Op, tuple[tuple[Form, Words], ...]] = field(default_factory=dict)
     """The forms of operators for bare arrays, and their words, as they were found in these parts."""
     watcher: threading.Thread | None = None
+    has_all: bool = False
+    """True once no more parts come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,7 @@ def serve(op: Op) -> bool:
     if tiering.mode() == "off":
         return False
     try:
-        _take_parts()
+        take_parts()
         return _serve(op)
     except (AbiError, MachineError, ImageError):
         return False
@@ -128,7 +131,7 @@ def array_entry(op: Op, following: Function) -> Function | None:
     if tiering.mode() == "off":
         return None
     try:
-        _take_parts()
+        take_parts()
         described = _STATE.bare.get(op)
         if described is None:
             forms = [] if op.functional is not None else _forms(op)
@@ -221,13 +224,14 @@ def _positional(op: Op, form: Form) -> Form | None:
 
 # ------------------------------------------------------------------ modes, and parts that come
 
+_PATIENCE: Final = 20.0
+"""Seconds in which a process that was started to build says so."""
 
-def _take_parts() -> bool:
+
+def take_parts() -> bool:
     """Read the lines of parts that are new; false where there are none.  Somebody looks for more."""
     count = store.parts_found()
-    if _STATE.watcher is None:
-        _STATE.watcher = threading.Thread(target=_watch, name="parts of the library", daemon=True)
-        _STATE.watcher.start()
+    _look_for_more()
     if count == _STATE.parts:
         return False
     symbols = store.offered(LINES)
@@ -240,20 +244,40 @@ def _take_parts() -> bool:
     return True
 
 
+def _look_for_more() -> None:
+    """Let a thread look for parts, as long as more may come."""
+    if _STATE.has_all or (_STATE.watcher is not None and _STATE.watcher.is_alive()):
+        return
+    _STATE.has_all = not _may_come(0.0)
+    if not _STATE.has_all:
+        _STATE.watcher = threading.Thread(target=_watch, name="parts of the library", daemon=True)
+        with suppress(RuntimeError):  # there are no more threads to be had, or Python ends
+            _STATE.watcher.start()
+
+
 def _watch() -> None:
-    """Let operators that were called before follow, as long as parts come."""
-    room = image_files.folder()
-    while room is not None and tiering.mode() != "off":
-        found = image_files.state(key.current(), room)
-        if found is None or found.words == image_files.COMPLETE:
-            break
+    """Let operators that were called before follow the parts that come."""
+    start = time.monotonic()
+    while not _STATE.has_all and tiering.mode() != "off":
+        _STATE.has_all = not _may_come(time.monotonic() - start)
         time.sleep(store.INTERVAL)
         if store.parts_found() > _STATE.parts:
-            _begin_anew()
-    _begin_anew()
+            begin_anew()
 
 
-def _begin_anew() -> None:
+def _may_come(waited: float) -> bool:
+    """True while somebody builds, or may be about to: whoever was started needs some seconds to say so."""
+    try:
+        room = image_files.folder()
+        found = None if room is None else image_files.state(key.current(), room)
+    except ImageError:  # there is no library for this process
+        return False
+    if room is None or (found is None and waited > _PATIENCE):
+        return False
+    return found is None or found.words.startswith(image_files.BUILDING)
+
+
+def begin_anew() -> None:
     """Let all operators that were called begin anew, with the functions that there are now."""
     overload_cache.forget_plans()
     for op in [*_STATE.begun.values()]:
@@ -263,7 +287,7 @@ def _begin_anew() -> None:
 def _follow() -> None:
     """Let what the compile mode asks for serve operators and methods."""
     HOOKS.python_only = tiering.mode() == "off"
-    _begin_anew()
+    begin_anew()
     for name, bound in [*_STATE.methods.items()]:
         if tiering.mode() == "off":
             binding.give_back(name)
