@@ -20,7 +20,7 @@ from engine.fuser.backend import llvm_loops, target
 from engine.fuser.backend.llvm_lines import Scope
 from engine.fuser.backend.llvm_numbers import PRIMITIVES, Value, constant, ir, stored_type, type_of
 from engine.fuser.ir import math
-from engine.fuser.ir.externals import EXTERNALS, PREFETCH
+from engine.fuser.ir.externals import EXTERNALS
 from engine.fuser.ir.kernel import (
     BOOL,
     FLOATS,
@@ -314,19 +314,9 @@ class Emitter:
 
     def call_external(self, name: str, given: Sequence[Value]) -> Value:
         """A call of one of `externals`."""
-        if name == PREFETCH:
-            self.prefetch(*given)
-            return None
         external = EXTERNALS[name]
         returned = type_of(external.result) if external.result else ir().VoidType()
         return self.builder.call(self.declared(name, [type_of(each) for each in external.operands], returned), given)
-
-    def prefetch(self, address: Value) -> None:
-        """A line of memory that is to be read, into all caches."""
-        half = ir().IntType(32)
-        given = [address, half(0), half(3), half(1)]
-        signature = [each.type for each in given]
-        self.builder.call(self.declared("llvm.prefetch.p0", signature, ir().VoidType()), given)
 
     def release(self, slot: Value) -> None:
         """Give back what the slot holds the address of, if anything."""

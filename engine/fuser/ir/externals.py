@@ -18,8 +18,6 @@ class External:
     result: str = ""
 
 
-PREFETCH: Final = "prefetch"
-"""An instruction: fetches a line of memory into the nearest cache, if there is memory at that address."""
 EXTERNALS: Final[dict[str, External]] = {
     "aligned_alloc": External(("i64", "i64"), "ptr"),
     "malloc": External(("i64",), "ptr"),
@@ -28,7 +26,6 @@ EXTERNALS: Final[dict[str, External]] = {
     "memcpy": External(("ptr", "ptr", "i64"), "ptr"),
     "memmove": External(("ptr", "ptr", "i64"), "ptr"),
     "memset": External(("ptr", "i32", "i64"), "ptr"),
-    PREFETCH: External(("ptr",)),
     **{
         name: External(("f64",), "f64")
         for name in "exp expm1 log log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh".split()
