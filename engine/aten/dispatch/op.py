@@ -241,6 +241,8 @@ def _first_recorded(op: Op, *args: Any) -> Any:
     assert HOOKS.recorder is not None
     if op.impl is op._first:
         op.begin()
+    if HOOKS.native_recorder is not None:
+        HOOKS.native_recorder(op)
     made = op._compiled
     op.recorded = HOOKS.recorder(op, op.body, made.text if made is not None and op.body is made.body else None)
     return op.recorded(*args)

@@ -26,6 +26,7 @@ from engine.fuser.ir.kernel import Kernel
 from engine.fuser.ir.kernel_text import parse
 from engine.fuser.library.along_calls import ALONG
 from engine.fuser.library.moving_calls import MOVING
+from engine.fuser.library.recording_calls import RECORDING
 from engine.fuser.library.shaped_calls import SHAPED
 from engine.fuser.stubs.binding import RELEASE_AFTER
 
@@ -37,6 +38,12 @@ DIMENSIONS: Final = 8
 """Dimensions that a stub spreads operands to at most."""
 ARGUMENTS: Final = 12
 """Arguments that an operator has at most."""
+RECORDING_TENSORS: Final = 3
+"""Tensors that may require grad, of calls that stubs record."""
+KEPT: Final = 12
+"""Things that a node keeps at most."""
+EMPTY: Final = ("_edges", "tensor_hooks", "retained", "hooks", "prehooks")
+"""Slots of a new node that hold None."""
 TYPES: Final = ("f32", "f64", "i64", "bool", "i32", "u8", "f16", "bf16", "i16", "i8")
 """Types of elements in the order in which descriptors have their row functions."""
 
@@ -53,19 +60,23 @@ def _places(*names: str | tuple[str, int]) -> dict[str, int]:
 PROCESS: Final = _places(
     "NDARRAY", "TENSOR", "PARAMETER", "HOOKS", "MODE", "ENABLED", "NONE", "FALSE", "TRUE", "ZERO", "FLOAT", "INT",
     "LIST", "STORAGE",
-    "MEMORY",
+    "MEMORY", "SHAPENAME", "MINUSONE", "NODE", "SAVED", "SEQUENCES",
     # offsets of slots, in words
     "ARRAY", "GRAD", "OWNSTORAGE", "BASE", "VERSION", "OWNER", "TRACE", "PYTHONONLY", "REBASED", "PAUSED",
+    "GRADFN", "OUTPUTNR", "SEEN", "GRADHOOK", "RECORDEDHOOK",
+    "NODEPLAN", "NODEKEPT", "NODESOURCES", "NODEOUTPUTS", "NODESEQUENCE", ("EMPTY", len(EMPTY)),
+    "SAVEDHELD", "SAVEDSTORAGE", "SAVEDVERSION", "SAVEDOUTPUT",
     # functions
     "NEWARRAY", "PARALLEL", "PIECE",
     "FRESH", ("FRESHPLACES", 12), ("FRESHVALUES", 12),
-    ("DTYPES", len(TYPES)), ("SIZES", len(TYPES)),
+    ("DTYPES", len(TYPES)), ("SIZES", len(TYPES)), ("ISFLOAT", len(TYPES)),
 )  # fmt: skip
 """What is this process's own.  FRESH: how many slots of a new tensor hold constants."""
 DESCRIPTOR: Final = _places(
     "PROCESS", "FEWEST", "MOST", "COUNT", "ISHOOKED", "ISBARE", "TARGET", "WORK", "ASKS", ("ASKED", OPERANDS),
     ("KINDS", ARGUMENTS), ("GIVEN", ARGUMENTS), ("ROWS", len(TYPES)), ("RESULTS", len(TYPES)),
     "FIXEDAXIS", "ISREDUCED", "ISSTACKED", ("PLANES", len(TYPES)), ("SOLIDS", len(TYPES)),
+    "HISTORIES",
 )  # fmt: skip
 """What is an operator's own.
 
@@ -77,7 +88,19 @@ row functions, and dtypes of their results, by the dtype.
 FIXEDAXIS: the dimension that the operator goes along; -1 where arguments say so, or it goes along all.  ISREDUCED:
 whether the result is without it.  ISSTACKED: whether tensors are joined along a new dimension.  PLANES, SOLIDS:
 functions for two and three dimensions, of which the second is it.
+HISTORIES: a row of the addresses of `HISTORY` words, by which tensors require grad (a bit for each); zeros for calls
+that are left to Python.
 """
+HISTORY: Final = _places(
+    "PLAN", "EDGES", ("EDGE", RECORDING_TENSORS), "KEPTS",
+    ("KEPTKIND", KEPT), ("KEPTPLACE", KEPT), ("KEPTOBJECT", KEPT),
+)  # fmt: skip
+"""How a call is recorded.  EDGE: the arguments that edges lead to.  KEPTPLACE: the argument that is kept, or -1;
+KEPTOBJECT: what is kept where the call leaves it out."""
+KEPT_KIND: Final = {
+    "KEPTGIVEN": 0, "KEPTLIST": 1, "KEPTTENSOR": 2, "KEPTFORM": 3, "KEPTRESULT": 4, "KEPTRESULTFORM": 5,
+}  # fmt: skip
+"""An argument itself, or as a list; of a tensor and of the result all, or its form."""
 KIND: Final = {
     "TENSORS": 0, "TRUTHS": 1, "NUMBERS": 2, "SETTINGS": 3, "SAME": 4, "EQUAL": 5, "TARGETS": 6, "UNREAD": 7,
     "WHOLES": 8, "VECTORS": 9, "REALS": 10, "AXIS": 11, "AXES": 12, "LASTSIZES": 13, "KEEPS": 14, "LISTS": 15,
@@ -94,7 +117,7 @@ _FRAME: Final = _places(
     ("ARRAYS", OPERANDS + 1), ("PLACES", OPERANDS + 1), ("VALUES", OPERANDS + 1), ("ITEMS", OPERANDS + 1),
     ("ELEMENTS", OPERANDS + 1), ("SHAPE", DIMENSIONS), ("ORDER", DIMENSIONS), ("OUTSTRIDES", DIMENSIONS),
     ("EXTENTS", DIMENSIONS), ("STRIDES", DIMENSIONS * (OPERANDS + 1)), ("STEPS", DIMENSIONS * (OPERANDS + 1)),
-    "ROW", "WIDTH", "DEPTH", "RANK", "TYPE", "TOTAL", "ISPLAIN", "LONGEST",
+    "ROW", "WIDTH", "DEPTH", "RANK", "TYPE", "TOTAL", "ISPLAIN", "LONGEST", "HISTORYOF",
 )  # fmt: skip
 """What a call knows: of each operand, and last of the result, its array, address of elements, number, size of elements
 and distance of elements in a row; of each dimension its size, place in memory, stride; of dimensions that were merged
@@ -383,16 +406,20 @@ def read(descriptor: i64, args: i64, count: i64, frame: InOut[i64[...]]):
                         return 0
     if bitand(flags, ALIGNED) == 0:
         return 0
-    if may != 0:
-        recording: i64 = is_recording(process)
-        if recording != 0:
-            return 0
     type: i64 = type_of(process, dtype)
     if type < 0:
         return 0
     row = it[ROWS + type]
     if row == 0:
         return 0
+    frame[HISTORYOF] = 0
+    if may != 0:
+        recording: i64 = is_recording(process)
+        if recording != 0:
+            history: i64 = history_of(descriptor, args, count)
+            if bitor(history == 0, own[ISFLOAT + it[RESULTS + type]] == 0):
+                return 0
+            frame[HISTORYOF] = history
     k = 0
     for i in range(count):
         kind = it[KINDS + i]
@@ -772,7 +799,8 @@ def computed(descriptor: i64, args: i64, count: i64):
     if it[ISBARE] != 0:
         return array
     tensor: i64 = new_tensor(it[PROCESS], array)
-    return tensor
+    done: i64 = recorded(it[PROCESS], frame[HISTORYOF], args, count, tensor)
+    return done
 
 
 def serve_pointwise(held: i64, args: i64, count: i64, names: i64):
@@ -794,8 +822,10 @@ NUMBERS_AT: Final = 3
 PLACES_AT: Final = 12
 """Where functions along a dimension find numbers and addresses, after the three sizes."""
 _NAMES: Final[Mapping[str, int]] = {
-    **PROCESS, **DESCRIPTOR, **KIND, **_FRAME, "FRAME": _FRAME["ALL"], "EACH": OPERANDS + 1, "DIMENSIONS": DIMENSIONS,
-    "TYPECOUNT": len(TYPES), "IMMORTAL": int(sys.version_info >= (3, 12)),
+    **PROCESS, **DESCRIPTOR, **HISTORY, **KIND, **KEPT_KIND, **_FRAME,
+    "FRAME": _FRAME["ALL"], "EACH": OPERANDS + 1, "DIMENSIONS": DIMENSIONS,
+    "TYPECOUNT": len(TYPES), "EMPTIES": len(EMPTY), "HISTORIESEACH": 2**RECORDING_TENSORS,
+    "IMMORTAL": int(sys.version_info >= (3, 12)),
     "FLOATS": 0, "DOUBLES": 1, "LONGS": 2, "BOOLS": 3, "INTS": 4, "BYTES": 5, "HALVES": 6, "BRAINS": 7, "SHORTS": 8,
     "CHARS": 9,
     # the fields of objects, in words of 64 and of 32 bits
@@ -813,7 +843,9 @@ _NAMES: Final[Mapping[str, int]] = {
 @cache
 def stubs() -> Kernel:
     """All stubs, as a kernel that has the others for helpers."""
-    texts = (_OBJECTS, _NUMBERS, _READING, _SPREADING, _WRITING, _WALKING, _POINTWISE, ALONG, MOVING, SHAPED)
+    texts = (
+        _OBJECTS, _NUMBERS, RECORDING, _READING, _SPREADING, _WRITING, _WALKING, _POINTWISE, ALONG, MOVING, SHAPED,
+    )  # fmt: skip
     return parse(re.sub("[A-Z]+", lambda found: str(_NAMES.get(found[0], found[0])), "".join(texts)))
 
 

@@ -32,6 +32,7 @@ from engine.fuser.library import image_files, key, store
 from engine.fuser.library.calls import PROCESS
 from engine.fuser.library.descriptors import Words, builtin, descriptor, process_words
 from engine.fuser.library.forms import LINES, Form, Given
+from engine.fuser.library.histories import fill, row_of
 from engine.fuser.library.objects import ImageError
 from engine.fuser.stubs.methods import Method, method
 from engine.lang.records import dataclass
@@ -83,12 +84,12 @@ def serve(op: Op) -> bool:
 
 def _serve(op: Op) -> bool:
     """The same; raises AbiError or MachineError where there are no stubs to be had."""
-    forms, target = _forms(op), _target(op)
+    forms = _forms(op)
     if not forms:
         return False
 
     def chained(following: Function, *, is_hooked: bool) -> Function:
-        return _chained(op.name, forms, following, target=target, is_hooked=is_hooked)
+        return _chained(op, forms, following, is_hooked=is_hooked)
 
     def python(*args: Any) -> Any:
         """The first call that is Python's, which compiles its function."""
@@ -106,9 +107,14 @@ def _serve(op: Op) -> bool:
     return True
 
 
-def _chained(name: str, forms: Sequence[Form], following: Function, *, target: int = -1, is_hooked: bool) -> Function:
-    described = [(form, descriptor(form, _address, target=target, is_hooked=is_hooked)) for form in forms]
-    return _before(name, described, following)
+def _chained(op: Op, forms: Sequence[Form], following: Function, *, is_hooked: bool) -> Function:
+    """Stubs of these forms in a row, which hand what none of them takes to the function that follows."""
+    target = _target(op)
+    described = [
+        (form, descriptor(form, _address, row_of(op, form) if is_hooked else None, target=target, is_hooked=is_hooked))
+        for form in forms
+    ]
+    return _before(op.name, described, following)
 
 
 def _before(name: str, described: Sequence[tuple[Form, Words]], following: Function) -> Function:
@@ -135,11 +141,17 @@ def array_entry(op: Op, following: Function) -> Function | None:
         described = _STATE.bare.get(op)
         if described is None:
             forms = [] if op.functional is not None else _forms(op)
-            words = [descriptor(form, _address, is_hooked=False, is_bare=True) for form in forms]
+            words = [descriptor(form, _address, None, is_hooked=False, is_bare=True) for form in forms]
             described = _STATE.bare[op] = tuple(zip(forms, words, strict=True))
         return _before(op.name, described, following) if described else None
     except (AbiError, MachineError, ImageError):
         return None
+
+
+def record(op: Op) -> None:
+    """Let stubs record the operator, too."""
+    forms = _forms(op)
+    fill(op, [*forms, *_positional(op, forms)])
 
 
 def _address(symbol: str) -> int:
@@ -205,8 +217,7 @@ def _take_method(name: str) -> None:
         return
     following: Function = python
     for op in reversed(table.overloads(f"aten::{_NAMED.get(name, name)}")):
-        forms = [form for each in _forms(op) if (form := _positional(op, each)) is not None]
-        following = _chained(name, forms, following, target=_target(op), is_hooked=True)
+        following = _chained(op, _positional(op, _forms(op)), following, is_hooked=True)
     if name not in _STATE.methods:
         _STATE.methods[name] = _Bound(method(Tensor, name, following), python)
         binding.take(name, _STATE.methods[name].method.descriptor)
@@ -214,12 +225,10 @@ def _take_method(name: str) -> None:
         _STATE.methods[name].method.call(following)
 
 
-def _positional(op: Op, form: Form) -> Form | None:
-    """The form for calls that give arguments by position alone; None where one has to be named."""
+def _positional(op: Op, forms: Sequence[Form]) -> list[Form]:
+    """The forms for calls that give arguments by position alone, without those of which one has to be named."""
     places = sum(not each.kwarg_only for each in op.schema.arguments)
-    if form.fewest > places:
-        return None
-    return replace(form, given=form.given[:places])
+    return [replace(form, given=form.given[:places]) for form in forms if form.fewest <= places]
 
 
 # ------------------------------------------------------------------ modes, and parts that come
@@ -296,4 +305,4 @@ def _follow() -> None:
 
 
 tiering.when_mode_changes(_follow)
-HOOKS.native = serve
+HOOKS.native, HOOKS.native_recorder = serve, record
