@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
+from functools import partial
 from types import FunctionType
 from typing import Any, Final
 
@@ -29,13 +30,15 @@ from engine.fuser.backend.symbols import PARALLEL, MachineError
 from engine.fuser.library import forms as of_forms
 from engine.fuser.library import image_files, key, store
 from engine.fuser.library.calls import PROCESS
-from engine.fuser.library.descriptors import Words, builtin, descriptor, process_words
+from engine.fuser.library.descriptors import Words, builtin, descriptor, process_words, with_most
 from engine.fuser.library.forms import LINES, Form, Given
 from engine.fuser.library.objects import ImageError
 from engine.fuser.stubs.methods import Method, method
 from engine.lang.records import dataclass
 
 Function = Callable[..., Any]
+Described = Sequence[tuple[Form, Words]]
+"""Forms, and the words that stubs read of them."""
 
 
 @dataclass(slots=True)
@@ -48,8 +51,10 @@ class _State:
     """Those of all parts so far."""
     parts: int = 0
     """How many parts there were when the lines were read."""
-    bare: dict[Op, tuple[tuple[Form, Words], ...]] = field(default_factory=dict)
-    """The forms of operators for bare arrays, and their words, as they were found in these parts."""
+    described: dict[tuple[Op, bool, bool], Described] = field(default_factory=dict)
+    """The forms of operators, and their words, as they are found in these parts: with hooks, on bare arrays."""
+    entries: dict[tuple[Op, Function], Function] = field(default_factory=dict)
+    """Builtins on bare arrays, by what they hand calls on to."""
     watcher: threading.Thread | None = None
 
 
@@ -80,12 +85,11 @@ def serve(op: Op) -> bool:
 
 def _serve(op: Op) -> bool:
     """The same; raises AbiError or MachineError where there are no stubs to be had."""
-    forms, target = _forms(op), _target(op)
-    if not forms:
+    if not _described(op, is_hooked=True):
         return False
 
     def chained(following: Function, *, is_hooked: bool) -> Function:
-        return _chained(op.name, forms, following, target=target, is_hooked=is_hooked)
+        return _chained(op.name, _described(op, is_hooked=is_hooked), following)
 
     def python(*args: Any) -> Any:
         """The first call that is Python's, which compiles its function."""
@@ -103,16 +107,21 @@ def _serve(op: Op) -> bool:
     return True
 
 
-def _chained(name: str, forms: Sequence[Form], following: Function, *, target: int = -1, is_hooked: bool) -> Function:
-    described = [(form, descriptor(form, _address, target=target, is_hooked=is_hooked)) for form in forms]
-    return _before(name, described, following)
-
-
-def _before(name: str, described: Sequence[tuple[Form, Words]], following: Function) -> Function:
+def _chained(name: str, described: Described, following: Function) -> Function:
     """Builtins of these forms, the first of which hands on what it does not take, and at last to `following`."""
     for form, words in reversed(described):
         following = builtin(name.removeprefix("aten::"), _address(form.stub), words, following)
     return following
+
+
+def _described(op: Op, *, is_hooked: bool, is_bare: bool = False) -> Described:
+    """The operator's forms, and their words, which all its builtins share."""
+    key = op, is_hooked, is_bare
+    found = _STATE.described.get(key)
+    if found is None:
+        words = partial(descriptor, address=_address, target=_target(op), is_hooked=is_hooked, is_bare=is_bare)
+        found = _STATE.described[key] = [(form, words(form)) for form in _forms(op)]
+    return found
 
 
 # ------------------------------------------------------------------ bare arrays
@@ -129,12 +138,13 @@ def array_entry(op: Op, following: Function) -> Function | None:
         return None
     try:
         _take_parts()
-        described = _STATE.bare.get(op)
-        if described is None:
-            forms = [] if op.functional is not None else _forms(op)
-            words = [descriptor(form, _address, is_hooked=False, is_bare=True) for form in forms]
-            described = _STATE.bare[op] = tuple(zip(forms, words, strict=True))
-        return _before(op.name, described, following) if described else None
+        described = [] if op.functional is not None else _described(op, is_hooked=False, is_bare=True)
+        if not described:
+            return None
+        key = op, following
+        if key not in _STATE.entries:
+            _STATE.entries[key] = _chained(op.name, described, following)
+        return _STATE.entries[key]
     except (AbiError, MachineError, ImageError):
         return None
 
@@ -202,8 +212,7 @@ def _take_method(name: str) -> None:
         return
     following: Function = python
     for op in reversed(table.overloads(f"aten::{_NAMED.get(name, name)}")):
-        forms = [form for each in _forms(op) if (form := _positional(op, each)) is not None]
-        following = _chained(name, forms, following, target=_target(op), is_hooked=True)
+        following = _chained(name, [*_positional(op, _described(op, is_hooked=True))], following)
     if name not in _STATE.methods:
         _STATE.methods[name] = _Bound(method(Tensor, name, following), python)
         binding.take(name, _STATE.methods[name].method.descriptor)
@@ -211,12 +220,12 @@ def _take_method(name: str) -> None:
         _STATE.methods[name].method.call(following)
 
 
-def _positional(op: Op, form: Form) -> Form | None:
-    """The form for calls that give arguments by position alone; None where one has to be named."""
+def _positional(op: Op, described: Described) -> Iterator[tuple[Form, Words]]:
+    """The forms for calls that give arguments by position alone, less those of which one has to be named."""
     places = sum(not each.kwarg_only for each in op.schema.arguments)
-    if form.fewest > places:
-        return None
-    return replace(form, given=form.given[:places])
+    for form, words in described:
+        if form.fewest <= places:
+            yield form, words if len(form.given) <= places else with_most(words, places)
 
 
 # ------------------------------------------------------------------ modes, and parts that come
@@ -235,7 +244,8 @@ def _take_parts() -> bool:
     if (place := store.address("piece")) is not None:
         words = process_words()
         words[PROCESS["PIECE"]], words[PROCESS["PARALLEL"]] = place, _address(PARALLEL)
-    _STATE.bare.clear()
+    _STATE.described.clear()
+    _STATE.entries.clear()
     _STATE.parts = count
     return True
 
