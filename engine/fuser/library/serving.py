@@ -42,19 +42,27 @@ Described = Sequence[tuple[Form, Words]]
 
 
 @dataclass(slots=True)
+class _Parts:
+    """What the parts so far have: their lines, and what was read there of operators, by what asked.
+
+    `described`: with hooks, on bare arrays.  `entries`: builtins on bare arrays, by what they hand calls on to.
+    """
+
+    lines: Sequence[bytes] = ()
+    forms: dict[Op, Sequence[Form]] = field(default_factory=dict)
+    described: dict[tuple[Op, bool, bool], Described] = field(default_factory=dict)
+    entries: dict[tuple[Op, Function], Function] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
 class _State:
     """`begun`: operators that were called, by name; `methods`: those whose place was taken."""
 
     begun: dict[str, Op] = field(default_factory=dict)
     methods: dict[str, _Bound] = field(default_factory=dict)
-    lines: tuple[bytes, ...] = ()
-    """Those of all parts so far."""
+    known: _Parts = field(default_factory=_Parts)
     parts: int = 0
     """How many parts there were when the lines were read."""
-    described: dict[tuple[Op, bool, bool], Described] = field(default_factory=dict)
-    """The forms of operators, and their words, as they are found in these parts: with hooks, on bare arrays."""
-    entries: dict[tuple[Op, Function], Function] = field(default_factory=dict)
-    """Builtins on bare arrays, by what they hand calls on to."""
     watcher: threading.Thread | None = None
 
 
@@ -116,12 +124,13 @@ def _chained(name: str, described: Described, following: Function) -> Function:
 
 def _described(op: Op, *, is_hooked: bool, is_bare: bool = False) -> Described:
     """The operator's forms, and their words, which all its builtins share."""
-    key = op, is_hooked, is_bare
-    found = _STATE.described.get(key)
-    if found is None:
+    known, key = _STATE.known, (op, is_hooked, is_bare)
+    if key not in known.described:
+        if op not in known.forms:
+            known.forms[op] = _forms(op, known.lines)
         words = partial(descriptor, address=_address, target=_target(op), is_hooked=is_hooked, is_bare=is_bare)
-        found = _STATE.described[key] = [(form, words(form)) for form in _forms(op)]
-    return found
+        known.described[key] = [(form, words(form)) for form in known.forms[op]]
+    return known.described[key]
 
 
 # ------------------------------------------------------------------ bare arrays
@@ -141,10 +150,10 @@ def array_entry(op: Op, following: Function) -> Function | None:
         described = [] if op.functional is not None else _described(op, is_hooked=False, is_bare=True)
         if not described:
             return None
-        key = op, following
-        if key not in _STATE.entries:
-            _STATE.entries[key] = _chained(op.name, described, following)
-        return _STATE.entries[key]
+        known, key = _STATE.known.entries, (op, following)
+        if key not in known:
+            known[key] = _chained(op.name, described, following)
+        return known[key]
     except (AbiError, MachineError, ImageError):
         return None
 
@@ -157,10 +166,10 @@ def _address(symbol: str) -> int:
     return found
 
 
-def _forms(op: Op) -> list[Form]:
+def _forms(op: Op, lines: Sequence[bytes]) -> list[Form]:
     """The forms that the library has of the operator; for one that writes, of that which computes what it writes."""
     name, target = (op.functional or op).qualified_name, _target(op)
-    found = of_forms.merged([of_forms.read(name, each) for each in _STATE.lines])
+    found = of_forms.merged([of_forms.read(name, each) for each in lines])
     if op.functional is None:
         return found
     if target < 0 or op.writes_again:
@@ -239,14 +248,11 @@ def _take_parts() -> bool:
         _STATE.watcher.start()
     if count == _STATE.parts:
         return False
-    symbols = store.offered(LINES)
-    _STATE.lines = tuple(ctypes.string_at(_address(symbol)) for symbol in symbols)
+    lines = [ctypes.string_at(_address(symbol)) for symbol in store.offered(LINES)]
     if (place := store.address("piece")) is not None:
         words = process_words()
         words[PROCESS["PIECE"]], words[PROCESS["PARALLEL"]] = place, _address(PARALLEL)
-    _STATE.described.clear()
-    _STATE.entries.clear()
-    _STATE.parts = count
+    _STATE.known, _STATE.parts = _Parts(lines), count
     return True
 
 
