@@ -6,6 +6,7 @@ import getpass
 import os
 import signal
 import tempfile
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import pytest
 from engine.aten.values import quantizer
 from engine.aten.values.hooks import HOOKS
 from engine.fuser.backend import tiering
+from engine.fuser.library import building, image_files, parts, serving, store
 from tests.case_runner import Case, parse_cases, written
 
 os.environ.setdefault("TSREPL_KERNEL_CACHE", str(Path(tempfile.gettempdir()) / f"tsrepl-tests-{getpass.getuser()}"))
@@ -53,6 +55,27 @@ def mode(request: pytest.FixtureRequest) -> Iterator[str]:
     before = tiering.mode()
     tiering.set_mode(request.param)
     yield request.param
+    tiering.set_mode(before)
+
+
+@pytest.fixture(scope="session")
+def _library() -> None:
+    """The library of operators is there: one process builds it, once for all runs, and the others wait."""
+    room = image_files.folder()
+    assert room is not None
+    building.build(room, waits=True)
+    while store.parts_found() < len(parts.PARTS):
+        time.sleep(store.INTERVAL / 10)
+    serving.take_parts()
+    serving.begin_anew()
+
+
+@pytest.fixture
+def library(_library: None) -> Iterator[None]:
+    """The library serves operators for the time of a test."""
+    before = tiering.mode()
+    tiering.set_mode("background")
+    yield
     tiering.set_mode(before)
 
 

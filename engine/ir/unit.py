@@ -73,6 +73,13 @@ class Function:
         self.itself = ref(self)
 
     @property
+    def is_method(self) -> bool:
+        """True for a method: its first argument, of any name, is the object that owns it."""
+        arguments = self.signature.arguments
+        owner = arguments[0].type if arguments else None
+        return isinstance(owner, ClassType) and self.qualname == f"{owner.qualname}.{self.name}"
+
+    @property
     def name(self) -> str:
         return self.qualname.rsplit(".", 1)[-1]
 

@@ -18,15 +18,20 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import cache, partial
 from itertools import islice
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from engine.lang.deferred import deferred
 from engine.lang.errors import ParseError
 from engine.lang.interpreter_settings import MAX_TEXT_WORDS, MAX_WORDS, WORDS_VARIABLE
 from engine.lang.literals import ROW_ITEM
-from engine.lang.plain_blocks import plain_block_end
 from engine.lang.source import Source, SourceRange
 from engine.lang.syntax_hints import character_hints, syntax_hints
 from engine.lang.tokens import EXTENDED_OPERATORS, KEYWORDS, OPERATORS, Token
+
+if TYPE_CHECKING:
+    from engine.lang import plain_blocks
+else:
+    plain_blocks = deferred("engine.lang.plain_blocks")
 
 _LOOKED_AT: Final = 10_000
 """Number of tokens before a wrong one that hints consider."""
@@ -296,7 +301,7 @@ def _tokens(
                 if (
                     is_head
                     and len(indents) > deep
-                    and (stop := plain_block_end(text, at - len(indents[-1]), end, pattern))
+                    and (stop := plain_blocks.plain_block_end(text, at - len(indents[-1]), end, pattern))
                 ):
                     yield Token("block", "", source, at, stop)
                     words, tail, at = 1, stop, stop

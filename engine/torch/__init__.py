@@ -5,6 +5,7 @@ In: names as PyTorch spells them.  Out: the engine's functions, classes and modu
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 from engine.torch import names
@@ -12,7 +13,8 @@ from engine.torch.version import __version__ as __version__
 
 
 def __getattr__(name: str) -> Any:
-    value = names.find(name, __name__)
+    with import_module("engine.lang.interpreter_settings").collecting_rarely():
+        value = names.find(name, __name__)
     globals()[name] = value
     return value
 

@@ -92,6 +92,41 @@ def test_telling_what_a_file_is_loads_nothing_that_computes(file: str, options: 
     assert len(ours(loaded)) <= 62
 
 
+PROGRAM = "def f(x: Tensor) -> Tensor:\n    return x + 1\n\ndef main():\n    print(f(torch.ones(2)))\n"
+
+
+def test_running_a_text_loads_neither_plans_nor_archives(tmp_path: Path) -> None:
+    path = tmp_path / "program.py"
+    path.write_text(PROGRAM)
+    run = f"import sys; from tsrepl.cli import main; main(['run', {str(path)!r}]); print(*sys.modules)"
+    printed_by(run)  # keeps the index of families
+    loaded = {*printed_by(run).splitlines()[-1].split()}
+    plans = {f"engine.executor.plans.{name}" for name in ("making", "fusion", "differentiation", "explanation")}
+    archives = {"engine.serialize.archive", "engine.serialize.code.source_export", "engine.serialize.inspect"}
+    assert not loaded & (plans | archives | {*HEAVY, "engine.torch", "engine.fuser.groups"})
+    assert len(ours(loaded)) <= 326
+
+
+LOADING = """
+import sys, engine.torch as torch
+torch.jit.load({file!r})
+print(*sys.modules)
+"""
+
+
+def test_loading_an_archive_loads_no_compiler() -> None:
+    loaded = {*printed_by(LOADING.format(file=str(FILES / "archives" / "constants.pt"))).split()}
+    compilers = {
+        "engine.frontend.emit",
+        "engine.frontend.lowering",
+        "engine.frontend.python.resolver",
+        "engine.fuser.ir",
+    }
+    shown = {"engine.executor.plans.explanation", "engine.executor.debugging", "engine.torch.nn.functional", "tempfile"}
+    assert not loaded & (compilers | shown | {*HEAVY, "argparse", "json", "hashlib", "pathlib"})
+    assert len(ours(loaded)) <= 272
+
+
 def test_importing_the_engine_loads_nothing_else() -> None:
     assert int(printed_by("import sys, numpy; n = len(sys.modules); import engine; print(len(sys.modules) - n)")) <= 5
 

@@ -78,7 +78,8 @@ def arguments(op: Op, tensors: list[Tensor], number: float) -> list[Any]:
     return found
 
 
-def agree(found: Any, wanted: Any) -> None:
+def agree(found: Any, wanted: Any, least: Any = 0.0) -> None:
+    """Equal dtypes, sizes and elements; `least`: what is allowed in any case, a number or an array of such."""
     assert (found.array.dtype, found.array.shape) == (wanted.array.dtype, wanted.array.shape)
     a, b = found.array, wanted.array
     if a.dtype.kind not in "fV":
@@ -86,7 +87,9 @@ def agree(found: Any, wanted: Any) -> None:
         return
     a, b, about = a.astype(np.float64), b.astype(np.float64), ml_dtypes.finfo(a.dtype)
     eps, tiny = float(about.eps), float(about.smallest_subnormal)
-    allowed = 16 * eps * np.abs(b) + np.where(np.abs(b) > eps / 4, 4 * eps, 16 * tiny)  # terms of sums may cancel
+    allowed = (
+        16 * eps * np.abs(b) + np.where(np.abs(b) > eps / 4, 4 * eps, 16 * tiny) + least
+    )  # terms of sums may cancel
     with np.errstate(invalid="ignore"):
         wrong = ~((a == b) | (np.isnan(a) & np.isnan(b)) | (np.abs(a - b) <= allowed))
     wrong |= (a == 0) & (b == 0) & (np.signbit(a) != np.signbit(b))

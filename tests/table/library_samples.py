@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from engine.aten.dispatch.op import Op
 from engine.aten.values.libraries import as_strided
 from engine.aten.values.tensor import Tensor
 from engine.fuser.library.forms import Form, Given
@@ -22,11 +22,17 @@ SPREADING = (
     ((2, 3, 1), (2, 1, 4), (3, 4)), ((6, 1), (1, 7), (1, 1)),
 )  # fmt: skip
 """Sizes of operands that are spread over one another."""
-NUMBERS = (2.5, -1, 0, 3, -0.0, 0.5, float("inf"), float("nan"), 1e40, 1e-46, 2**40, -(2**63), True)
+NUMBERS = (2.5, -1, 0, 3, -0.0, 0.5, float("inf"), float("nan"), 1e40, 1e-46, 2**40, -(2**63), 2**64, True)
+SHAPES = ((4, 6), (7,), (2, 3, 4), (1, 5), (3, 1), (0, 3), (3, 0), (130, 33), (1, 3000), (2000, 1), (2, 3, 4, 5), ())
+"""Sizes of tensors that are gone along a dimension."""
+AXES = ([0, 1], [-2, -1], [0], [], [1, 0])
+
+
+# ------------------------------------------------------------------ layouts
 
 
 def layouts(array: Array) -> Iterator[Array]:
-    """The array as it may lie in memory otherwise."""
+    """The array as it may lie in memory otherwise: with gaps, backwards, turned, repeated, misaligned."""
     yield array
     if array.ndim:
         yield np.repeat(array, 2, array.ndim - 1)[..., ::2]
@@ -42,104 +48,93 @@ def layouts(array: Array) -> Iterator[Array]:
         yield odd
 
 
+def same(values: Sequence[Any]) -> list[Any]:
+    """Other tensors with the same elements that lie in memory alike: aligned so, overlapping where they do."""
+    rooms = dict[int, Array]()
+    made = dict[int, Tensor]()
+    for array in (each.array for each in values if isinstance(each, Tensor)):
+        root = _root(array)
+        if id(root) not in rooms:
+            rooms[id(root)] = _copied(root)
+        place = array.ctypes.data - root.ctypes.data
+        copy: Array = np.ndarray(array.shape, array.dtype, rooms[id(root)], place, array.strides)
+        copy.flags.writeable = array.flags.writeable
+        made.setdefault(id(array), Tensor(copy))
+    return [made[id(each.array)] if isinstance(each, Tensor) else each for each in values]
+
+
+def _root(array: Any) -> Array:
+    """The array that owns the memory."""
+    while (base := getattr(array, "base", None)) is not None:
+        array = base
+    assert isinstance(array, np.ndarray)
+    return array
+
+
+def _copied(root: Array) -> Array:
+    """Other memory with the same bytes, aligned alike."""
+    room = np.zeros(root.nbytes + 128, np.uint8)
+    room = room[(root.ctypes.data - room.ctypes.data) % 64 :]
+    ctypes.memmove(room.ctypes.data, root.ctypes.data, root.nbytes)
+    return room
+
+
+# ------------------------------------------------------------------ element by element
+
+
 def pointwise(form: Form, type: str) -> Iterator[list[Any]]:
     """Arguments of a form of row functions: same sizes, other layouts, sizes that spread, numbers."""
+
+    def of(shape: tuple[int, ...]) -> list[Array]:
+        return [_array(type, shape, i) for i in range(form.operands)]
+
     for shape in SIZES:
-        yield call(form, [_array(type, shape, i) for i in range(form.operands)], 2.5)
+        yield call(form, of(shape), 2.5)
     for place in range(6):
-        arrays = [_array(type, (4, 6), i) for i in range(form.operands)]
-        turned = [[*layouts(each)][(place + (i > 0) * (place % 3)) % 6] for i, each in enumerate(arrays)]
+        turned = [[*layouts(each)][(place + (i > 0) * (place % 3)) % 6] for i, each in enumerate(of((4, 6)))]
         yield call(form, turned, 2.5)
     for place in range(7):
-        yield call(form, [[*layouts(_array(type, (3, 4), i))][(place + i) % 7] for i in range(form.operands)], 2.5)
+        yield call(form, [[*layouts(each)][(place + i) % 7] for i, each in enumerate(of((3, 4)))], 2.5)
     for shapes in SPREADING:
         yield call(form, [_array(type, shapes[i % 3], i) for i in range(form.operands)], 2.5)
-    yield call(
-        form, [as_strided(_array(type, (9,), i), (3, 3), (_size(type), _size(type))) for i in range(form.operands)], 2
-    )
-    yield call(form, [_array(type, (1,) * 9, i) for i in range(form.operands)], 2)
+    size = DTYPES[type].itemsize
+    yield call(form, [as_strided(each, (3, 3), (size, size)) for each in of((9,))], 2)
+    yield call(form, of((1,) * 9), 2)
     for number in NUMBERS:
-        yield call(form, [_array(type, (3, 5), i) for i in range(form.operands)], number)
+        yield call(form, of((3, 5)), number)
 
 
-def along(form: Form, type: str) -> Iterator[list[Any]]:
-    """Arguments of a form that goes along a dimension."""
-    shapes = [
-        (4, 6),
-        (7,),
-        (2, 3, 4),
-        (1, 5),
-        (3, 1),
-        (0, 3),
-        (3, 0),
-        (130, 33),
-        (1, 3000),
-        (2000, 1),
-        (2, 3, 4, 5),
-        (),
-    ]
-    for shape in shapes:
-        for axis in [*range(-len(shape), len(shape)), [0, 1], [-2, -1], [0], [], [1, 0], len(shape)]:
-            for keeps, seed in ((False, 0), (True, 5)):
-                yield _along(form, type, shape, axis, keeps, seed)
+def in_place(form: Form, type: str) -> Iterator[list[Any]]:
+    """Arguments of which the first is written to: those above, one tensor several times, overlaps, read-only memory."""
+    yield from pointwise(form, type)
+    array = _array(type, (4, 6), 3)
+    frozen = array.copy()
+    frozen.flags.writeable = False
+    for first, second in (
+        (array, array), (array[:-1], array[1:]), (array[1:], array[:-1]), (array[:2], array[2:]),
+        (array[:, ::2], array[:, 1::2]), (array[::-1], array), (frozen, array),
+    ):  # fmt: skip
+        for others in ((second, second, second), (second, first, second)):
+            yield call(form, [first, *others][: form.operands], 2)
 
 
-def _along(form: Form, type: str, shape: tuple[int, ...], axis: Any, keeps: bool, seed: int) -> list[Any]:
-    place = (
-        form.axis
-        if form.axis >= 0
-        else axis[0]
-        if isinstance(axis, list) and axis
-        else axis
-        if type_is_int(axis)
-        else 0
-    )
+def call(form: Form, arrays: Sequence[Array], number: Any) -> list[Any]:
+    """The arguments of a call with these operands; an array that occurs twice is one tensor."""
+    left, made = iter(arrays), dict[int, Tensor]()
     found: list[Any] = []
-    last = list(shape[place:]) if shape and -len(shape) <= place < len(shape) else [3]
-    is_last = any(each.kind == "LASTSIZES" for each in form.given)
-    width = (
-        last
-        if is_last
-        else list(shape)
-        if not any(each.kind in ("AXIS", "AXES") for each in form.given) and form.axis < 0
-        else last[:1]
-    )
-    for i, each in enumerate(form.given):
-        match each.kind:
-            case "WHOLES":
-                found.append(Tensor(_moderate(type, shape, seed + i)))
-            case "VECTORS":
-                found.append(Tensor(np.abs(_moderate(type, tuple(width), 2 * i))))
-            case "AXIS" | "AXES":
-                found.append(axis)
-            case "LASTSIZES":
-                found.append(last)
-            case "KEEPS":
-                found.append(keeps)
-            case "REALS":
-                found.append(0.25)
+    for given in form.given:
+        if not given.is_operand:
+            found.append(fixed(given))
+            continue
+        array = next(left)
+        match given.kind:
+            case "TENSORS":
+                found.append(made.setdefault(id(array), Tensor(array)))
+            case "TRUTHS":
+                found.append(Tensor(array > 0))
             case _:
-                found.append(fixed(each))
+                found.append(number)
     return found
-
-
-def type_is_int(value: Any) -> bool:
-    return type(value) is int
-
-
-def call(form: Form, arrays: list[Array], number: Any) -> list[Any]:
-    """The arguments of a call with these operands."""
-    left = iter(arrays)
-    return [_argument(each, left, number) for each in form.given]
-
-
-def _argument(given: Given, arrays: Iterator[Array], number: Any) -> Any:
-    if not given.is_operand:
-        return fixed(given)
-    array = next(arrays)
-    if given.kind in ("TENSORS", "TRUTHS"):
-        return Tensor(array > 0 if given.kind == "TRUTHS" else array)
-    return number
 
 
 def fixed(given: Given) -> Any:
@@ -147,14 +142,54 @@ def fixed(given: Given) -> Any:
     return sys.intern(given.value) if isinstance(given.value, str) else given.value
 
 
-def _size(type: str) -> int:
-    return int(DTYPES[type].itemsize)
-
-
 def _array(type: str, shape: tuple[int, ...], seed: int) -> Array:
-    d = DTYPES[type]
-    found: Array = values(d.type, int(np.prod(shape)), seed).reshape(shape)
+    found: Array = values(DTYPES[type].type, int(np.prod(shape)), seed).reshape(shape)
     return found
+
+
+# ------------------------------------------------------------------ along a dimension
+
+
+def along(form: Form, type: str) -> Iterator[list[Any]]:
+    """Arguments of a form that goes along a dimension."""
+    for shape in SHAPES:
+        for axis in [*range(-len(shape), len(shape)), *AXES, len(shape)]:
+            for keeps, seed in ((False, 0), (True, 5)):
+                yield [*_along(form, type, shape, axis, keeps, seed)]
+
+
+def _along(form: Form, type: str, shape: tuple[int, ...], axis: Any, keeps: bool, seed: int) -> Iterator[Any]:
+    last, width = _last(form, shape, axis), _width(form, shape, axis)
+    for i, each in enumerate(form.given):
+        match each.kind:
+            case "WHOLES":
+                yield Tensor(_moderate(type, shape, seed + i))
+            case "VECTORS":
+                yield Tensor(np.abs(_moderate(type, tuple(width), 2 * i)))
+            case "AXIS" | "AXES":
+                yield axis
+            case "LASTSIZES":
+                yield last
+            case "KEEPS":
+                yield keeps
+            case "REALS":
+                yield 0.25
+            case _:
+                yield fixed(each)
+
+
+def _last(form: Form, shape: tuple[int, ...], axis: Any) -> list[int]:
+    """The sizes from the dimension on that is gone along."""
+    place = form.axis if form.axis >= 0 else axis if isinstance(axis, int) else [*axis, 0][0]
+    return [*shape[place:]] if -len(shape) <= place < len(shape) else [3]
+
+
+def _width(form: Form, shape: tuple[int, ...], axis: Any) -> list[int]:
+    """The sizes of tensors that belong to what is gone along."""
+    kinds = {each.kind for each in form.given}
+    if "LASTSIZES" in kinds:
+        return _last(form, shape, axis)
+    return _last(form, shape, axis)[:1] if kinds & {"AXIS", "AXES"} or form.axis >= 0 else [*shape]
 
 
 def _moderate(type: str, shape: tuple[int, ...], seed: int) -> Array:
@@ -164,7 +199,3 @@ def _moderate(type: str, shape: tuple[int, ...], seed: int) -> Array:
     if type in ("f32", "f64", "f16", "bf16") and seed % 2 and found.size > 3:
         found.flat[random.integers(0, found.size, 2)] = np.nan, np.inf
     return (found * (1 if "f" in type else 3)).astype(DTYPES[type])
-
-
-def in_place(op: Op) -> bool:
-    return op.functional is not None

@@ -3,7 +3,7 @@ and layouts, with NaN, infinities, denormal numbers and without elements."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,6 @@ import pytest
 from engine.aten.dispatch.op import Op
 from engine.aten.values.tensor import Tensor
 from engine.fuser.groups.from_graph import NotFused, lower
-from engine.fuser.operators.eager import binding_of
 from engine.fuser.stubs import stub
 from engine.lang.errors import EngineError
 from tests.table.gradient_programs import program
@@ -26,29 +25,30 @@ def test_kernels_give_what_numpy_gives(op: Op) -> None:
     for dtype in dtypes(op):
         number = 2.5 if dtype in FLOATS else 2
         calls = [arguments(op, tensors, number) for tensors in flat(dtype)]
-        for together in (calls,) if are_alike(calls[0]) else ([call] for call in calls if call[0].ndim):
-            made += follows(op, [*together], flat_kernel, dtype)
+        for together in of_one_rank(calls) if are_alike(calls[0]) else ([call] for call in calls if call[0].ndim):
+            made += follows(op, together, dtype)
     for tensors in strided(np.float32):
-        made += follows(op, [arguments(op, tensors, 2.5)], strided_kernel, np.float32)
+        made += follows(op, [arguments(op, tensors, 2.5)], np.float32)
     assert made > 0
 
 
 Kernel = Callable[..., Any]
 
 
-def flat_kernel(op: Op, call: list[Any]) -> Kernel:
-    """A kernel for operands of the same sizes without gaps, as calls from Python have it."""
-    return stub.bind(op.name, [binding_of(op, call)], missed)
+def of_one_rank(calls: list[list[Any]]) -> Iterator[list[list[Any]]]:
+    """The calls, those together that one kernel is for."""
+    for rank in sorted({call[0].ndim for call in calls}):
+        yield [call for call in calls if call[0].ndim == rank]
 
 
-def strided_kernel(op: Op, call: list[Any]) -> Kernel:
+def kernel_of(op: Op, call: list[Any]) -> Kernel:
     """A kernel for operands that lie in memory as these do, as groups of graphs have it."""
     function, tensors = program(op, call)
     run = stub.bind(op.name, [lower(function.graph, tensors, [op.compiled.run(*call)])], missed)
     return lambda *given: run(*(each for each in given if isinstance(each, Tensor)))
 
 
-def follows(op: Op, calls: list[list[Any]], kernel_of: Callable[[Op, list[Any]], Kernel], dtype: Any) -> bool:
+def follows(op: Op, calls: list[list[Any]], dtype: Any) -> bool:
     """Check one kernel, made for the first call, with all calls; false where the operator refuses such arguments.
 
     Of whole numbers some are left to Python: divisions, which may fail, and what becomes a float in between.

@@ -179,9 +179,12 @@ def _replies(session: Session, text: str, name: str, *, stop: bool, first: str) 
 
 
 def _run(options: argparse.Namespace) -> int:
-    from tsrepl.session.programs import run_program
+    with loading():
+        from engine.executor.plans.switches import leaving
+        from tsrepl.session.programs import run_program
 
-    return _print_all(run_program(options.file, options.method, options.input, options.output, options.grad))
+    with leaving():
+        return _print_all(run_program(options.file, options.method, options.input, options.output, options.grad))
 
 
 def _run_as_torch(words: Sequence[str]) -> int:
@@ -196,7 +199,8 @@ def _run_as_torch(words: Sequence[str]) -> int:
 
 
 def _show(options: argparse.Namespace) -> int:
-    from tsrepl.session.programs import show_program
+    with loading():
+        from tsrepl.session.programs import show_program
 
     return _print_all(show_program(options.file, options.view, options.method))
 

@@ -21,7 +21,6 @@ from engine.ir.match import callee_of
 from engine.ir.unit import Function
 from engine.lang.records import dataclass
 from engine.lang.types import ClassType
-from engine.serialize.code.source_export import is_method
 from tsrepl.session.failures import UsageError
 from tsrepl.session.modules import short_name
 from tsrepl.session.replies import Reply, TextReply
@@ -45,7 +44,7 @@ class Called:
         """`f`, `Net.forward`, or the expression itself."""
         if function.name.startswith(ENTRY):
             return self.text
-        owner = function.schema.arguments[0].type if is_method(function) else None
+        owner = function.schema.arguments[0].type if function.is_method else None
         return f"{short_name(owner)}.{function.name}" if isinstance(owner, ClassType) else function.name
 
 
@@ -95,7 +94,7 @@ def example_call(target: Called) -> str:
     if target.call is not None:
         return f"{target.option}{target.text}"
     (function,) = target.functions
-    given = function.schema.arguments[is_method(function) :]
+    given = function.schema.arguments[function.is_method :]
     return f"{target.option}{target.text}({', '.join(argument.name for argument in given if not argument.has_default)})"
 
 

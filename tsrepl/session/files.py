@@ -10,26 +10,33 @@ import re
 import shlex
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from engine.aten.values.ivalue import Object
 from engine.aten.values.tensor import Tensor
-from engine.executor.interpreter.budget import BudgetedRunner
 from engine.executor.interpreter.interpreter import run_function
 from engine.ir.constants import type_of
 from engine.ir.unit import Function
 from engine.lang.counts import counted
+from engine.lang.deferred import deferred
 from engine.lang.errors import EngineError, MissingDeviceError
 from engine.lang.types import STR, TENSOR, DictType
-from engine.serialize.archive import form_of, load_archive, save_archive
 from engine.serialize.container.file_bytes import shell_word
-from engine.serialize.identify.identify import identify
-from engine.serialize.inspect.weights import load_weights
-from tsrepl.session.arrays import ENDINGS, is_array_file, read_arrays, write_arrays
 from tsrepl.session.failures import SessionError, UsageError
 from tsrepl.session.modules import module_node
 from tsrepl.session.replies import Reply, TextReply
 from tsrepl.session.workspace import Workspace
+
+if TYPE_CHECKING:
+    from engine.executor.interpreter import budget
+    from engine.serialize import archive
+    from engine.serialize.identify import identify as identifying
+    from engine.serialize.inspect import weights as weight_files
+    from tsrepl.session import arrays
+else:
+    budget, archive = deferred("engine.executor.interpreter.budget"), deferred("engine.serialize.archive")
+    identifying = deferred("engine.serialize.identify.identify")
+    weight_files, arrays = deferred("engine.serialize.inspect.weights"), deferred("tsrepl.session.arrays")
 
 LONGEST_TEXT: Final = 8 << 20
 """Bytes of a program's text; more is taken for something else."""
@@ -43,17 +50,17 @@ def save(workspace: Workspace, argument: str) -> Iterable[Reply]:
     name, path = words[0], os.path.expanduser(words[1])
     value = workspace.lookup(name)
     if isinstance(value, Tensor):
-        if not path.endswith(ENDINGS):
+        if not path.endswith(arrays.ENDINGS):
             raise UsageError(
                 "a tensor is saved as .npy or .npz", hints=(f"write %save {name} {os.path.splitext(path)[0]}.npy",)
             )
-        write_arrays(path, value)
+        arrays.write_arrays(path, value)
     elif not isinstance(value, Function) and not (isinstance(value, Object) and value.type.is_module):
         known = workspace.seen().get(name)
         kind = type_of(value) if known is None else known.type
         raise UsageError(f"'{name}' is a value of type {kind}; only modules, functions and tensors are saved")
     else:
-        save_archive(value, path, run=run_function, form=form_of(path))
+        archive.save_archive(value, path, run=run_function, form=archive.form_of(path))
     yield TextReply(f"saved {name} to {path} ({counted(os.path.getsize(path), 'byte')})", "done")
 
 
@@ -66,10 +73,10 @@ def load(workspace: Workspace, argument: str) -> Iterable[Reply]:
     name = words[2] if len(words) == 3 else name_from_path(path)
     if not name.isidentifier():
         raise UsageError(f"'{name}' cannot be a name")
-    if is_array_file(path):
+    if arrays.is_array_file(path):
         yield from _load_arrays(workspace, path, name)
         return
-    if os.path.isfile(path) and (found := identify(path)).has_weights and not found.is_program:
+    if os.path.isfile(path) and (found := identifying.identify(path)).has_weights and not found.is_program:
         yield from _load_weights(workspace, path, name)
         return
     module, note = open_archive(path)
@@ -95,10 +102,12 @@ def open_archive(path: str) -> tuple[Object, tuple[TextReply, ...]]:
     if os.path.isdir(path):
         raise IsADirectoryError(21, "is a folder", path)
     try:
-        return load_archive(path, run=BudgetedRunner()), ()
+        return archive.load_archive(path, run=budget.BudgetedRunner()), ()
     except MissingDeviceError as error:
         text = f"{path}: {error.message.partition(' (')[0]}; they are loaded on the CPU"
-        return load_archive(path, run=BudgetedRunner(), map_location="cpu"), (TextReply(text, "warning"),)
+        return archive.load_archive(path, run=budget.BudgetedRunner(), map_location="cpu"), (
+            TextReply(text, "warning"),
+        )
 
 
 def hints_for_devices(error: EngineError, path: str) -> tuple[str, ...]:
@@ -132,16 +141,16 @@ def name_from_path(path: str) -> str:
 
 
 def _load_arrays(workspace: Workspace, path: str, name: str) -> Iterable[Reply]:
-    arrays = read_arrays(path)
-    for key, tensor in arrays.items():
-        own = name if len(arrays) == 1 else re.sub(r"\W", "_", f"{name}_{key}")
+    read = arrays.read_arrays(path)
+    for key, tensor in read.items():
+        own = name if len(read) == 1 else re.sub(r"\W", "_", f"{name}_{key}")
         workspace.bind(own, tensor, TENSOR)
         yield TextReply(f"loaded {own} from {path}", "done")
 
 
 def _load_weights(workspace: Workspace, path: str, name: str) -> Iterable[Reply]:
     """The tensors of a state dict or safetensors file, as a dict."""
-    weights = load_weights(path)
+    weights = weight_files.load_weights(path)
     workspace.bind(name, weights, DictType(STR, TENSOR))
     yield TextReply(f"loaded {name} from {path}", "done")
     yield TextReply(f"a dict of {counted(len(weights), 'tensor')}, by name; the file holds no program")

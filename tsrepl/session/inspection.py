@@ -8,17 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from textwrap import dedent
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from engine.aten.dispatch import table
 from engine.executor.plans.executor import code_of
 from engine.executor.plans.source_lines import line_of
 from engine.ir.printer import graph_lines
 from engine.ir.unit import Function
+from engine.lang.deferred import deferred
 from engine.lang.errors import EngineError, did_you_mean
 from engine.lang.source import SourceRange
-from engine.serialize.code.python_text import ConstantTable
-from engine.serialize.code.source_export import SourcePrinter, is_method
 from tsrepl.session.failures import UsageError
 from tsrepl.session.graph_counts import graph_summary
 from tsrepl.session.instruction_rows import instruction_rows
@@ -35,6 +34,12 @@ from tsrepl.session.replies import (
 from tsrepl.session.trees import tree_text
 from tsrepl.session.values import summary
 from tsrepl.session.workspace import Workspace
+
+if TYPE_CHECKING:
+    from engine.serialize.code import python_text, source_export
+else:
+    python_text = deferred("engine.serialize.code.python_text")
+    source_export = deferred("engine.serialize.code.source_export")
 
 _OPERATOR_PREFIXES: Final = (
     "torch.ops.aten.",
@@ -96,7 +101,7 @@ def schema(workspace: Workspace, argument: str) -> Iterable[Reply]:
 def signature(function: Function) -> str:
     """The schema without `self`, whose type says nothing new.  Raises CompileError where only the body tells it."""
     schema = function.signature
-    if is_method(function):
+    if function.is_method:
         schema = replace(schema, arguments=schema.arguments[1:], _index={})
     return without_scopes(str(schema))
 
@@ -128,9 +133,9 @@ def code_reply(title: str, function: Function) -> CodeReply:
         if function.written is None:
             raise
         return CodeReply(title, _as_written(function.written))
-    constants = ConstantTable()
-    printer = SourcePrinter(lambda _type, name: name, constants)
-    printer.function(function, typed_self=not is_method(function))
+    constants = python_text.ConstantTable()
+    printer = source_export.SourcePrinter(lambda _type, name: name, constants)
+    printer.function(function, typed_self=not function.is_method)
     return CodeReply(
         title, str(printer.body), tuple((f"c{i}", summary(value)) for i, value in enumerate(constants.values))
     )

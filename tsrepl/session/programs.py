@@ -10,7 +10,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from shlex import quote
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from engine.aten.dispatch.grad_mode import set_grad_enabled
 from engine.aten.values.ivalue import Object
@@ -18,6 +18,7 @@ from engine.aten.values.submodules import every_place
 from engine.executor.calls.call import call_function
 from engine.ir.unit import Function
 from engine.lang.counts import counted
+from engine.lang.deferred import deferred
 from engine.lang.errors import (
     ArchiveError,
     ArgumentError,
@@ -29,19 +30,6 @@ from engine.lang.errors import (
 from engine.lang.records import dataclass
 from engine.lang.schema import Argument
 from engine.lang.types import NONE, Type
-from engine.serialize.code.source_export import is_method
-from engine.serialize.identify.identify import identify
-from engine.serialize.inspect.survey import Survey, survey
-from tsrepl.session.archives import (
-    file_reply,
-    filled_section,
-    rewrites_section,
-    show_bytecode,
-    show_tensors,
-    show_weights,
-    sources,
-)
-from tsrepl.session.arrays import check_writable, is_array_file, read_arrays, write_arrays
 from tsrepl.session.commands import MAIN, run_text
 from tsrepl.session.failures import CommandLineError, error_replies, guarded
 from tsrepl.session.files import hints_for_devices, name_from_path, open_archive, read_text
@@ -58,6 +46,15 @@ from tsrepl.session.replies import (
     TreeReply,
 )
 from tsrepl.session.trees import tree_text
+
+if TYPE_CHECKING:  # a text that runs has no part in these
+    from engine.serialize.identify import identify as identifying
+    from engine.serialize.inspect import survey as surveying
+    from tsrepl.session import archives, arrays
+else:
+    identifying = deferred("engine.serialize.identify.identify")
+    surveying = deferred("engine.serialize.inspect.survey")
+    archives, arrays = deferred("tsrepl.session.archives"), deferred("tsrepl.session.arrays")
 from tsrepl.session.values import summary
 from tsrepl.session.workspace import Workspace
 
@@ -74,7 +71,7 @@ class LoadedProgram:
     path: str
     workspace: Workspace
     module: Object | None = None
-    seen: Survey | None = None
+    seen: surveying.Survey | None = None
     """Summary of an archive that is shown and not run."""
 
     def every_function(self) -> list[Function]:
@@ -105,7 +102,7 @@ class LoadedProgram:
             if each in inside:
                 return inside[each]
         function = next((each for each in self.every_function() if each.qualname == name), None)
-        if function is not None and not is_method(function):
+        if function is not None and not function.is_method:
             return None, function
         shown = f"there is {', '.join(known)}" + (
             "; layer.forward names one inside" if len(inside) > len(known) else ""
@@ -156,7 +153,7 @@ def _run_program(
     path: str, method: str | None, inputs: Sequence[str], output: str | None, grad: bool | None
 ) -> Iterator[Reply]:
     if output is not None:
-        check_writable(output)
+        arrays.check_writable(output)
     workspace = Workspace()
     if is_text(path):
         failed = False
@@ -187,7 +184,7 @@ def _run_program(
     if output is None:
         yield workspace.show(value, result_type(function))
         return
-    write_arrays(output, value)
+    arrays.write_arrays(output, value)
     yield TextReply(f"wrote {output} ({counted(os.path.getsize(output), 'byte')})", "done")
 
 
@@ -227,14 +224,12 @@ def read_inputs(inputs: Sequence[str], function: Function) -> tuple[list[Any], d
     kwargs: dict[str, Any] = {}
     for text in inputs:
         name, value = _named_input(text)
-        if is_array_file(value):
-            arrays = read_arrays(value)
-            if name or list(arrays) == [""]:
-                found: dict[str, Any] = {name: _only(arrays, value)}
+        if arrays.is_array_file(value):
+            read = arrays.read_arrays(value)
+            if name or list(read) == [""]:
+                found: dict[str, Any] = {name: _only(read, value)}
             else:
-                found = {
-                    key: each for key, each in arrays.items() if function.schema.index_of(key) is not None
-                } or arrays
+                found = {key: each for key, each in read.items() if function.schema.index_of(key) is not None} or read
         else:
             found = {name: _evaluate(value, name)}
         args += [found.pop("")] if "" in found else []
@@ -248,12 +243,12 @@ def _named_input(text: str) -> tuple[str, str]:
     return (match[1], match[2]) if match else ("", text)
 
 
-def _only(arrays: dict[str, Any], path: str) -> Any:
-    if len(arrays) != 1:
+def _only(read: dict[str, Any], path: str) -> Any:
+    if len(read) != 1:
         raise CommandLineError(
-            f"'{path}' holds {len(arrays)} arrays: {', '.join(arrays)}", hints=("give it without a name",)
+            f"'{path}' holds {len(read)} arrays: {', '.join(read)}", hints=("give it without a name",)
         )
-    return next(iter(arrays.values()))
+    return next(iter(read.values()))
 
 
 def _evaluate(text: str, name: str) -> Any:
@@ -274,33 +269,35 @@ def result_type(function: Function) -> Type:
 
 
 def _show_program(path: str, view: str, method: str | None) -> Iterator[Reply]:
-    kind = None if is_text(path) else identify(path)
+    kind = None if is_text(path) else identifying.identify(path)
     if view == "bytecode":
-        yield from show_bytecode(path, method)
+        yield from archives.show_bytecode(path, method)
         return
     if kind is not None and kind.has_weights and view:
         raise CommandLineError(
             f"'{path}' holds no program: it is {kind.title}", hints=(f"tsrepl show {path} lists its tensors",)
         )
     if kind is not None and not kind.is_program:
-        yield from show_weights(path)
+        yield from archives.show_weights(path)
         return
     try:
         program = _open(path)
     except UnsupportedTensorError as reason:
         if view:
             raise
-        yield from show_tensors(path, reason)
+        yield from archives.show_tensors(path, reason)
         return
     except ArchiveError:
         if view or kind is None or kind.kind != "mobile-bytecode-only":
             raise
-        yield from show_bytecode(path)  # the instructions alone, where the module that they work on is not there
+        yield from archives.show_bytecode(
+            path
+        )  # the instructions alone, where the module that they work on is not there
         return
     every = program.functions() if method is None else {method: program.find(method)}
     errors = _errors_in(every)
     if view == "sources":
-        yield from sources(path, list(every.values()) if method else program.every_function())
+        yield from archives.sources(path, list(every.values()) if method else program.every_function())
         return
     shown = {name: each for name, each in every.items() if name not in errors or _is_told(each, view)}
     yield from _shown(program, view, shown)
@@ -348,7 +345,7 @@ def _shown(program: LoadedProgram, view: str, known: dict[str, Function]) -> Ite
 
 def _open(path: str) -> LoadedProgram:
     if not is_text(path):
-        seen = survey(path)
+        seen = surveying.survey(path)
         return LoadedProgram(path, Workspace(), seen.module, seen)
     workspace = Workspace()
     workspace.define_all(read_text(path), path)
@@ -358,14 +355,14 @@ def _open(path: str) -> LoadedProgram:
 def _overview(program: LoadedProgram, known: dict[str, Function]) -> Iterator[Reply]:
     if program.module is not None and program.seen is not None:
         name = name_from_path(program.path)
-        yield file_reply(program.seen.identity, advice=False)
+        yield archives.file_reply(program.seen.identity, advice=False)
         yield ModuleReply(name, module_node(name, program.module), more=f"tsrepl show --tree {quote(program.path)}")
     yield SchemaReply(program.path, tuple(signature(function) for function in known.values()))
     if program.seen is None:
         return
     rewrites, filled = program.seen.rewrites(), program.seen.filled
-    notes = [rewrites_section(rewrites)] if rewrites else []
-    notes += [filled_section(filled)] if filled else []
+    notes = [archives.rewrites_section(rewrites)] if rewrites else []
+    notes += [archives.filled_section(filled)] if filled else []
     if notes:
         yield ReportReply("", tuple(notes))
 
@@ -399,7 +396,7 @@ def _class_constants(module: Object, path: str) -> Iterator[str]:
 def is_text(path: str) -> bool:
     """True if the file holds the text of a program; its name decides only where the contents can be anything."""
     try:
-        kind = identify(path).kind
+        kind = identifying.identify(path).kind
     except ArchiveError:
         kind = "unknown"
     return kind == "source" or (kind in _ANYTHING and path.endswith(TEXT_ENDINGS))

@@ -11,7 +11,6 @@ from typing import Final, NamedTuple
 from engine.ir.unit import Function
 from engine.lang.errors import EngineError
 from engine.lang.source import Source
-from engine.serialize.code.source_export import is_method
 from tsrepl.session import costs, explaining, inspection, kernels, learning, passing
 from tsrepl.session.called import called
 from tsrepl.session.commands import MAIN, Run
@@ -72,7 +71,7 @@ def program_call(path: str, method: str | None, inputs: Sequence[str]) -> tuple[
         workspace.bind(name, module, module.type)
         target = f"{name}.{method}" if method else name
     function = workspace.target(target)
-    takes = function.schema.arguments[is_method(function) :]
+    takes = function.schema.arguments[function.is_method :]
     args, kwargs = read_inputs(inputs, function)
     given = {**dict(zip((each.name for each in takes), args, strict=False)), **kwargs}
     if any(not each.has_default and each.name not in given for each in takes):

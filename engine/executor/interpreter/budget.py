@@ -13,6 +13,7 @@ are products that would take long.  Code with a budget starts no threads.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -131,8 +132,11 @@ def _limited_growth(nbytes: int) -> Iterator[None]:
 def _address_space() -> int | None:
     """Bytes of address space that the process has, where the system tells."""
     try:
-        with open("/proc/self/statm") as file:
-            pages = int(file.read().split()[0])
+        descriptor = os.open("/proc/self/statm", os.O_RDONLY)
+        try:
+            pages = int(os.read(descriptor, 256).split()[0])
+        finally:
+            os.close(descriptor)
     except (OSError, ValueError, IndexError):
         return None
     return pages * resource.getpagesize()

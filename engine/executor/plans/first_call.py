@@ -3,13 +3,15 @@
 In: the graph of a function.  Out: True if the interpreter runs it once in much less time than a plan takes to make: it
 has no loops but over dimensions, and is long, what it calls counted as often as it is called.  A program that is
 loaded, called once and left never pays for its plan; one that is called again pays in its second call.  What is known
-to run once, as an entry at a prompt, need not be long, but leaves what it calls to the plans of that.
+to run once, as an entry at a prompt, need not be long, but leaves what it calls to the plans of that, unless the
+process ends with it, too.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from engine.executor.plans.switches import is_leaving
 from engine.fuser.backend import tiering
 from engine.ir.constants import constant_value
 from engine.ir.graph import Graph, Value
@@ -27,10 +29,11 @@ _SUMS: Final = frozenset({"aten::add", "aten::sub", "aten::floordiv", "aten::__r
 
 def runs_before_plan(graph: Graph, *, once: bool = False) -> bool:
     """True if the first call is the interpreter's; `once` if it is the only one, too."""
-    if tiering.mode() != "background" or (once and any(map(callee_of, graph.all_nodes()))):
+    is_last = is_leaving()
+    if tiering.mode() != "background" or (once and not is_last and any(map(callee_of, graph.all_nodes()))):
         return False
     length = _length(graph, {})
-    return length is not None and (once or length >= LONG)
+    return length is not None and (once or is_last or length >= LONG)
 
 
 def _length(graph: Graph, known: dict[Function, int | None]) -> int | None:

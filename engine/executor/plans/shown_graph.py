@@ -171,9 +171,9 @@ def _type(argument: bindings.TensorArgument, place: device) -> Type:
 
 
 def argument_text(argument: bindings.Argument) -> str:
-    """The text of an argument of a kernel: `x: contiguous f32[*, *]`, `n: i64`, `n = 3`."""
-    if isinstance(argument, bindings.FixedArgument):
-        return f"{argument.name} = {argument.value}"
+    """The text of an argument of a kernel: `x: contiguous f32[*, *]`, `n: i64`, `n = None`."""
+    if isinstance(argument, bindings.NoneArgument):
+        return f"{argument.name} = None"
     if not isinstance(argument, bindings.TensorArgument):
         return f"{argument.name}: {argument.type}"
     return f"{argument.name}: {argument.layout} {argument.type}[{', '.join('*' * argument.rank)}]"

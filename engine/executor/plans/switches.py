@@ -18,6 +18,7 @@ Listener = Callable[[Any], object]
 
 class _OfThread(threading.local):
     optimize: bool = True
+    is_leaving: bool = False
     hooks: tuple[Callable[[Any], object], ...] = ()
 
 
@@ -78,6 +79,21 @@ def optimized_execution(wanted: bool) -> Iterator[None]:
         yield
     finally:
         set_optimizing(before)
+
+
+def is_leaving() -> bool:
+    """True if this thread runs what runs once and ends with the process."""
+    return _THREAD.is_leaving
+
+
+@contextmanager
+def leaving() -> Iterator[None]:
+    """While the block runs, a first call in this thread is taken for the last one, however short the function is."""
+    before, _THREAD.is_leaving = _THREAD.is_leaving, True
+    try:
+        yield
+    finally:
+        _THREAD.is_leaving = before
 
 
 @contextmanager

@@ -136,7 +136,7 @@ class View:
     kind: ClassVar[str]
     slots: ClassVar[tuple[Slot[Any], ...]]
     _builds: ClassVar[tuple[Callable[..., Tree | str] | None, ...]]
-    """How `make` builds each child; None for a part that is the child."""
+    """The builder of each child in `make`; None for a part that is the child."""
 
     def __init_subclass__(cls, kind: str) -> None:
         cls.kind = kind

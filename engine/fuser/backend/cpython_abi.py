@@ -36,13 +36,12 @@ DATA, NDIM, DIMENSIONS, STRIDES, BASE, DTYPE, ARRAY_FLAGS = 16, 24, 32, 40, 48, 
 _MEMBER: Final = 40
 """Where a member descriptor points to the description of its slot."""
 _NEW_FROM_DESCR: Final = 94
-_SET_BASE: Final = 282
 _FASTCALL, _KEYWORDS = 0x80, 0x02
 _FUNCTIONS: Final = (
     "PyObject_Vectorcall", "PyType_GenericAlloc", "PyFloat_AsDouble", "PyLong_AsLongLongAndOverflow",
     "PyLong_FromLongLong", "PyErr_Clear", "PyTuple_Size", "PyTuple_New", "PyTuple_SetItem", "PyIter_Next",
     "PyList_Size", "PyList_GetItem", "PyEval_SaveThread", "PyEval_RestoreThread", "Py_IncRef", "Py_DecRef",
-    "PyErr_Occurred", "PyFloat_FromDouble", "PyTuple_GetItem", "PyObject_GetAttr", "PyUnicode_CompareWithASCIIString",
+    "PyErr_Occurred", "PyFloat_FromDouble", "PyTuple_GetItem", "PyObject_GetAttr",
     "PySet_Size",
 )  # fmt: skip
 
@@ -53,18 +52,17 @@ class AbiError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Abi:
-    """Addresses of functions by name; numpy's `PyArray_NewFromDescr` and `PyArray_SetBaseObject`."""
+    """Addresses of functions by name; numpy's `PyArray_NewFromDescr`."""
 
     functions: dict[str, int]
     array_new: int
-    array_set_base: int
 
 
 def known() -> Abi:
     """The addresses and offsets of this process; raises AbiError."""
     _check_python()
     functions = {name: _address(name) for name in _FUNCTIONS}
-    abi = Abi(functions, array_function(_NEW_FROM_DESCR), array_function(_SET_BASE))
+    abi = Abi(functions, array_function(_NEW_FROM_DESCR))
     _check_arrays()
     _check_new(abi)
     return abi
@@ -139,13 +137,6 @@ def _check_new(abi: Abi) -> None:
     made = make(np.ndarray, d, 2, ctypes.addressof(shape), None, None, 0, None)
     if type(made) is not np.ndarray or made.shape != (2, 3) or made.dtype is not d or not made.flags.owndata:
         raise AbiError("PyArray_NewFromDescr is not where it should be")
-    retain(d)
-    data, flags = ctypes.c_void_p(_pointer(id(made) + DATA)), WRITEABLE
-    shown = make(np.ndarray, d, 2, ctypes.addressof(shape), None, data, flags, None)
-    set_base = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.py_object)(abi.array_set_base)
-    retain(made)  # this one as well
-    if set_base(shown, made) or shown.base is not made or shown.flags.owndata or not shown.flags.writeable:
-        raise AbiError("PyArray_SetBaseObject is not where it should be")
 
 
 def _pointer(address: int) -> int:

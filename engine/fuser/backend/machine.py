@@ -288,10 +288,7 @@ _CTYPES: Final[dict[str, Any]] = {
 
 def has_feature(name: str) -> bool:
     """True if the processor that code is made for has the feature (LLVM's name)."""
-    try:
-        return name in target.current().features
-    except ImportError:
-        return False
+    return name in target.current().features
 
 
 def _target_machine(llvm: Any, opt: int = 1, processor: target.Target | None = None) -> Any:

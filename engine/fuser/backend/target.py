@@ -73,14 +73,17 @@ class Target:
 
 @cache
 def current() -> Target:
-    """The target of this process; raises ImportError where there is no llvmlite."""
+    """The target of this process."""
     return checked(_NAME, host()) if _NAME else host()
 
 
 @cache
 def host() -> Target:
-    """This processor."""
-    llvm = import_module("llvmlite.binding")
+    """This processor; one that has nothing where there is no llvmlite, and so no code."""
+    try:
+        llvm = import_module("llvmlite.binding")
+    except (ImportError, OSError):
+        return Target("", "", "", frozenset())
     try:
         found = llvm.get_host_cpu_features()
     except RuntimeError:  # LLVM cannot tell on this system

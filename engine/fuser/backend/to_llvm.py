@@ -21,7 +21,7 @@ from engine.fuser.backend.llvm_lines import Scope
 from engine.fuser.backend.llvm_numbers import PRIMITIVES, Value, constant, ir, stored_type, type_of
 from engine.fuser.backend.symbols import ALLOCATE, PARALLEL, RELEASE
 from engine.fuser.ir import math
-from engine.fuser.ir.externals import ADDRESS_OF, EXTERNALS, INVOKE, PREFETCH
+from engine.fuser.ir.externals import ADDRESS_OF, EXTERNALS, INVOKE
 from engine.fuser.ir.kernel import (
     BOOL,
     FLOATS,
@@ -332,9 +332,6 @@ class Emitter:
 
     def call_external(self, name: str, given: Sequence[Value]) -> Value:
         """A call of one of `externals`."""
-        if name == PREFETCH:
-            self.prefetch(*given)
-            return None
         if name == ADDRESS_OF:
             return given[0]
         if name == INVOKE:
@@ -348,13 +345,6 @@ class Emitter:
         signature = ir().FunctionType(type_of("i64"), [each.type for each in given])
         number = self.builder.ptrtoint(address, type_of("i64"))  # of which llvmlite makes a pointer with a type
         return self.builder.call(self.builder.inttoptr(number, signature.as_pointer()), given)
-
-    def prefetch(self, address: Value) -> None:
-        """A line of memory that is to be read, into all caches."""
-        half = ir().IntType(32)
-        given = [address, half(0), half(3), half(1)]
-        signature = [each.type for each in given]
-        self.builder.call(self.declared("llvm.prefetch.p0", signature, ir().VoidType()), given)
 
     def release(self, slot: Value) -> None:
         """Give back what the slot holds the address of, if anything."""

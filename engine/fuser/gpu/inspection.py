@@ -84,7 +84,7 @@ def inspect(graph: Graph, known: Binding, args: Sequence[Any], target: str) -> I
 
 def _like(result: Result, numbers: Numbers) -> Tensor:
     """A tensor that lies in memory as the result does, and is not to be read."""
-    shape = [int(evaluated(each, numbers)) for each in result.shape or ()]
+    shape = [int(evaluated(each, numbers)) for each in result.shape]
     order = result.order or range(len(shape))
     strides = dict.fromkeys(order, 0)
     step = SIZES[result.type]

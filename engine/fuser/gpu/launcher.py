@@ -32,7 +32,7 @@ from engine.fuser.gpu.prepared import Numbers, Prepared, Step, holds, number_nam
 from engine.fuser.gpu.ptx import ptx_of
 from engine.fuser.groups.fusion_group import DTYPES
 from engine.fuser.ir.kernel import Name, all_expressions
-from engine.fuser.stubs.binding import Argument, Binding, FixedArgument, NumberArgument, Result, TensorArgument
+from engine.fuser.stubs.binding import Argument, Binding, NoneArgument, NumberArgument, Result, TensorArgument
 from engine.lang.generated import define
 from engine.lang.records import dataclass
 
@@ -60,7 +60,7 @@ class _Kernel:
     @property
     def free(self) -> frozenset[int]:
         """The places of numbers that neither guards nor sizes ask for."""
-        shapes = (size for each in self.binding.results if isinstance(each, Result) for size in each.shape or ())
+        shapes = (size for each in self.binding.results if isinstance(each, Result) for size in each.shape)
         roots = (*self.binding.guards, *shapes, *self.launches.sizes)
         names = {each.name for root in roots for each in all_expressions(root) if isinstance(each, Name)}
         arguments = enumerate(self.binding.arguments)
@@ -227,8 +227,8 @@ def _fits(argument: Argument, value: Any) -> bool:
             return bool(value.array.dtype == DTYPES[argument.type]) and bool(is_contiguous)
         case NumberArgument():
             return type(value) is _TYPES[argument.type]
-        case FixedArgument():
-            return value is argument.value or (type(value) is type(argument.value) and value == argument.value)
+        case NoneArgument():
+            return value is None
     return False
 
 

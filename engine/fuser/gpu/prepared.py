@@ -77,9 +77,7 @@ def prepared(binding: Binding, numbers: Numbers, launches: Launches | None = Non
     def count(*of: Expression) -> int:
         return prod(int(evaluated(each, numbers)) for each in of)
 
-    results = {
-        each.name: tuple(count(e) for e in each.shape or ()) for each in binding.results if isinstance(each, Result)
-    }
+    results = {each.name: tuple(map(count, each.shape)) for each in binding.results if isinstance(each, Result)}
     scratch = {each.name: count(*(each.shape or ())) for each in found.scratch}
     spans = [*map(prod, results.values()), *scratch.values(), *_spans(binding, numbers)]
     is_narrow = max(spans, default=0) <= NARROW

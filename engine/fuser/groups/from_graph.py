@@ -42,17 +42,14 @@ from engine.fuser.groups.schedule import Body, Indices, Scheduler, Stage, Value,
 from engine.fuser.groups.strategy import HOST, Strategy
 from engine.fuser.groups.tensor_loops import LOOP, is_steady, lower_loop
 from engine.fuser.groups.windows import WINDOWS
-from engine.fuser.ir.affine import affine
 from engine.fuser.ir.kernel import (
     BOOL,
     HALVES,
     WHOLE,
     Apply,
     Buffer,
-    Constant,
     Expression,
     Kernel,
-    Let,
     Load,
     Name,
     Parameter,
@@ -68,11 +65,10 @@ from engine.fuser.ir.kernel import (
 from engine.fuser.stubs.binding import (
     Argument,
     Binding,
-    FixedArgument,
+    NoneArgument,
     NumberArgument,
     Result,
     TensorArgument,
-    ViewResult,
     order_of,
     size,
     stride,
@@ -104,18 +100,6 @@ def lower(
     dimensions in order.
     """
     return _Lowering(graph, examples, results, Group(strategy=strategy)).run()
-
-
-def lower_view(graph: Graph, examples: Sequence[Any]) -> Binding:
-    """A stub of the graph, whose only result is a view of an argument, for arguments like these; raises NotFused."""
-    return _Lowering(graph, examples, None).view()
-
-
-def is_view(op: Op) -> bool:
-    """True if the operator's only result shows a part of its first argument, or all of it, in another arrangement."""
-    is_marked = len(op.schema.returns) == 1 and op.schema.returns[0].alias is not None
-    shows = op.name in _CHOOSING and op.name != "aten::contiguous" and isinstance(op.schema.returns[0].type, TensorType)
-    return is_marked and shows and bool(op.gradient)
 
 
 def is_fusible(node: Node) -> bool:
@@ -171,11 +155,7 @@ class _Lowering:
     names: set[str] = field(default_factory=set)
 
     def run(self) -> Binding:
-        self.read()
-        return self.binding()
-
-    def read(self) -> None:
-        """Describe all values of the graph."""
+        """Describe all values of the graph; then the binding of what its results are."""
         for value, example in zip(self.graph.inputs, self.examples, strict=True):
             self.values[value] = self.argument(value.debug_name, example)
         for node in self.graph.nodes():
@@ -183,6 +163,7 @@ class _Lowering:
                 self.node(node)
             except (Unsupported, EngineError, ArithmeticError) as why:
                 raise NotFused(node, str(why)) from why
+        return self.binding()
 
     def argument(self, debug_name: str, example: Any) -> Lowered:
         name = self.fresh(debug_name)
@@ -192,7 +173,7 @@ class _Lowering:
             self.group.numbers[number] = example
             return number
         if example is None:
-            self.arguments.append(FixedArgument(name, None))
+            self.arguments.append(NoneArgument(name))
             return None
         if not isinstance(example, Tensor) or type(example.array) is not np.ndarray:
             raise NotFused(self.graph.return_node, f"an argument is {type(example).__name__}")
@@ -360,32 +341,6 @@ class _Lowering:
         kernel = Kernel("group", parameters, body, helpers=scheduler.helpers)
         return Binding(kernel, tuple(self.arguments), tuple(results), tuple(self.group.extents.guards), (), self.work())
 
-    def view(self) -> Binding:
-        """The binding of a view, whose kernel is empty."""
-        self.read()
-        ((node, value),) = self.outputs()
-        body, _ = self.group.trial(value)
-        loads = [each.value for each in body.statements if isinstance(each, Let) and isinstance(each.value, Load)]
-        if len(loads) != 1 or len(body.statements) != 1:
-            raise NotFused(node, "the result has elements of its own")
-        (element,) = loads
-        of = next(each for each in self.arguments if each.name == element.buffer)
-        assert isinstance(of, TensorArgument)
-        shape = [self.group.extents.canonical(each) for each in value.shape]
-        names = [f"i{d}" for d in range(len(shape))]
-        place = affine(element.indices[0], names)
-        if place is not None:
-            found, first = [place.steps.get(name) for name in names], place.first
-        elif of.layout == "contiguous":
-            found, first = [None] * len(shape), index(0)  # another shape of all elements
-        else:
-            raise NotFused(node, "the elements of the result lie in no such order")
-        strides = _with_others(found, shape, is_whole=place is None)
-        result = ViewResult(self.fresh("out"), value.type, of.name, tuple(e.size for e in shape), strides, first)
-        elements = product([size(of.name, d) for d in range(of.rank)])
-        guards = (*self.group.extents.guards, apply("gt", elements, index(0)))  # numpy gives none other strides
-        return Binding(Kernel("view", (), ()), tuple(self.arguments), (result,), guards)
-
     def outputs(self) -> list[tuple[Node, Lowered]]:
         """The results, with the nodes that make them; those of a tuple one by one."""
         found = [(output.node, self.values[output]) for output in self.graph.outputs]
@@ -432,20 +387,6 @@ def _written(name: str, type: str, value: Value, order: Sequence[int], within: W
 
     shape = tuple(value.shape[d] for d in order)
     return Stage(name, type, shape, value.stages, element=element, buffer=name, within=within)
-
-
-def _with_others(
-    found: Sequence[Expression | None], shape: Sequence[Extent], *, is_whole: bool
-) -> tuple[Expression, ...]:
-    """The strides; a dimension without one is repeated, but one of size 1 is as if the next were all of it, and so are
-    all where the tensor `is_whole`."""
-    strides: list[Expression] = []
-    after: Expression = index(1)
-    for step, extent in zip(reversed(found), reversed(shape), strict=True):
-        stands_alone = is_whole or (isinstance(extent.size, Constant) and extent.size.value == 1)
-        strides.insert(0, step if step is not None else after if stands_alone else index(0))
-        after = multiply(strides[0], extent.size)
-    return tuple(strides)
 
 
 def _size_names(arguments: Sequence[Argument]) -> Iterator[str]:

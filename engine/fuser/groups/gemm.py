@@ -89,11 +89,6 @@ class Matrix:
     def transposed(self) -> Matrix:
         return replace(self, row=self.column, column=self.row)
 
-    @property
-    def has_rows(self) -> bool:
-        """True if the elements of a row are next to each other."""
-        return self.column == _ONE
-
 
 Along = Literal["k", "rows", ""]
 """The index of the first operand along which its elements follow one another in memory."""

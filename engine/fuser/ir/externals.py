@@ -23,8 +23,6 @@ class External:
         return self.operands + (self.more,) * (count - len(self.operands) if self.more else 0)
 
 
-PREFETCH: Final = "prefetch"
-"""An instruction: fetches a line of memory into the nearest cache, if there is memory at that address."""
 INVOKE: Final = "invoke"
 """A call of the function at an address, which takes whole numbers and addresses, and gives one of these."""
 ADDRESS_OF: Final = "address_of"
@@ -39,7 +37,6 @@ EXTERNALS: Final[dict[str, External]] = {
     "memcpy": External(("ptr", "ptr", "i64"), "ptr"),
     "memmove": External(("ptr", "ptr", "i64"), "ptr"),
     "memset": External(("ptr", "i32", "i64"), "ptr"),
-    PREFETCH: External(("ptr",)),
     **{
         name: External(("f64",), "f64")
         for name in "exp expm1 log log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh".split()

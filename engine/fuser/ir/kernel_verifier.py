@@ -261,15 +261,15 @@ class _Verifier:
         given = [self.value(each) for each in of.operands]
         helper = self.helpers.get(of.function)
         if helper is not None:
-            wanted = [POINTER if isinstance(each, Buffer) else each.type for each in helper.parameters]
-            _require(given == wanted, f"{of.function} takes ({', '.join(wanted)}), not ({', '.join(given)})")
+            wanted = tuple(POINTER if isinstance(each, Buffer) else each.type for each in helper.parameters)
+            _require(tuple(given) == wanted, f"{of.function} takes ({', '.join(wanted)}), not ({', '.join(given)})")
             self.called(of, ("i64",))
             return
         _require(of.function in EXTERNALS, f"no function {of.function}")
         external = EXTERNALS[of.function]
-        wanted = external.types(len(given))
-        fits = len(given) == len(wanted) and all(map(_passes, given, wanted))
-        _require(fits, f"{of.function} takes ({', '.join(wanted)}), not ({', '.join(given)})")
+        types = external.types(len(given))
+        fits = len(given) == len(types) and all(map(_passes, given, types))
+        _require(fits, f"{of.function} takes ({', '.join(types)}), not ({', '.join(given)})")
         self.called(of, ("i64", POINTER) if external.result == POINTER else (external.result,))
 
     def called(self, of: Call, results: Collection[str]) -> None:

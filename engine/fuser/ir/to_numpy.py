@@ -21,7 +21,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.fuser.ir.externals import ADDRESS_OF, EXTERNALS, INVOKE, PREFETCH
+from engine.fuser.ir.externals import ADDRESS_OF, EXTERNALS, INVOKE
 from engine.fuser.ir.kernel import (
     POINTER,
     SIZES,
@@ -221,8 +221,8 @@ def _external(name: str) -> Callable[..., Any]:
     return function  # type: ignore[no-any-return]
 
 
-_WITHOUT_EFFECT: Final = ("PyEval_SaveThread", "PyEval_RestoreThread", PREFETCH)
-"""Functions of the interpreter lock, which Python code cannot run without, and others that change no value."""
+_WITHOUT_EFFECT: Final = ("PyEval_SaveThread", "PyEval_RestoreThread")
+"""Functions of the interpreter lock, which Python code cannot run without."""
 _RUNTIME: Final[dict[str, Any]] = {
     **{f"f_{name}": function for name, function in NUMERIC.items()}, **{f"t_{type}": NUMPY[type] for type in NUMPY},
     "buffer": _buffer, "allocate": _allocate, "view": _view, "call": _call,

@@ -47,7 +47,7 @@ from engine.fuser.ir.kernel import (
 from engine.fuser.ir.kernel_text import show
 from engine.fuser.library.calls import NUMBERS_AT, OPERANDS, PLACES_AT
 from engine.fuser.library.forms import Entry, Form, Given
-from engine.fuser.stubs.binding import Binding, FixedArgument, NumberArgument, Result, TensorArgument, size
+from engine.fuser.stubs.binding import Binding, NoneArgument, NumberArgument, Result, TensorArgument, size
 from engine.ir.constants import insert_constant
 from engine.ir.graph import Graph, Value
 from engine.lang.errors import EngineError
@@ -253,7 +253,7 @@ def _wrapped(found: Binding, shape: Sequence[int]) -> Kernel:
             places.append(_view(argument.name, argument.type, tensors))
             tensors += 1
         else:
-            assert isinstance(argument, FixedArgument)
+            assert isinstance(argument, NoneArgument)
     (result,) = found.results
     assert isinstance(result, Result)
     places.append(_view(result.name, result.type, tensors))

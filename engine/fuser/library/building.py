@@ -40,7 +40,7 @@ def _build(current: Key, room: Path) -> None:
     try:
         for number, each in enumerate(parts.PARTS):
             part = each.name
-            image_files.note(f"building {part}", current, room)
+            image_files.note(f"{image_files.BUILDING}{part}", current, room)
             if not is_sound(part, current, room):
                 data = image.to_bytes(linking.linked(_objects(each, number), current.text))
                 if not image_files.publish(part, current, data, room):
@@ -63,7 +63,7 @@ def _objects(part: parts.Part, number: int) -> Iterator[bytes]:
     level = processor.level()
     for text in part.modules():
         step("building", _LIBRARY, number, len(parts.PARTS))
-        yield machine.relocatable(text, level.cpu, level.features)
+        yield machine.relocatable(text, level.name, level.features)
 
 
 def is_sound(part: str, current: Key, room: Path) -> bool:

@@ -21,10 +21,9 @@ _ENOUGH: Final = 4096
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A name, LLVM's name of such a processor, what to turn off of that, and the flags that it takes on Linux."""
+    """LLVM's name of such a processor, what to turn off of that, and the flags that it takes on Linux."""
 
     name: str
-    cpu: str
     features: str
     flags: frozenset[str]
 
@@ -35,12 +34,12 @@ _V4: Final = _V3 | frozenset("avx512bw avx512cd avx512dq avx512f avx512vl".split
 _NONE: Final[frozenset[str]] = frozenset()
 LEVELS: Final[dict[str, tuple[Level, ...]]] = {
     "linux x86_64": (
-        Level("x86-64-v4", "x86-64-v4", "-prefer-256-bit", _V4), Level("x86-64-v3", "x86-64-v3", "", _V3),
-        Level("x86-64-v2", "x86-64-v2", "", _V2), Level("x86-64", "x86-64", "", _NONE),
+        Level("x86-64-v4", "-prefer-256-bit", _V4), Level("x86-64-v3", "", _V3),
+        Level("x86-64-v2", "", _V2), Level("x86-64", "", _NONE),
     ),
-    "linux aarch64": (Level("armv8-a", "generic", "", _NONE),),
-    "darwin x86_64": (Level("x86-64-v2", "x86-64-v2", "", _NONE),),
-    "darwin arm64": (Level("apple-m1", "apple-m1", "", _NONE),),
+    "linux aarch64": (Level("cortex-a72", "", _NONE),),
+    "darwin x86_64": (Level("x86-64-v2", "", _NONE),),
+    "darwin arm64": (Level("apple-m1", "", _NONE),),
 }  # fmt: skip
 """The levels of each system, the best first.  Where the system names no flags, all of its processors have the level."""
 

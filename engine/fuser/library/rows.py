@@ -13,9 +13,8 @@ from __future__ import annotations
 import ast
 import hashlib
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -260,7 +259,7 @@ def _loop(
         if pattern is not None and pattern[k] == 0:
             before.append(Let(f"v{at}_{k}", element))
             element = Name(f"v{at}_{k}", type)
-        values[name] = value = Value(f"e{at}_{k}", type, (), partial(_given, element))
+        values[name] = value = Value(f"e{at}_{k}", type, (), _constantly(element))
         group.samples[value] = Tensor(np.ones((), DTYPES[type]))
     given = {
         a.name: values.get(a.name, each.value) for a, each in zip(call.op.schema.arguments, call.given, strict=True)
@@ -272,8 +271,8 @@ def _loop(
     return (*before, For(i.name, index(0), Name("n", "i64"), (*body.statements, store), kind="vector"))
 
 
-def _given(element: Expression, body: Body, indices: Indices) -> Expression:
-    return element
+def _constantly(element: Expression) -> Callable[[Body, Indices], Expression]:
+    return lambda body, indices: element
 
 
 def _distance(k: int, pattern: Sequence[int] | None) -> Expression:

@@ -14,6 +14,7 @@ import ctypes
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import field, replace
 from functools import partial
 from types import FunctionType
@@ -64,6 +65,8 @@ class _State:
     parts: int = 0
     """How many parts there were when the lines were read."""
     watcher: threading.Thread | None = None
+    has_all: bool = False
+    """True once no more parts come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +88,7 @@ def serve(op: Op) -> bool:
     if tiering.mode() == "off":
         return False
     try:
-        _take_parts()
+        take_parts()
         return _serve(op)
     except (AbiError, MachineError, ImageError):
         return False
@@ -93,11 +96,11 @@ def serve(op: Op) -> bool:
 
 def _serve(op: Op) -> bool:
     """The same; raises AbiError or MachineError where there are no stubs to be had."""
-    if not _described(op, is_hooked=True):
+    if not _forms(op):
         return False
 
     def chained(following: Function, *, is_hooked: bool) -> Function:
-        return _chained(op.name, _described(op, is_hooked=is_hooked), following)
+        return _chained(op.name, _known(op, is_hooked=is_hooked), following)
 
     def python(*args: Any) -> Any:
         """The first call that is Python's, which compiles its function."""
@@ -122,15 +125,17 @@ def _chained(name: str, described: Described, following: Function) -> Function:
     return following
 
 
-def _described(op: Op, *, is_hooked: bool, is_bare: bool = False) -> Described:
+def _described(op: Op, forms: Sequence[Form], *, is_hooked: bool, is_bare: bool = False) -> Described:
+    words = partial(descriptor, address=_address, target=_target(op), is_hooked=is_hooked, is_bare=is_bare)
+    return [(form, words(form)) for form in forms]
+
+
+def _known(op: Op, *, is_hooked: bool, is_bare: bool = False) -> Described:
     """The operator's forms, and their words, which all its builtins share."""
-    known, key = _STATE.known, (op, is_hooked, is_bare)
-    if key not in known.described:
-        if op not in known.forms:
-            known.forms[op] = _forms(op, known.lines)
-        words = partial(descriptor, address=_address, target=_target(op), is_hooked=is_hooked, is_bare=is_bare)
-        known.described[key] = [(form, words(form)) for form in known.forms[op]]
-    return known.described[key]
+    known, key = _STATE.known.described, (op, is_hooked, is_bare)
+    if key not in known:
+        known[key] = _described(op, _forms(op), is_hooked=is_hooked, is_bare=is_bare)
+    return known[key]
 
 
 # ------------------------------------------------------------------ bare arrays
@@ -146,8 +151,8 @@ def array_entry(op: Op, following: Function) -> Function | None:
     if tiering.mode() == "off":
         return None
     try:
-        _take_parts()
-        described = [] if op.functional is not None else _described(op, is_hooked=False, is_bare=True)
+        take_parts()
+        described = [] if op.functional is not None else _known(op, is_hooked=False, is_bare=True)
         if not described:
             return None
         known, key = _STATE.known.entries, (op, following)
@@ -166,8 +171,15 @@ def _address(symbol: str) -> int:
     return found
 
 
-def _forms(op: Op, lines: Sequence[bytes]) -> list[Form]:
+def _forms(op: Op) -> Sequence[Form]:
     """The forms that the library has of the operator; for one that writes, of that which computes what it writes."""
+    known = _STATE.known
+    if op not in known.forms:
+        known.forms[op] = _read(op, known.lines)
+    return known.forms[op]
+
+
+def _read(op: Op, lines: Sequence[bytes]) -> Sequence[Form]:
     name, target = (op.functional or op).qualified_name, _target(op)
     found = of_forms.merged([of_forms.read(name, each) for each in lines])
     if op.functional is None:
@@ -221,7 +233,7 @@ def _take_method(name: str) -> None:
         return
     following: Function = python
     for op in reversed(table.overloads(f"aten::{_NAMED.get(name, name)}")):
-        following = _chained(name, [*_positional(op, _described(op, is_hooked=True))], following)
+        following = _chained(name, [*_positional(op, _known(op, is_hooked=True))], following)
     if name not in _STATE.methods:
         _STATE.methods[name] = _Bound(method(Tensor, name, following), python)
         binding.take(name, _STATE.methods[name].method.descriptor)
@@ -239,13 +251,14 @@ def _positional(op: Op, described: Described) -> Iterator[tuple[Form, Words]]:
 
 # ------------------------------------------------------------------ modes, and parts that come
 
+_PATIENCE: Final = 20.0
+"""Seconds in which a process that was started to build says so."""
 
-def _take_parts() -> bool:
+
+def take_parts() -> bool:
     """Read the lines of parts that are new; false where there are none.  Somebody looks for more."""
     count = store.parts_found()
-    if _STATE.watcher is None:
-        _STATE.watcher = threading.Thread(target=_watch, name="parts of the library", daemon=True)
-        _STATE.watcher.start()
+    _look_for_more()
     if count == _STATE.parts:
         return False
     lines = [ctypes.string_at(_address(symbol)) for symbol in store.offered(LINES)]
@@ -256,20 +269,40 @@ def _take_parts() -> bool:
     return True
 
 
+def _look_for_more() -> None:
+    """Let a thread look for parts, as long as more may come."""
+    if _STATE.has_all or (_STATE.watcher is not None and _STATE.watcher.is_alive()):
+        return
+    _STATE.has_all = not _may_come(0.0)
+    if not _STATE.has_all:
+        _STATE.watcher = threading.Thread(target=_watch, name="parts of the library", daemon=True)
+        with suppress(RuntimeError):  # there are no more threads to be had, or Python ends
+            _STATE.watcher.start()
+
+
 def _watch() -> None:
-    """Let operators that were called before follow, as long as parts come."""
-    room = image_files.folder()
-    while room is not None and tiering.mode() != "off":
-        found = image_files.state(key.current(), room)
-        if found is None or found.words == image_files.COMPLETE:
-            break
+    """Let operators that were called before follow the parts that come."""
+    start = time.monotonic()
+    while not _STATE.has_all and tiering.mode() != "off":
+        _STATE.has_all = not _may_come(time.monotonic() - start)
         time.sleep(store.INTERVAL)
         if store.parts_found() > _STATE.parts:
-            _begin_anew()
-    _begin_anew()
+            begin_anew()
 
 
-def _begin_anew() -> None:
+def _may_come(waited: float) -> bool:
+    """True while somebody builds, or may be about to: whoever was started needs some seconds to say so."""
+    try:
+        room = image_files.folder()
+        found = None if room is None else image_files.state(key.current(), room)
+    except ImageError:  # there is no library for this process
+        return False
+    if room is None or (found is None and waited > _PATIENCE):
+        return False
+    return found is None or found.words.startswith(image_files.BUILDING)
+
+
+def begin_anew() -> None:
     """Let all operators that were called begin anew, with the functions that there are now."""
     overload_cache.forget_plans()
     for op in [*_STATE.begun.values()]:
@@ -279,7 +312,7 @@ def _begin_anew() -> None:
 def _follow() -> None:
     """Let what the compile mode asks for serve operators and methods."""
     HOOKS.python_only = tiering.mode() == "off"
-    _begin_anew()
+    begin_anew()
     for name, bound in [*_STATE.methods.items()]:
         if tiering.mode() == "off":
             binding.give_back(name)

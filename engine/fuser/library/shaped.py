@@ -41,7 +41,7 @@ from engine.fuser.ir.kernel import (
     product,
 )
 from engine.fuser.ir.kernel_text import show
-from engine.fuser.library.calls import SHAPED
+from engine.fuser.library.calls import SHAPED_WORDS
 from engine.fuser.library.forms import Entry, Form, Given
 from engine.fuser.stubs.binding import Binding, Result, TensorArgument, size, stride
 from engine.ir.constants import insert_constant
@@ -223,7 +223,7 @@ def _wrapped(found: Binding, result: Result) -> Kernel:
     assert result.shape is not None
     said = [("RANK", 0, index(len(result.shape))), *(("SIZES", d, each) for d, each in enumerate(result.shape))]
     said.append(("WORK", 0, found.work if found.work is not None else index(0)))
-    stores = tuple(Store("words", (index(SHAPED[name] + i),), value) for name, i, value in said)
+    stores = tuple(Store("words", (index(SHAPED_WORDS[name] + i),), value) for name, i, value in said)
     first = If(apply("eq", Name("phase", "i64"), index(0)), (*stores, Return(index(0))))
     inner = replace(found.kernel, helpers=())
     call = Call(inner.name, tuple(map(_operand, inner.parameters)), "code", "i64")
@@ -243,7 +243,7 @@ def _turned_strides(argument: TensorArgument) -> Iterator[Statement]:
 
 
 def _word(name: str, i: int) -> Load:
-    return Load("words", (index(SHAPED[name] + i),), "i64")
+    return Load("words", (index(SHAPED_WORDS[name] + i),), "i64")
 
 
 def _view(name: str, type: str, place: int) -> View:

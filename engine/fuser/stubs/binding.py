@@ -23,16 +23,13 @@ from engine.lang.records import dataclass
 class TensorArgument:
     """A tensor on the CPU that records nothing, of this element type and rank; else the guard fails.
 
-    `layout`: "contiguous"; "strided" for any strides that are multiples of the element; "flat" for contiguous ones of
-    any rank, all of the same sizes, that the kernel takes for one dimension (`rank` is 1).  `is_written`: the kernel
-    writes to it, which advances the version of its memory; then it shares no memory with the other arguments.
+    `layout`: "contiguous", or "strided" for any strides that are multiples of the element.
     """
 
     name: str
     type: str
     rank: int
-    layout: Literal["contiguous", "strided", "flat"] = "contiguous"
-    is_written: bool = False
+    layout: Literal["contiguous", "strided"] = "contiguous"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,51 +49,27 @@ class ObjectArgument:
 
 
 @dataclass(frozen=True, slots=True)
-class FixedArgument:
-    """None, a bool, an int, a string or a list of ints: exactly this value, of exactly its type (but an int may stand
-    for the list of it), for which the kernel is made.
-
-    `may_be_missing`: calls may leave it out, with all after it.  `is_named`: calls of methods give it by name only.
-    """
+class NoneArgument:
+    """None, for which the kernel is made."""
 
     name: str
-    value: int | str | tuple[int, ...] | None
-    may_be_missing: bool = False
-    is_named: bool = False
 
 
-Argument = TensorArgument | NumberArgument | ObjectArgument | FixedArgument
+Argument = TensorArgument | NumberArgument | ObjectArgument | NoneArgument
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A new tensor without gaps, or, without a shape, the argument of that name itself.
+    """A new tensor without gaps.
 
     `shape`: i64 expressions over the names that kernels may use.  `order`: its dimensions as they lie in memory, the
-    innermost last; None where that is as they are counted.  `is_flat`: that is one dimension for the kernel, and the
-    tensor has the sizes of the flat arguments.
+    innermost last; None where that is as they are counted.
     """
 
     name: str
     type: str
-    shape: tuple[Expression, ...] | None
-    order: tuple[int, ...] | None = None
-    is_flat: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ViewResult:
-    """A new tensor in the memory of a tensor argument, of which the kernel knows nothing.
-
-    `strides`, and the distance of its `first` element from that of the argument, are in elements.
-    """
-
-    name: str
-    type: str
-    of: str
     shape: tuple[Expression, ...]
-    strides: tuple[Expression, ...]
-    first: Expression
+    order: tuple[int, ...] | None = None
 
 
 def order_of(array: np.ndarray[Any, Any]) -> tuple[int, ...] | None:
@@ -141,48 +114,23 @@ class Told:
     words: int
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """Something that a node keeps for its gradient: a tensor, the form of one (shape and dtype), the object that was
-    given for an argument, or a constant.  `name`: the argument, or the result."""
-
-    kind: Literal["tensor", "form", "given", "constant"]
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class History:
-    """The node of the only result, for calls that record.
-
-    `sources`: the arguments that its edges lead to.  `recording`: the tensor arguments that require grad; the others do
-    not.  `plan`: that of the node, see `autograd.record`.  `constants`: the values of fixed arguments that are kept.
-    """
-
-    sources: tuple[str, ...]
-    recording: tuple[str, ...]
-    kept: tuple[Kept, ...]
-    plan: Any = field(repr=False)
-    constants: tuple[Any, ...] = field(repr=False)
-
-
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class Binding:
     """`guards` are bool expressions that all must hold.  `lets` give more scalars, each over the ones before.
 
     `work`: an estimate of nanoseconds, from which on others may run meanwhile.  One result is returned itself, several
-    as a tuple.  `history`: the result's; calls that have another one, or none, are left to the fallback.  `stubs`: its
-    code and the addresses of it by their roles, for this very object: equal ones may differ in the sign of a zero.
+    as a tuple.  `stub`: its code and the address of it once it is there, for this very object: equal ones may differ in
+    the sign of a zero.
     """
 
     kernel: Kernel
     arguments: tuple[Argument, ...]
-    results: tuple[Result | ViewResult | NumberResult | ObjectResult, ...]
+    results: tuple[Result | NumberResult | ObjectResult, ...]
     guards: tuple[Expression, ...] = ()
     lets: tuple[Let, ...] = ()
     work: Expression | None = None
     told: Told | None = None
-    history: History | None = None
-    stubs: dict[str, tuple[Any, int]] = field(default_factory=dict, init=False, compare=False, repr=False)
+    stub: list[tuple[Any, int]] = field(default_factory=list, init=False, compare=False, repr=False)
 
 
 def size(argument: str, dimension: int) -> Name:

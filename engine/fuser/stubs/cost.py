@@ -61,12 +61,12 @@ def cost_of(binding: Binding, args: Sequence[Any]) -> Cost | None:
             numbers[size(argument.name, i).name] = extent
             numbers[stride_of(argument.name, i).name] = stride // array.itemsize
         distinct = (extent for extent, stride in zip(array.shape, array.strides, strict=True) if stride)
-        moved += prod(distinct) * array.itemsize * (2 if argument.is_written else 1)
+        moved += prod(distinct) * array.itemsize
     for let in binding.lets:
         _note(let.name, let.value, numbers)
-    made = (each for each in binding.results if isinstance(each, Result) and each.shape is not None)
+    made = (each for each in binding.results if isinstance(each, Result))
     try:
-        moved += sum(int(evaluate(product(each.shape or ()), numbers)) * SIZES[each.type] for each in made)
+        moved += sum(int(evaluate(product(each.shape), numbers)) * SIZES[each.type] for each in made)
         return Cost(moved, _block(binding.kernel.body, numbers))
     except (KeyError, TypeError):
         return None

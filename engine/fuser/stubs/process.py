@@ -31,7 +31,7 @@ DTYPES: Final[dict[str, np.dtype[Any]]] = {name: np.dtype(of) for name, of in NU
 """The dtypes of arrays by the types of elements of kernels."""
 _OBJECTS: Final[dict[str, Any]] = {
     "None": None, "False": False, "True": True, "zero": 0, "minus_one": -1, "float": float, "int": int,
-    "list": list, "dict": dict, "str": str,
+    "list": list, "dict": dict,
     "ndarray": np.ndarray, "Tensor": Tensor, "Parameter": Parameter, "Storage": Storage, "HOOKS": HOOKS, "MODE": MODE,
     "enabled": "enabled", "memory": "memory", "shape": "shape", "OperatorNode": OperatorNode, "Saved": Saved,
     "numbers": numbers, **{f"dtype.{name}": of for name, of in DTYPES.items()},
@@ -40,7 +40,7 @@ _FUNCTIONS: Final = (
     "PyObject_Vectorcall", "PyObject_GetAttr", "PyType_GenericAlloc", "PyLong_AsLongLongAndOverflow",
     "PyLong_FromLongLong", "PyFloat_FromDouble", "PyErr_Clear", "PyErr_Occurred", "PyTuple_New", "PyTuple_SetItem",
     "PyTuple_GetItem", "PyTuple_Size", "PyList_Size", "PyList_GetItem",
-    "PyIter_Next", "PySet_Size", "PyUnicode_CompareWithASCIIString",
+    "PyIter_Next", "PySet_Size",
     "PyEval_SaveThread", "PyEval_RestoreThread", "Py_IncRef", "Py_DecRef",
 )  # fmt: skip
 _SLOTS: Final[dict[type, str]] = {
@@ -52,7 +52,6 @@ _SLOTS: Final[dict[type, str]] = {
 _SAVED_SLOTS: Final = "held output storage version"
 """Those of `Saved`, which go by `saved.held` and so on."""
 NEW_ARRAY: Final = "PyArray_NewFromDescr"
-SET_BASE: Final = "PyArray_SetBaseObject"
 
 
 def symbol(name: str) -> str:
@@ -98,7 +97,6 @@ def _looked_at() -> Process:
     slots = {name: offset(kind, name) for kind, names in _SLOTS.items() for name in names.split()}
     slots |= {f"saved.{name}": offset(Saved, name) for name in _SAVED_SLOTS.split()}
     functions = {name: known.functions[name] for name in _FUNCTIONS} | {NEW_ARRAY: known.array_new}
-    functions[SET_BASE] = known.array_set_base
     return Process(functions, slots, _fresh_slots(slots["array"]))
 
 
@@ -122,5 +120,5 @@ def _object_address(value: object) -> int:
     return id(value)
 
 
-SYMBOLS.update({name: partial(_function_address, name) for name in (*_FUNCTIONS, NEW_ARRAY, SET_BASE)})
+SYMBOLS.update({name: partial(_function_address, name) for name in (*_FUNCTIONS, NEW_ARRAY)})
 SYMBOLS.update({symbol(name): partial(_object_address, value) for name, value in _OBJECTS.items()})

@@ -1,19 +1,18 @@
 """Python's objects in native code: builders of what reads, makes and counts them.
 
-In: an `llvmlite.ir` function under construction.  Out: values in it; tensors, versions of memory and the grad mode are
-looked after by functions of their own, once in a module.
+In: an `llvmlite.ir` function under construction.  Out: values in it; tensors and the grad mode are looked after by
+functions of their own, once in a module.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from engine.fuser.backend import cpython_abi as abi
 from engine.fuser.backend.llvm_numbers import ir
-from engine.fuser.stubs.process import NEW_ARRAY, SET_BASE, Process, symbol
+from engine.fuser.stubs.process import NEW_ARRAY, Process, symbol
 from engine.lang.records import dataclass
 
 Value = Any
@@ -51,10 +50,9 @@ _SIGNATURES: Final = {
     "PyObject_Vectorcall": ("p", "pplp"), "PyObject_GetAttr": ("p", "pp"), "PyType_GenericAlloc": ("p", "pl"),
     "PyLong_AsLongLongAndOverflow": ("l", "pp"), "PyLong_FromLongLong": ("p", "l"), "PyFloat_FromDouble": ("p", "d"),
     "PyErr_Clear": ("", ""), "PyErr_Occurred": ("p", ""), "PyTuple_New": ("p", "l"), "PyTuple_SetItem": ("i", "plp"),
-    "PyTuple_GetItem": ("p", "pl"), "PyTuple_Size": ("l", "p"), "PyList_Size": ("l", "p"),
-    "PyList_GetItem": ("p", "pl"), "PyUnicode_CompareWithASCIIString": ("i", "pp"),
+    "PyTuple_GetItem": ("p", "pl"), "PyTuple_Size": ("l", "p"), "PySet_Size": ("l", "p"),
     "PyEval_SaveThread": ("p", ""), "PyEval_RestoreThread": ("", "p"), "Py_IncRef": ("", "p"), "Py_DecRef": ("", "p"),
-    "PyIter_Next": ("p", "p"), "PySet_Size": ("l", "p"), NEW_ARRAY: ("p", "ppipppip"), SET_BASE: ("i", "pp"),
+    NEW_ARRAY: ("p", "ppipppip"),
 }  # fmt: skip
 """Result and operands: a pointer, long (i64), int (i32) or double."""
 
@@ -107,19 +105,9 @@ class Objects:
     def place(self, base: Value, offset: int) -> Value:
         return _untyped(self.b.gep(base, [whole(offset)], source_etype=ir().IntType(8)))
 
-    def moved(self, base: Value, bytes: Value) -> Value:
-        """The address so many bytes later."""
-        return _untyped(self.b.gep(base, [bytes], source_etype=ir().IntType(8)))
-
     def item(self, base: Value, i: int) -> Value:
         """A number in a row of sizes or strides."""
         return self.field(base, 8 * i, ir().IntType(64))
-
-    def load_item(self, base: Value, i: Value) -> Value:
-        """The same for a number that is not known."""
-        number = ir().IntType(64)
-        place = _untyped(self.b.gep(base, [self.b.sext(i, number)], source_etype=number))
-        return self.b.load(place, typ=number)
 
     def type_of(self, of: Value) -> Value:
         return self.field(of, abi.TYPE_OFFSET)
@@ -170,40 +158,10 @@ class Objects:
         """True if this thread records operators."""
         return self.helper("py.is_recording", ir().IntType(1), [], _is_recording)
 
-    def text(self, of: str) -> Value:
-        """The address of an ASCII text."""
-        value, name = bytearray(f"{of}\0".encode("ascii")), f"text.{of}"
-        kind = ir().ArrayType(ir().IntType(8), len(value))
-        known = self.function.module.globals.get(name)
-        if known is None:
-            known = ir().GlobalVariable(self.function.module, kind, name)
-            known.linkage, known.global_constant, known.initializer = "internal", True, ir().Constant(kind, value)
-        return _untyped(known)
-
-    def count(self, rank: Value, sizes: Value) -> Value:
-        """The product of so many sizes."""
-        return self.helper("py.count", ir().IntType(64), [rank, sizes], _count)
-
-    def has_same_sizes(self, rank: Value, sizes: Value, others: Value) -> Value:
-        """True if so many sizes are the same."""
-        return self.helper("py.has_same_sizes", ir().IntType(1), [rank, sizes, others], _has_same_sizes)
-
     def new_tensor(self, type: str, dimensions: Value, rank: Value, strides: Value) -> Value:
         """A tensor of a new array, contiguous for null strides; null, and no error, where there is none to be had."""
         given = [self.object(f"dtype.{type}"), rank, dimensions, strides]
         return self.helper("py.new_tensor", pointer_type(), given, _new_tensor)
-
-    def new_view(self, of: Value, rank: Value, dimensions: Value, strides: Value, data: Value) -> Value:
-        """A tensor in the memory of another one; null, and no error, where there is none to be had."""
-        return self.helper("py.new_view", pointer_type(), [of, rank, dimensions, strides, data], _new_view)
-
-    def memory(self, tensor: Value) -> Value:
-        """The storage of a tensor, which is made when first asked for; null, and an error, where it cannot be."""
-        return self.helper("py.memory", pointer_type(), [tensor], _memory)
-
-    def advance(self, tensor: Value) -> Value:
-        """Advance the version of a tensor's memory; false, and no error, where that cannot be."""
-        return self.helper("py.advance", ir().IntType(1), [tensor], _advance)
 
     def long(self, of: Value) -> tuple[Value, Value]:
         """The number of an int, and true if it has one of 64 bits."""
@@ -212,45 +170,6 @@ class Objects:
         self.b.store(whole(0, 32), overflow)
         found = self.call("PyLong_AsLongLongAndOverflow", of, overflow)
         return found, self.same(self.b.load(overflow, typ=ir().IntType(32)), whole(0, 32))
-
-
-def _count(o: Objects) -> None:
-    rank, sizes = o.function.args
-    with _each(o, rank, whole(1)) as (i, so_far, again):
-        again(o.b.mul(so_far, o.load_item(sizes, i)))
-    o.b.ret(so_far)
-
-
-def _has_same_sizes(o: Objects) -> None:
-    rank, sizes, others = o.function.args
-    differ = o.block("differ")
-    with _each(o, rank, whole(0)) as (i, _, again):
-        o.need(o.same(o.load_item(sizes, i), o.load_item(others, i)), differ)
-        again(whole(0))
-    o.b.ret(whole(1, 1))
-    o.b.position_at_end(differ)
-    o.b.ret(whole(0, 1))
-
-
-@contextmanager
-def _each(o: Objects, count: Value, first: Value) -> Iterator[tuple[Value, Value, Callable[[Value], None]]]:
-    """A loop of so many rounds that carries a number: the round, the number, and the end of a round with a new one."""
-    start, head, body, done = o.b.block, o.block("head"), o.block("body"), o.block("done")
-    o.b.branch(head)
-    o.b.position_at_end(head)
-    i, carried = o.b.phi(count.type), o.b.phi(first.type)
-    i.add_incoming(whole(0, 32), start)
-    carried.add_incoming(first, start)
-    o.b.cbranch(o.b.icmp_signed("<", i, count), body, done)
-    o.b.position_at_end(body)
-
-    def again(value: Value) -> None:
-        i.add_incoming(o.b.add(i, whole(1, 32)), o.b.block)
-        carried.add_incoming(value, o.b.block)
-        o.b.branch(head)
-
-    yield i, carried, again
-    o.b.position_at_end(done)
 
 
 def _is_recording(o: Objects) -> None:
@@ -269,97 +188,20 @@ def _is_recording(o: Objects) -> None:
 
 def _new_tensor(o: Objects) -> None:
     dtype, rank, dimensions, strides = o.function.args
+    no_array, no_tensor = o.block("no_array"), o.block("no_tensor")
     o.retain(dtype)  # which the function takes over
     array = o.call(NEW_ARRAY, o.object("ndarray"), dtype, rank, dimensions, strides, null(), whole(0, 32), null())
-    _return_wrapped(o, array, {})
-
-
-def _new_view(o: Objects) -> None:
-    of, rank, dimensions, strides, data = o.function.args
-    array, failed, no_view = o.slot(of, "array"), o.block("failed"), o.block("no_view")
-    storage = o.memory(of)
-    o.need(o.differ(storage, null()), failed)
-    dtype = o.retain(o.field(array, abi.DTYPE))
-    flags = o.b.and_(o.field(array, abi.ARRAY_FLAGS, ir().IntType(32)), whole(abi.WRITEABLE, 32))
-    view = o.call(NEW_ARRAY, o.object("ndarray"), dtype, rank, dimensions, strides, data, flags, null())
-    o.need(o.differ(view, null()), failed)
-    o.need(o.same(o.call(SET_BASE, view, o.retain(array)), whole(0, 32)), no_view)
-    base = o.slot(of, "_base")
-    base = o.b.select(o.same(base, o.object("None")), of, base)
-    _return_wrapped(o, view, {"_storage": storage, "_base": base, "_seen": o.slot(storage, "version")})
-    o.b.position_at_end(no_view)
-    o.release(view)
-    o.b.branch(failed)
-    o.b.position_at_end(failed)
-    o.call("PyErr_Clear")
-    o.b.ret(null())
-
-
-def _return_wrapped(o: Objects, array: Value, more: Mapping[str, Value]) -> None:
-    """Return a new tensor of a new array, with these things in its slots; null, and no error, where there is none."""
-    no_array, no_tensor = o.block("no_array"), o.block("no_tensor")
     o.need(o.differ(array, null()), no_array)
     tensor = o.call("PyType_GenericAlloc", o.object("Tensor"), whole(0))
     o.need(o.differ(tensor, null()), no_tensor)
     o.put(tensor, "array", array)
-    held = {offset: o.object(name) for offset, name in o.at.fresh.items()}
-    held |= {o.at.slots[name]: value for name, value in more.items()}
-    for offset, value in held.items():
-        is_constant = IMMORTAL and offset in o.at.fresh and value not in more.values()
-        o.b.store(value if is_constant else o.retain(value), o.place(tensor, offset))
+    for offset, name in o.at.fresh.items():
+        value = o.object(name)
+        o.b.store(value if IMMORTAL else o.retain(value), o.place(tensor, offset))
     o.b.ret(tensor)
     o.b.position_at_end(no_tensor)
     o.release(array)
     o.b.branch(no_array)
     o.b.position_at_end(no_array)
     o.call("PyErr_Clear")
-    o.b.ret(null())
-
-
-def _advance(o: Objects) -> None:
-    (tensor,) = o.function.args
-    failed, refused = o.block("failed"), o.block("refused")
-    storage = o.memory(tensor)
-    o.need(o.differ(storage, null()), failed)
-    o.need(o.same(o.type_of(storage), o.object("Storage")), refused)
-    before = o.slot(storage, "version")
-    o.need(o.differ(before, null()), refused)
-    o.need(o.same(o.type_of(before), o.object("int")), refused)
-    number, fits = o.long(before)
-    o.need(fits, refused)
-    after = o.call("PyLong_FromLongLong", o.b.add(number, whole(1)))
-    o.need(o.differ(after, null()), failed)
-    o.put(storage, "version", after)
-    o.release(before)
-    o.b.ret(whole(1, 1))
-    o.b.position_at_end(failed)
-    o.call("PyErr_Clear")
-    o.b.branch(refused)
-    o.b.position_at_end(refused)
-    o.b.ret(whole(0, 1))
-
-
-def _memory(o: Objects) -> None:
-    (tensor,) = o.function.args
-    found, array, failed = o.slot(tensor, "_storage"), o.slot(tensor, "array"), o.block("failed")
-    there, make, own, ask = o.block("there"), o.block("make"), o.block("own"), o.block("ask")
-    o.b.cbranch(o.same(found, o.object("None")), make, there)
-    o.b.position_at_end(there)
-    o.b.ret(found)
-    o.b.position_at_end(make)
-    o.b.cbranch(o.same(o.field(array, abi.BASE), null()), own, ask)
-    o.b.position_at_end(own)
-    storage = o.call("PyType_GenericAlloc", o.object("Storage"), whole(0))
-    o.need(o.differ(storage, null()), failed)
-    o.put(storage, "owner", o.retain(array))
-    o.put(storage, "version", o.retain(o.object("zero")))
-    o.put(tensor, "_storage", storage)
-    o.release(found)
-    o.b.ret(storage)
-    o.b.position_at_end(ask)
-    made = o.call("PyObject_GetAttr", tensor, o.object("memory"))
-    o.need(o.differ(made, null()), failed)
-    o.release(made)  # the tensor keeps it
-    o.b.ret(made)
-    o.b.position_at_end(failed)
     o.b.ret(null())

@@ -15,7 +15,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from engine.aten.values.tensor import Tensor
@@ -32,11 +31,12 @@ from engine.lang.types import FunctionType, Type
 
 if TYPE_CHECKING:
     import hashlib
+    import pathlib
 
     from engine.fuser.backend import kernel_cache, tiering
     from engine.serialize.code.source_import import SourceImporter
 else:
-    hashlib = deferred("hashlib")
+    hashlib, pathlib = deferred("hashlib"), deferred("pathlib")
     kernel_cache = deferred("engine.fuser.backend.kernel_cache")
     tiering = deferred("engine.fuser.backend.tiering")
 
@@ -180,5 +180,5 @@ def _shown(constants: Sequence[Any]) -> Iterator[Any]:
 @cache
 def _compiler() -> str:
     """The state of the engine's sources that compile."""
-    root = Path(__file__).parents[2]
+    root = pathlib.Path(__file__).parents[2]
     return kernel_cache.state_of(root / room for room in ("aten", "frontend", "ir", "lang", "passes", "serialize"))

@@ -28,7 +28,7 @@ from engine.lang.errors import ArchiveError, MissingOperatorError
 from engine.lang.records import dataclass
 from engine.lang.schema import Argument
 from engine.lang.source import SourceRange
-from engine.lang.types import NUMBERS, ClassType, FunctionType, OptionalType, Type, UnionType, walk
+from engine.lang.types import NUMBERS, FunctionType, OptionalType, Type, UnionType, walk
 from engine.serialize.code.call_arguments import whole_default
 from engine.serialize.code.expressions import write_expression, write_list
 from engine.serialize.code.inline_scan import inlined_nodes
@@ -56,15 +56,8 @@ Depend = Callable[[Type], None]
 def function_code(function: Function) -> str:
     """The text of one function or method (whose `self` shows no type).  Raises CompileError if it does not compile."""
     printer = SourcePrinter(lambda _type, name: name, ConstantTable())
-    printer.function(function, typed_self=not is_method(function))
+    printer.function(function, typed_self=not function.is_method)
     return str(printer.body)
-
-
-def is_method(function: Function) -> bool:
-    """True if the function is a method: its first argument, of any name, is the object that owns it."""
-    arguments = function.signature.arguments
-    owner = arguments[0].type if arguments else None
-    return isinstance(owner, ClassType) and function.qualname == f"{owner.qualname}.{function.name}"
 
 
 def _kept_text(function: Function) -> Any:

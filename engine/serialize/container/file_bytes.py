@@ -15,7 +15,6 @@ import stat
 import weakref
 import zlib
 from contextlib import suppress
-from pathlib import Path
 from typing import BinaryIO, Final
 
 from engine.lang.errors import ArchiveError, MissingFileError, did_you_mean
@@ -61,10 +60,10 @@ def file_bytes(source: str | os.PathLike[str] | BinaryIO, mapped: bool = True) -
     """The bytes of the file; of an open one, those from where it stands.  Raises ArchiveError."""
     if not isinstance(source, (str, os.PathLike)):
         return _of_object(source, mapped)
-    path = Path(source)
+    path = os.fspath(source)
     try:
         with open_at_once(path) as file:
-            return _of_file(file, str(path), mapped)
+            return _of_file(file, path, mapped)
     except IsADirectoryError:
         raise ArchiveError(f"'{path}' is a folder, not an archive", hints=("give the path of a file",)) from None
     except FileNotFoundError:
@@ -89,13 +88,13 @@ def not_ordinary(path: object, mode: int) -> ArchiveError:
 
 def missing_file(path: str | os.PathLike[str]) -> MissingFileError:
     """The error for a path where there is nothing, with the nearest name of a file beside it."""
-    place = Path(path)
-    if place.is_symlink():
-        return MissingFileError(f"'{path}' is a link to '{os.readlink(place)}', which does not exist")
+    folder, name = os.path.split(os.fspath(path).rstrip(os.sep))
+    if os.path.islink(path):
+        return MissingFileError(f"'{path}' is a link to '{os.readlink(path)}', which does not exist")
     try:
-        near = did_you_mean(place.name, os.listdir(place.parent))
+        near = did_you_mean(name, os.listdir(folder or os.curdir))
     except (OSError, ValueError):
-        near = (f"there is no folder '{place.parent}' either",)
+        near = (f"there is no folder '{folder}' either",)
     return MissingFileError(f"'{path}' does not exist", hints=near)
 
 

@@ -1,4 +1,4 @@
-"""Kernels of tests read back from their text as they were; operators as they are before they have kernels."""
+"""Kernels of tests read back from their text as they were."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 from engine.fuser.backend import to_llvm
 from engine.fuser.ir.kernel import Kernel
 from engine.fuser.ir.kernel_text import parse, show
-from engine.fuser.operators import eager
 
 
 @pytest.fixture(autouse=True)
@@ -25,13 +24,3 @@ def _texts_are_complete(monkeypatch: pytest.MonkeyPatch) -> None:
         return made
 
     monkeypatch.setattr(to_llvm, "module", checked)
-
-
-@pytest.fixture
-def as_at_first() -> None:
-    """Operators that have no kernels yet, whatever other tests called them with."""
-    for watched in eager._watched.values():
-        watched.left = 4 * watched.most
-        for each in (watched.tried, watched.kernels, watched.bodies):
-            each.clear()
-        watched.install()

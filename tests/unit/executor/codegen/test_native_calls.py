@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,7 +13,7 @@ from engine.aten.dispatch import table
 from engine.aten.values.tensor import Tensor
 from engine.executor.plans.executor import executor_of
 from engine.fuser.backend import tiering
-from engine.fuser.library import building, image_files, parts, serving, store
+from engine.fuser.library import serving
 
 PROGRAMS = (
     "x + y", "x - 2 * y", "(x * y).relu()", "x / 3", "-x", "x.abs() + 1", "x > y", "x == 1", "torch.where(x > y, x, y)",
@@ -25,25 +24,6 @@ PROGRAMS = (
     "(x + y).chunk(2, -1)[0] * 3", "x.expand([2, x.size(0), x.size(1)]) + y", "(x * 1e40) + y", "x.sum() * y.sum()",
 )  # fmt: skip
 DTYPES = ("f4", "f8", "i8", "i4", "u1", "?", "f2", "c8")
-
-
-@pytest.fixture(scope="module")
-def built() -> None:
-    """The library is there: one process builds it, and the others wait."""
-    room = image_files.folder()
-    assert room is not None
-    building.build(room, waits=True)
-    while store.parts_found() < len(parts.PARTS):
-        time.sleep(store.INTERVAL / 10)
-
-
-@pytest.fixture
-def library(built: None) -> Iterator[None]:
-    """Plans call the library for the time of a test."""
-    before = tiering.mode()
-    tiering.set_mode("background")
-    yield
-    tiering.set_mode(before)
 
 
 def operands(dtype: str) -> Iterator[tuple[Any, Any]]:

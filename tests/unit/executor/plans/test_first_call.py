@@ -8,6 +8,7 @@ from engine.aten.values.tensor import tensor
 from engine.executor.calls.call import call_function
 from engine.executor.plans import first_call
 from engine.executor.plans.executor import executor_of
+from engine.executor.plans.switches import leaving
 from engine.frontend.compilation.compile import compile_source
 from engine.fuser.backend import tiering
 from engine.ir.unit import Function
@@ -76,6 +77,19 @@ def test_only_where_compiling_goes_on_in_the_background(monkeypatch: pytest.Monk
     for mode in ("eager", "off", "background"):
         monkeypatch.setattr(tiering, "mode", lambda mode=mode: mode)
         assert first_call.runs_before_plan(graph) == (mode == "background")
+
+
+@pytest.mark.parametrize("inlines", [True, False])
+@pytest.mark.parametrize("text", ["    return x * 2\n", "    return half(x) * 2\n"])
+def test_what_ends_with_the_process_has_no_plan(text: str, inlines: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiering, "mode", lambda: "background")
+    function = _function("def f(x):\n" + text)
+    function.inlines = inlines
+    with leaving():
+        assert call_function(function, [tensor([1.0])], {}).tolist() == [2.0]
+        assert not executor_of(function).cache
+        call_function(function, [tensor([1.0])], {})
+    assert executor_of(function).cache
 
 
 @pytest.mark.parametrize(("text", "plans"), [("    return x * 2\n", 0), ("    return half(x)\n", 1)])

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 import engine.torch as torch
+from engine.aten.dispatch import table
 from engine.executor.plans.executor import executor_of
 from engine.fuser.groups import from_graph
 from engine.fuser.groups.from_graph import NotFused
 from engine.ir.clone import copy_graph
+from tests.table.gradient_programs import program
 from tests.unit.fuser.kernels_of_groups import check, kernel_of, tensor
 from tests.unit.fuser.samples_of_groups import CHOOSING, COLUMNS, MOVED, POINTWISE, REDUCING
 
@@ -76,6 +78,31 @@ def test_other_orders_in_memory_are_not_taken() -> None:
     kernel, _ = kernel_of("def f(x):\n    return x * 2\n", [tensor(5, 2, 3).permute(1, 2, 0)])
     with pytest.raises(AssertionError, match="no kernel"):
         kernel(tensor(2, 5, 3).transpose(1, 2))
+
+
+IMAGE = tensor(1, 2, 4, 4)
+ALONE = torch.tensor(2.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [
+        ("max_pool2d", (IMAGE, [2, 2], [1, 1], [2, 2], [2, 2], False)),
+        ("max_pool2d", (IMAGE, [2, 2], [0, 1], [0, 0], [1, 1], False)),
+        ("max_pool2d", (IMAGE, [2, 2], [1, 1], [-1, 0], [1, 1], False)),
+        ("celu", (IMAGE, 0.0)),
+        ("select.int", (ALONE, 0, 0)),
+        ("slice.Tensor", (ALONE, 0, 1, None, 1)),
+        ("roll", (ALONE, [1], [0])),
+        ("unflatten.int", (ALONE, 0, [1, 1])),
+    ],
+)
+def test_there_are_no_kernels_of_calls_that_are_mistakes(name: str, args: tuple[Any, ...]) -> None:
+    op = table.find(f"aten::{name}")
+    assert op is not None
+    function, tensors = program(op, args)
+    with pytest.raises(NotFused):
+        from_graph.lower(function.graph, tensors)
 
 
 def test_chunks() -> None:

@@ -41,9 +41,7 @@ def _other_system(patch: pytest.MonkeyPatch) -> None:
 CHANGES: dict[str, Callable[[pytest.MonkeyPatch], Any]] = {
     "format": lambda patch: patch.setattr(key.image, "MAGIC", b"tsrepl library 2"),
     "system": _other_system,
-    "target": lambda patch: patch.setattr(
-        processor, "level", lambda: processor.Level("another", "another", "", frozenset())
-    ),
+    "target": lambda patch: patch.setattr(processor, "level", lambda: processor.Level("another", "", frozenset())),
     "python": lambda patch: patch.setattr(sys.implementation, "cache_tag", "cpython-399"),
     "numpy": lambda patch: patch.setattr(np, "__version__", "9.0"),
     "layout": _other_layout,

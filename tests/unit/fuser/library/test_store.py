@@ -204,7 +204,7 @@ def test_images_of_the_package_for_lesser_processors_go_last(
     room: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     current, lesser = key.current(), key.current().at("lesser")
-    levels = processor.levels()[:1], (processor.Level("lesser", "generic", "", frozenset()),)
+    levels = processor.levels()[:1], (processor.Level("lesser", "", frozenset()),)
     monkeypatch.setattr(processor, "levels", lambda: (*levels[0], *levels[1]))
     folder = tmp_path / "packaged" / "lesser"
     folder.mkdir(parents=True)

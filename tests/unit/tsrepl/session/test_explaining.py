@@ -7,6 +7,7 @@ import re
 import pytest
 
 from engine.fuser.backend import machine
+from engine.fuser.library import store
 from engine.lang.counts import counted
 from tsrepl.magics.words import as_magics
 from tsrepl.session.commands import NO_GRAD
@@ -44,6 +45,14 @@ def test_a_story_tells_passes_kernels_and_what_has_none(session: Session) -> Non
     assert "guards" not in facts
     assert more.text.startswith("more: %kernels f, ")
     assert getattr(as_magics(more), "text", "").startswith("more: %tsjit_kernels f, ")
+
+
+def test_a_story_says_why_the_library_is_not_used(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "troubles", lambda: ("library: this system makes no memory executable",))
+    texts = [reply.text for reply in session.execute("%explain f(x, x)") if isinstance(reply, TextReply)]
+    assert texts[0] == (
+        "the library of native operators is not used, and numpy is: library: this system makes no memory executable"
+    )
 
 
 def test_a_story_counts_calls_of_the_prompt_and_tells_failures(session: Session) -> None:

@@ -1,4 +1,4 @@
-"""Kernels of single operators do what the operators do, take what is called often, and leave the rest to Python."""
+"""The library serves operators and methods as Python does, from the first call, and leaves the rest to Python."""
 
 import gc
 import os
@@ -7,7 +7,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from math import inf
 from types import BuiltinFunctionType
 from typing import Any
 
@@ -22,45 +21,27 @@ from engine.aten.dispatch.op import Op
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.tensor import Tensor
 from engine.fuser.backend import tiering
-from engine.fuser.groups.from_graph import NotFused
-from engine.fuser.operators import eager
-from engine.fuser.operators.eager import binding_of
-from engine.fuser.stubs import stub
 from tests.timing import uncollected
 from tests.unit.fuser.outcomes import agree, copied, outcome, tensors
 
 X = Tensor(np.linspace(-2, 3, 12, dtype=np.float32).reshape(3, 4))
-Y = Tensor(np.linspace(1, 3, 4, dtype=np.float32))
-NUMBER = Tensor(np.array(2.0, np.float32))
-IMAGE = Tensor(np.linspace(0, 1, 32, dtype=np.float32).reshape(1, 2, 4, 4))
 NAMES = (
     "add add_ sub mul mul_ div rsub neg exp sigmoid tanh sqrt relu relu_ lt eq maximum minimum logical_and addcmul "
     "remainder floor_divide leaky_relu threshold_backward softplus sign trunc isfinite square fmod atan2 silu "
     "clamp clamp_ clamp_min abs where masked_fill masked_fill_ gelu erf __and__ pow"
 ).split()
-OVERLOADS = [op.qualified_name for name in NAMES for op in table.overloads(f"aten::{name}") if eager._has_form(op)]
+OVERLOADS = [op.qualified_name for name in NAMES for op in table.overloads(f"aten::{name}")]
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _eager() -> Iterator[None]:
-    mode = tiering.mode()
-    tiering.set_mode("eager")
-    yield
-    tiering.set_mode(mode)
+@pytest.fixture(autouse=True)
+def _served(library: None) -> None:
+    """The library is there, and serves."""
 
 
 def op_of(name: str) -> Op:
     found = table.find(name)
     assert found is not None
     return found
-
-
-class Missed(Exception):
-    pass
-
-
-def missed(*args: Any) -> Any:
-    raise Missed
 
 
 @contextmanager
@@ -79,120 +60,7 @@ def counting_python(name: str) -> Iterator[list[int]]:
         sys.setprofile(before)
 
 
-# ------------------------------------------------------------------ one operator as a kernel
-
-
-@pytest.mark.parametrize(
-    ("name", "args"),
-    [
-        ("aten::add.Tensor", (X, Y, 1)),
-        ("aten::add.Tensor", (X, X, 3)),
-        ("aten::mul.Scalar", (X, 2.5)),
-        ("aten::relu", (X,)),
-        ("aten::gelu", (X, "tanh")),
-        ("aten::sum", (X, None)),
-        ("aten::sum.dim_IntList", (X, [1], False, None)),
-        ("aten::sum.dim_IntList", (X, [0], True, 7)),
-        ("aten::celu", (X, 0.5)),
-        ("aten::softmax.int", (X, -1, None)),
-    ],
-)
-def test_gives_what_the_operator_gives(name: str, args: tuple[Any, ...]) -> None:
-    op = op_of(name)
-    run = stub.bind(name, [binding_of(op, args)], missed, role="operator")
-    np.testing.assert_allclose(run(*args).array, op.compiled.run(*args).array, rtol=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("name", "good", "bad"),
-    [
-        ("aten::celu", (X, 0.5), (X, 0.0)),
-        ("aten::softshrink", (X, 0.5), (X, -0.5)),
-        ("aten::sum.dim_IntList", (X, [1], False, 7), (X, [1], False, 6)),
-        ("aten::masked_fill.Scalar", (X, X > 0, -inf), (X, X > 0, 1e300)),
-        ("aten::add.Tensor", (X, X, 0.5), (X, X, 1e300)),
-        ("aten::clamp_min", (X, 0.5), (X, 1e300)),
-        ("aten::lerp.Scalar", (X, X, 0.5), (X, X, -1e300)),
-        ("aten::where.ScalarOther", (X > 0, X, inf), (X > 0, X, 1e300)),
-        ("aten::addcmul", (X, X, X, 0.5), (X, X, X, 1e300)),
-    ],
-)
-def test_kernels_leave_other_numbers_to_python_where_these_are_looked_at(name: str, good: Any, bad: Any) -> None:
-    run = stub.bind(name, [binding_of(op_of(name), good)], missed, role="operator")
-    run(*good)
-    with pytest.raises(Missed):
-        run(*bad)
-
-
-@pytest.mark.parametrize(
-    ("name", "args"),
-    [
-        ("aten::max_pool2d", (IMAGE, [2, 2], [1, 1], [2, 2], [2, 2], False)),
-        ("aten::max_pool2d", (IMAGE, [2, 2], [0, 1], [0, 0], [1, 1], False)),
-        ("aten::max_pool2d", (IMAGE, [2, 2], [1, 1], [-1, 0], [1, 1], False)),
-        ("aten::celu", (X, 0.0)),
-        ("aten::where.Scalar", (X > 0, None, 1.0)),
-        ("aten::select.int", (NUMBER, 0, 0)),
-        ("aten::slice.Tensor", (NUMBER, 0, 1, None, 1)),
-        ("aten::roll", (NUMBER, [1], [0])),
-        ("aten::unflatten.int", (NUMBER, 0, [1, 1])),
-    ],
-)
-def test_there_are_no_kernels_of_calls_that_are_mistakes(name: str, args: tuple[Any, ...]) -> None:
-    with pytest.raises(NotFused):
-        binding_of(op_of(name), args)
-
-
-@pytest.mark.parametrize("example", [X[:, :1], X[:1].expand(3, 4), X[:, ::2], torch.t(X[:, :1])])
-def test_no_kernel_takes_dimensions_in_another_order(example: Any) -> None:
-    run = stub.bind("mul", [binding_of(op_of("aten::mul.Scalar"), (example, 2.0))], missed, role="operator")
-    np.testing.assert_array_equal(run(example, 2.0).array, example.array * 2)
-    with pytest.raises(Missed):
-        run(torch.t(X), 2.0)
-
-
-@pytest.mark.parametrize("shape", [(), (1,), (5,), (0, 3), (2, 3, 4), (3, 1, 2, 1)])
-def test_one_kernel_does_all_ranks(shape: tuple[int, ...]) -> None:
-    run = stub.bind("add", [binding_of(op_of("aten::add.Tensor"), (X, X, 1))], missed)
-    x = Tensor(np.random.default_rng(0).normal(size=shape).astype(np.float32))
-    made = run(x, x, 1).array
-    assert made.shape == shape
-    np.testing.assert_array_equal(made, x.array + x.array)
-
-
-@pytest.mark.parametrize("other", [(4, 3), (12,), (3, 4, 1), (4,), ()])
-def test_flat_arguments_have_the_same_sizes(other: tuple[int, ...]) -> None:
-    run = stub.bind("add", [binding_of(op_of("aten::add.Tensor"), (X, X, 1))], missed)
-    with pytest.raises(Missed):
-        run(X, Tensor(np.zeros(other, np.float32)), 1)
-
-
-@pytest.mark.parametrize("other", [0, True, None, -1.0, 2**70, [-1, 0]])
-def test_leaves_other_fixed_values_to_the_fallback(other: Any) -> None:
-    run = stub.bind("softmax", [binding_of(op_of("aten::softmax.int"), (X, -1, None))], missed)
-    with pytest.raises(Missed):
-        run(X, other, None)
-
-
-@pytest.mark.parametrize("other", [[0], [1, 0], [], [True], [1.0], (1,), 0, None])
-def test_leaves_other_lists_to_the_fallback(other: Any) -> None:
-    run = stub.bind("sum", [binding_of(op_of("aten::sum.dim_IntList"), (X, [1], False, None))], missed)
-    assert run(X, [1]).array.tolist() == run(X, 1, False).array.tolist() == X.array.sum(1).tolist()
-    with pytest.raises(Missed):
-        run(X, other, False, None)
-
-
-def test_arguments_left_at_their_default_may_be_missing() -> None:
-    run = stub.bind("gelu", [binding_of(op_of("aten::gelu"), (X, "none"))], missed)
-    assert run(X).array.tolist() == run(X, "".join(["no", "ne"])).array.tolist()
-    for wrong in [(X, "tanh"), (X, None), (), (X, "none", 1)]:
-        with pytest.raises(Missed):
-            run(*wrong)
-
-
-def test_refuses_lists_of_tensors() -> None:
-    with pytest.raises(NotFused):
-        binding_of(op_of("aten::cat"), ([X, X], 0))
+# ------------------------------------------------------------------ operators
 
 
 NUMBERS = st.one_of(
@@ -234,30 +102,6 @@ def test_operators_do_what_their_python_functions_do(call: tuple[str, list[Any]]
 # ------------------------------------------------------------------ operators and methods
 
 
-@pytest.mark.usefixtures("as_at_first")
-def test_where_nobody_asks_for_kernels_none_are_made() -> None:
-    x = torch.rand(3, 4)
-    with tiering.without_kernels():
-        x.atan()
-    watched = eager._watched["aten::atan"]
-    assert not watched.kernels
-    x.atan()
-    assert watched.kernels
-
-
-@pytest.mark.usefixtures("as_at_first")
-@pytest.mark.parametrize("text", ["torch.tanh(x @ x) * x", "x.softmax(1) + torch.ones(2).exp() * 2", "x.var(1)"])
-def test_what_is_tried_once_while_a_plan_is_made_has_no_kernels(text: str) -> None:
-    """Constants, and the examples that derivatives are written with: only what runs is compiled."""
-    unit = torch.jit.CompilationUnit(f"def f(x):\n    return {text}\n")
-    x = torch.ones(2, 2).requires_grad_()
-    before = {name for name, watched in eager._watched.items() if watched.tried}
-    assert [unit.f(x).grad_fn.name() for _ in range(3)] == ["DifferentiableGraphBackward"] * 3
-    tried = {name for name, watched in eager._watched.items() if watched.tried} - before
-    assert tried == set()
-
-
-@pytest.mark.usefixtures("as_at_first")
 @pytest.mark.parametrize(
     "call",
     [
@@ -267,22 +111,23 @@ def test_what_is_tried_once_while_a_plan_is_made_has_no_kernels(text: str) -> No
     ],
 )  # fmt: skip
 def test_plain_calls_of_methods_make_no_call_of_python(call: Callable[[Any], Any]) -> None:
-    x = torch.rand(3, 4)
-    gc.collect()  # what goes now calls nobody below, and leaves no hook for the call that makes the kernel
-    tiering.forget_failures()
+    assert calls_of_python(call) == []
+
+
+def calls_of_python(call: Callable[[Any], Any], requires_grad: bool = False) -> list[str]:
+    """The functions of Python that a second call goes through."""
+    x = torch.rand(3, 4).requires_grad_(requires_grad)
     call(x)
-    assert tiering.failures() == []
-    events: list[Any] = []
+    gc.collect()
+    events: list[str] = []
     before = sys.getprofile()
     with uncollected():
-        sys.setprofile(
-            lambda frame, event, argument: events.append(frame.f_code.co_qualname) if event == "call" else None
-        )
+        sys.setprofile(lambda frame, event, _: events.append(frame.f_code.co_qualname) if event == "call" else None)
         try:
             call(x)
         finally:
             sys.setprofile(before)
-    assert [each for each in events if "<lambda>" not in each] == []
+    return [each for each in events if "<lambda>" not in each]
 
 
 def test_methods_and_operators_give_what_python_gives() -> None:
@@ -329,13 +174,33 @@ def test_the_mode_gives_python_its_functions_back() -> None:
     assert op.impl is not op.compiled.run
     tiering.set_mode("off")
     try:
-        assert op.impl is op.compiled.run and op.body is op.compiled.body
+        assert op.run is op.compiled.run and op.impl is op.compiled.run
         assert type(vars(Tensor)["exp"]).__name__ == "function"
     finally:
-        tiering.set_mode("eager")
+        tiering.set_mode("background")
     with counting_python("aten::exp") as calls:
         x.exp()
     assert calls == [0]
+
+
+def test_operators_that_are_first_called_while_machine_code_is_off_are_served_later() -> None:
+    op = op_of("aten::sinh")
+    tiering.set_mode("off")
+    op.give_back()
+    wanted = X.sinh()
+    assert op.impl is op.compiled.run
+    tiering.set_mode("background")
+    with counting_python("aten::sinh") as calls:
+        np.testing.assert_allclose(X.sinh().array, wanted.array, rtol=1e-6)
+    assert calls == [0] and isinstance(op.impl, BuiltinFunctionType)
+
+
+def test_autocast_is_asked() -> None:
+    x = torch.ones(2, 3).bfloat16()
+    assert x.prod().dtype == torch.bfloat16
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert x.prod().dtype == torch.float32
+    assert x.prod().dtype == torch.bfloat16
 
 
 # ------------------------------------------------------------------ who steps in
@@ -355,12 +220,6 @@ def test_gradients_are_recorded() -> None:
     part = view[:2]
     view.mul_(x)
     assert (part + 1).requires_grad, "a view of what was written to"
-
-
-def test_operators_that_are_recorded_run_as_kernels() -> None:
-    x, body = torch.rand(4, requires_grad=True), op_of("aten::sin").compiled.body
-    x.sin()
-    assert op_of("aten::sin").body is not body
 
 
 def test_traces_see_operators() -> None:
@@ -425,7 +284,8 @@ def test_results_are_collected() -> None:
     assert gc.collect() >= 1
 
 
-def test_threads_may_call_while_kernels_are_made() -> None:
+def test_threads_may_call_operators_that_begin() -> None:
+    op_of("aten::cosh").give_back()
     expected, wrong = np.cosh(X.array), []
 
     def work() -> None:
@@ -453,37 +313,9 @@ def run(program: str, **environment: str) -> str:
     return done.stdout.strip()
 
 
-LOOP = """
-import sys
-from engine.fuser.backend import tiering
-tiering.WORTH = {worth}
-import engine.torch as torch
-from engine.fuser.operators import eager
-x = torch.ones(3)
-for _ in range(100): y = x + x
-tiering.wait()
-print("llvmlite" in sys.modules, y.tolist(), (x + x).tolist(), len(eager._watched["aten::add.Tensor"].kernels))
-"""
-
-
-def test_operators_are_compiled_once_much_time_was_spent_in_them() -> None:
-    background = {"TSREPL_COMPILE": "background"}
-    assert run(LOOP.format(worth=10**12), **background) == "False [2.0, 2.0, 2.0] [2.0, 2.0, 2.0] 0"
-    assert run(LOOP.format(worth=1), **background).endswith(" [2.0, 2.0, 2.0] [2.0, 2.0, 2.0] 1")
-
-
-def test_programs_may_end_while_something_is_compiled() -> None:
-    text = (
-        "from engine.fuser.backend import tiering; tiering.WORTH = 1\nimport engine.torch as torch; x = torch.ones(3)\n"
-    )
-    assert run(f"{text}for _ in range(50): x.exp(); x + x; x * x; x.tanh()", TSREPL_COMPILE="background") == ""
-
-
 def test_programs_go_on_where_no_thread_is_to_be_had() -> None:
     program = """
 import threading
-from engine.fuser.backend import tiering
-tiering.WORTH = 1
 import engine.torch as torch
 def start(self): raise RuntimeError("can't start new thread")
 threading.Thread.start = start
@@ -497,8 +329,6 @@ print(y.tolist())
 def test_objects_that_die_with_python_may_call_operators() -> None:
     program = """
 import os
-from engine.fuser.backend import tiering
-tiering.WORTH = 1
 import engine.torch as torch
 class Last:
     def __init__(self): self.x = torch.ones(3)
@@ -509,7 +339,7 @@ for _ in range(10): (last.x + last.x).softmax(0).sum()
     assert run(program, TSREPL_COMPILE="background") == "True"
 
 
-def test_what_has_taken_a_kernel_over_leaves_it_when_machine_code_is_off() -> None:
+def test_who_holds_a_stub_gets_python_where_machine_code_is_off() -> None:
     torch.tanh(X)
     kernel = op_of("aten::tanh").run
     assert isinstance(kernel, BuiltinFunctionType)
@@ -519,6 +349,6 @@ def test_what_has_taken_a_kernel_over_leaves_it_when_machine_code_is_off() -> No
         try:
             assert kernel(X).tolist() == np.tanh(X.array).tolist()
         finally:
-            tiering.set_mode("eager")
+            tiering.set_mode("background")
         kernel(X)
     assert calls == [1]

@@ -1,0 +1,273 @@
+"""The call stub of operators that go along a dimension, as text of kernel IR over the words and helpers of `calls`.
+
+In: nothing.  Out: `ALONG`.  It looks at the arguments, finds the dimensions that are gone along, which have to follow
+one another, makes of all sizes one before, along and after them, and calls the function for one, two or three of them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+ALONG: Final = """
+def real_of(process: i64, value: i64, room: InOut[i64[...]]):
+    own = view(i64[...], process)
+    head = view(i64[...], value)
+    if head[1] == own[FLOAT]:
+        room[0] = head[FLOATVALUE]
+        return 1
+    if head[1] != own[INT]:
+        return 0
+    overflow = allocate(i32[1])
+    whole: i64 = PyLong_AsLongLongAndOverflow(value, address(overflow[0]))
+    if overflow[0] != 0:
+        return 0
+    room[0] = bits_of_f64(f64(whole))
+    return 1
+
+
+def axis_of(process: i64, value: i64, rank: i64):
+    own = view(i64[...], process)
+    head = view(i64[...], value)
+    if head[1] != own[INT]:
+        return -1
+    overflow = allocate(i32[1])
+    whole: i64 = PyLong_AsLongLongAndOverflow(value, address(overflow[0]))
+    if overflow[0] != 0:
+        return -1
+    axis = whole + select(whole < 0, rank, 0)
+    return select(bitand(axis >= 0, axis < rank), axis, -1)
+
+
+def axes_of(process: i64, value: i64, several: i64, rank: i64, range_: InOut[i64[...]]):
+    own = view(i64[...], process)
+    head = view(i64[...], value)
+    if bitor(head[1] != own[LIST], several == 0):
+        alone: i64 = axis_of(process, value, rank)
+        range_[0] = alone
+        range_[1] = alone + 1
+        return select(alone < 0, 0, 1)
+    length: i64 = PyList_Size(value)
+    if length == 0:
+        return 0
+    for i in range(length):
+        item: i64 = PyList_GetItem(value, i)
+        axis: i64 = axis_of(process, item, rank)
+        if axis < 0:
+            return 0
+        if i == 0:
+            range_[0] = axis
+        if axis != range_[0] + i:
+            return 0
+        range_[1] = axis + 1
+    return 1
+
+
+def last_of(process: i64, value: i64, array: i64, range_: InOut[i64[...]]):
+    own = view(i64[...], process)
+    head = view(i64[...], value)
+    if head[1] != own[LIST]:
+        return 0
+    fields = view(i64[...], array)
+    marks = view(i32[...], array)
+    sizes = view(i64[...], fields[DIMS])
+    rank = i64(marks[NDIM])
+    length: i64 = PyList_Size(value)
+    if bitor(length == 0, length > rank):
+        return 0
+    overflow = allocate(i32[1])
+    for i in range(length):
+        item: i64 = PyList_GetItem(value, i)
+        items = view(i64[...], item)
+        if items[1] != own[INT]:
+            return 0
+        size: i64 = PyLong_AsLongLongAndOverflow(item, address(overflow[0]))
+        if bitor(overflow[0] != 0, size != sizes[rank - length + i]):
+            return 0
+    range_[0] = rank - length
+    range_[1] = rank
+    return 1
+
+
+def fold(array: i64, vector: i64, range_: InOut[i64[...]], folded: InOut[i64[...]]):
+    fields = view(i64[...], array)
+    marks = view(i32[...], array)
+    sizes = view(i64[...], fields[DIMS])
+    rank = i64(marks[NDIM])
+    for j in range(3):
+        folded[j] = 1
+    for d in range(rank):
+        j = select(d < range_[0], 0, select(d < range_[1], 1, 2))
+        folded[j] = folded[j] * sizes[d]
+    if vector != 0:
+        others = view(i64[...], vector)
+        counts = view(i32[...], vector)
+        lengths = view(i64[...], others[DIMS])
+        if i64(counts[NDIM]) != range_[1] - range_[0]:
+            return 0
+        for e in range(range_[1] - range_[0]):
+            if lengths[e] != sizes[range_[0] + e]:
+                return 0
+    return 1
+
+
+def gone_along(descriptor: i64, args: i64, count: i64):
+    it = view(i64[...], descriptor)
+    process = it[PROCESS]
+    own = view(i64[...], process)
+    open: i64 = is_open(descriptor, count)
+    if open == 0:
+        return 0
+    given = view(i64[...], args)
+    words = allocate(i64[ALONGWORDS])
+    arrays = allocate(i64[OPERANDS])
+    dtype: i64 = 0
+    whole: i64 = 0
+    vector: i64 = 0
+    axes: i64 = 0
+    several: i64 = 0
+    last: i64 = 0
+    keeps: i64 = 0
+    tensors: i64 = 0
+    numbers: i64 = 0
+    may: i64 = 0
+    for i in range(count):
+        kind = it[KINDS + i]
+        value = given[i]
+        if bitor(kind == WHOLES, kind == VECTORS):
+            array: i64 = array_of(process, value, it[ISBARE])
+            if array == 0:
+                return 0
+            fields = view(i64[...], array)
+            marks = view(i32[...], array)
+            if bitand(i64(marks[FLAGS]), PLAIN) != PLAIN:
+                return 0
+            if dtype == 0:
+                dtype = fields[DTYPE]
+            if fields[DTYPE] != dtype:
+                return 0
+            if it[ISHOOKED] != 0:
+                found: i64 = may_record(process, value, 0)
+                may = bitor(may, found)
+            first: i64 = select(kind == WHOLES, whole, vector)
+            if first != 0:
+                alike: i64 = has_same_sizes(array, first)
+                if alike == 0:
+                    return 0
+            if kind == WHOLES:
+                whole = array
+            else:
+                vector = array
+            arrays[tensors] = array
+            words[PLACESAT + tensors] = fields[DATA]
+            tensors = tensors + 1
+        else:
+            if kind == REALS:
+                real: i64 = real_of(process, value, address(words[NUMBERSAT + numbers]))
+                if real == 0:
+                    return 0
+                numbers = numbers + 1
+            else:
+                if bitor(kind == AXIS, kind == AXES):
+                    axes = value
+                    several = select(kind == AXES, 1, 0)
+                else:
+                    if kind == LASTSIZES:
+                        last = value
+                    else:
+                        if kind == KEEPS:
+                            if value == own[TRUE]:
+                                keeps = 1
+                            else:
+                                if value != own[FALSE]:
+                                    return 0
+                        else:
+                            fixed: i64 = is_fixed(descriptor, i, value)
+                            if fixed == 0:
+                                return 0
+    if whole == 0:
+        return 0
+    if may != 0:
+        recording: i64 = is_recording(process)
+        if recording != 0:
+            return 0
+    marks_ = view(i32[...], whole)
+    rank = i64(marks_[NDIM])
+    if rank > DIMENSIONS:
+        return 0
+    range_ = allocate(i64[2])
+    range_[0] = 0
+    range_[1] = rank
+    if axes != 0:
+        placed: i64 = axes_of(process, axes, several, rank, range_)
+        if placed == 0:
+            return 0
+    if last != 0:
+        fitted: i64 = last_of(process, last, whole, range_)
+        if fitted == 0:
+            return 0
+    if it[FIXEDAXIS] >= 0:
+        if it[FIXEDAXIS] >= rank:
+            return 0
+        range_[0] = it[FIXEDAXIS]
+        range_[1] = it[FIXEDAXIS] + 1
+    fits: i64 = fold(whole, vector, range_, words)
+    total = words[0] * words[1] * words[2]
+    if bitor(fits == 0, total == 0):
+        return 0
+    type: i64 = type_of(process, dtype)
+    if type < 0:
+        return 0
+    function: i64 = it[SOLIDS + type]
+    if words[2] == 1:
+        function = it[PLANES + type]
+        if bitand(words[0] == 1, it[ROWS + type] != 0):
+            function = it[ROWS + type]
+    if function == 0:
+        return 0
+    shape = allocate(i64[DIMENSIONS])
+    fields_ = view(i64[...], whole)
+    sizes = view(i64[...], fields_[DIMS])
+    kept: i64 = 0
+    for d in range(rank):
+        is_along = bitand(bitand(d >= range_[0], d < range_[1]), it[ISREDUCED] != 0)
+        if bitor(keeps != 0, select(is_along, 0, 1) != 0):
+            shape[kept] = select(is_along, 1, sizes[d])
+            kept = kept + 1
+    places: i64 = address_of(address(shape[0]))
+    made: i64 = new_array(process, it[RESULTS + type], kept, places, 0)
+    if made == 0:
+        return 0
+    news = view(i64[...], made)
+    words[PLACESAT + tensors] = news[DATA]
+    code: i64 = 0
+    if quotient(total * it[WORK], 1024) < LONG:
+        short: i64 = invoke(function, address(words[0]))
+        code = short
+    else:
+        for k in range(tensors):
+            more: i64 = retain(arrays[k])
+        state: i64 = PyEval_SaveThread()
+        long: i64 = invoke(function, address(words[0]))
+        PyEval_RestoreThread(state)
+        code = long
+        for k in range(tensors):
+            Py_DecRef(arrays[k])
+    if code != 0:
+        Py_DecRef(made)
+        return 0
+    if it[ISBARE] != 0:
+        return made
+    tensor: i64 = new_tensor(process, made)
+    return tensor
+
+
+def serve_along(held: i64, args: i64, count: i64, names: i64):
+    holds = view(i64[...], held)
+    if names == 0:
+        holder = view(i64[...], holds[ITEM + 1])
+        found: i64 = gone_along(holder[DATA], args, count)
+        if found != 0:
+            return found
+    following: i64 = PyObject_Vectorcall(holds[ITEM], args, count, names)
+    return following
+"""

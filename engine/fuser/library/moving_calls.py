@@ -1,0 +1,237 @@
+"""The call stubs of operators that move elements, as text of kernel IR over the words and helpers of `calls`.
+
+In: nothing.  Out: `MOVING`: tensors joined along a dimension or a new one, and rows of a matrix that indices name.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+MOVING: Final = """
+def hold(bytes: i64, count: i64, arrays: InOut[i64[...]]):
+    if bytes < LONGBYTES:
+        return 0
+    for k in range(count):
+        kept: i64 = retain(arrays[k])
+    state: i64 = PyEval_SaveThread()
+    return state
+
+
+def let_go(state: i64, count: i64, arrays: InOut[i64[...]]):
+    if state != 0:
+        PyEval_RestoreThread(state)
+        for k in range(count):
+            Py_DecRef(arrays[k])
+    return 0
+
+
+def plain_array(descriptor: i64, value: i64):
+    it = view(i64[...], descriptor)
+    array: i64 = array_of(it[PROCESS], value, it[ISBARE])
+    if array == 0:
+        return 0
+    marks = view(i32[...], array)
+    if bitor(bitand(i64(marks[FLAGS]), PLAIN) != PLAIN, i64(marks[NDIM]) > DIMENSIONS - 1):
+        return 0
+    if it[ISHOOKED] != 0:
+        may: i64 = may_record(it[PROCESS], value, 0)
+        if may != 0:
+            recording: i64 = is_recording(it[PROCESS])
+            if recording != 0:
+                return 0
+    return array
+
+
+def wrapped(descriptor: i64, array: i64):
+    it = view(i64[...], descriptor)
+    if it[ISBARE] != 0:
+        return array
+    tensor: i64 = new_tensor(it[PROCESS], array)
+    return tensor
+
+
+def fits_beside(array: i64, first: i64, axis: i64):
+    fields = view(i64[...], array)
+    others = view(i64[...], first)
+    marks = view(i32[...], array)
+    counts = view(i32[...], first)
+    if bitor(fields[DTYPE] != others[DTYPE], marks[NDIM] != counts[NDIM]):
+        return 0
+    sizes = view(i64[...], fields[DIMS])
+    lengths = view(i64[...], others[DIMS])
+    for d in range(i64(marks[NDIM])):
+        if bitand(d != axis, sizes[d] != lengths[d]):
+            return 0
+    return 1
+
+
+def joined(descriptor: i64, args: i64, count: i64):
+    it = view(i64[...], descriptor)
+    process = it[PROCESS]
+    own = view(i64[...], process)
+    open: i64 = is_open(descriptor, count)
+    if open == 0:
+        return 0
+    given = view(i64[...], args)
+    head = view(i64[...], given[0])
+    if head[1] != own[LIST]:
+        return 0
+    length: i64 = PyList_Size(given[0])
+    if bitor(length == 0, length > TOGETHER):
+        return 0
+    arrays = allocate(i64[TOGETHER])
+    for i in range(length):
+        item: i64 = PyList_GetItem(given[0], i)
+        array: i64 = plain_array(descriptor, item)
+        if array == 0:
+            return 0
+        arrays[i] = array
+    marks = view(i32[...], arrays[0])
+    fields = view(i64[...], arrays[0])
+    sizes = view(i64[...], fields[DIMS])
+    rank = i64(marks[NDIM])
+    axis: i64 = 0
+    if count > 1:
+        placed: i64 = axis_of(process, given[1], rank + it[ISSTACKED])
+        axis = placed
+    if bitor(axis < 0, rank + it[ISSTACKED] == 0):
+        return 0
+    along: i64 = 0
+    for i in range(length):
+        fits: i64 = fits_beside(arrays[i], arrays[0], select(it[ISSTACKED] != 0, -1, axis))
+        if fits == 0:
+            return 0
+        theirs = view(i64[...], arrays[i])
+        own_sizes = view(i64[...], theirs[DIMS])
+        if it[ISSTACKED] != 0:
+            along = along + 1
+        else:
+            along = along + own_sizes[axis]
+    type: i64 = type_of(process, fields[DTYPE])
+    if type < 0:
+        return 0
+    shape = allocate(i64[DIMENSIONS])
+    outer: i64 = 1
+    inner: i64 = own[SIZES + type]
+    total: i64 = own[SIZES + type]
+    for d in range(rank + it[ISSTACKED]):
+        size: i64 = along
+        if d != axis:
+            size = sizes[d - select(bitand(it[ISSTACKED] != 0, d > axis), 1, 0)]
+            if d < axis:
+                outer = outer * size
+            else:
+                inner = inner * size
+        shape[d] = size
+        total = total * size
+    if total == 0:
+        return 0
+    places: i64 = address_of(address(shape[0]))
+    made: i64 = new_array(process, type, rank + it[ISSTACKED], places, 0)
+    if made == 0:
+        return 0
+    news = view(i64[...], made)
+    at: i64 = news[DATA]
+    held: i64 = hold(total, length, arrays)
+    for i in range(length):
+        source = view(i64[...], arrays[i])
+        source_sizes = view(i64[...], source[DIMS])
+        chunk: i64 = inner
+        if it[ISSTACKED] == 0:
+            chunk = inner * source_sizes[axis]
+        for o in range(outer):
+            memcpy(at + o * along * inner, source[DATA] + o * chunk, chunk)
+        at = at + chunk
+    let_go(held, length, arrays)
+    found: i64 = wrapped(descriptor, made)
+    return found
+
+
+def looked_up(descriptor: i64, args: i64, count: i64):
+    it = view(i64[...], descriptor)
+    process = it[PROCESS]
+    own = view(i64[...], process)
+    open: i64 = is_open(descriptor, count)
+    if open == 0:
+        return 0
+    given = view(i64[...], args)
+    table: i64 = 0
+    indices: i64 = 0
+    for i in range(count):
+        kind = it[KINDS + i]
+        if bitor(kind == TABLES, kind == INDICES):
+            array: i64 = plain_array(descriptor, given[i])
+            if array == 0:
+                return 0
+            if kind == TABLES:
+                table = array
+            else:
+                indices = array
+        else:
+            fixed: i64 = is_fixed(descriptor, i, given[i])
+            if fixed == 0:
+                return 0
+    fields = view(i64[...], table)
+    marks = view(i32[...], table)
+    sizes = view(i64[...], fields[DIMS])
+    places = view(i64[...], indices)
+    counts = view(i32[...], indices)
+    lengths = view(i64[...], places[DIMS])
+    type: i64 = type_of(process, fields[DTYPE])
+    if bitor(bitor(type < 0, places[DTYPE] != own[DTYPES + LONGS]), i64(marks[NDIM]) != 2):
+        return 0
+    rank = i64(counts[NDIM]) + i64(marks[NDIM]) - 1
+    if rank > DIMENSIONS:
+        return 0
+    shape = allocate(i64[DIMENSIONS])
+    many: i64 = 1
+    row: i64 = own[SIZES + type]
+    for d in range(i64(counts[NDIM])):
+        shape[d] = lengths[d]
+        many = many * lengths[d]
+    for d in range(1, i64(marks[NDIM])):
+        shape[i64(counts[NDIM]) + d - 1] = sizes[d]
+        row = row * sizes[d]
+    if many * row == 0:
+        return 0
+    numbers = view(i64[...], places[DATA])
+    for i in range(many):
+        if bitor(numbers[i] < 0, numbers[i] >= sizes[0]):
+            return 0
+    at: i64 = address_of(address(shape[0]))
+    made: i64 = new_array(process, type, rank, at, 0)
+    if made == 0:
+        return 0
+    news = view(i64[...], made)
+    arrays = allocate(i64[2])
+    arrays[0] = table
+    arrays[1] = indices
+    held: i64 = hold(many * row, 2, arrays)
+    for i in range(many):
+        memcpy(news[DATA] + i * row, fields[DATA] + numbers[i] * row, row)
+    let_go(held, 2, arrays)
+    found: i64 = wrapped(descriptor, made)
+    return found
+
+
+def serve_joined(held: i64, args: i64, count: i64, names: i64):
+    holds = view(i64[...], held)
+    if names == 0:
+        holder = view(i64[...], holds[ITEM + 1])
+        found: i64 = joined(holder[DATA], args, count)
+        if found != 0:
+            return found
+    following: i64 = PyObject_Vectorcall(holds[ITEM], args, count, names)
+    return following
+
+
+def serve_looked_up(held: i64, args: i64, count: i64, names: i64):
+    holds = view(i64[...], held)
+    if names == 0:
+        holder = view(i64[...], holds[ITEM + 1])
+        found: i64 = looked_up(holder[DATA], args, count)
+        if found != 0:
+            return found
+    following: i64 = PyObject_Vectorcall(holds[ITEM], args, count, names)
+    return following
+"""

@@ -1,0 +1,182 @@
+"""The call stub of functions of whole operators, as text of kernel IR over the words and helpers of `calls`.
+
+In: nothing.  Out: `SHAPED`.  It puts the sizes of all tensors into words, asks the function whether they are for it and
+what sizes the result has, makes that, and has the function compute it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+SHAPED: Final = """
+def same_words(process: i64, value: i64, wanted: i64):
+    own = view(i64[...], process)
+    head = view(i64[...], value)
+    if head[1] != own[LIST]:
+        return 0
+    words = view(i64[...], wanted)
+    length: i64 = PyList_Size(value)
+    if length != words[0]:
+        return 0
+    overflow = allocate(i32[1])
+    for i in range(length):
+        item: i64 = PyList_GetItem(value, i)
+        items = view(i64[...], item)
+        if items[1] != own[INT]:
+            return 0
+        number: i64 = PyLong_AsLongLongAndOverflow(item, address(overflow[0]))
+        if bitor(overflow[0] != 0, number != words[1 + i]):
+            return 0
+    return 1
+
+
+def is_turned(array: i64, item: i64):
+    fields = view(i64[...], array)
+    marks = view(i32[...], array)
+    sizes = view(i64[...], fields[DIMS])
+    strides = view(i64[...], fields[STRIDESOF])
+    last = i64(marks[NDIM]) - 1
+    if bitor(i64(marks[NDIM]) < 2, bitand(i64(marks[FLAGS]), ALIGNED) == 0):
+        return 0
+    if bitor(strides[last - 1] != item, strides[last] != item * sizes[last - 1]):
+        return 0
+    step: i64 = item * sizes[last - 1] * sizes[last]
+    for j in range(2, last + 1):
+        if strides[last - j] != step:
+            return 0
+        step = step * sizes[last - j]
+    return 1
+
+
+def shaped(descriptor: i64, args: i64, count: i64):
+    it = view(i64[...], descriptor)
+    process = it[PROCESS]
+    own = view(i64[...], process)
+    open: i64 = is_open(descriptor, count)
+    if open == 0:
+        return 0
+    given = view(i64[...], args)
+    words = allocate(i64[SHAPEDWORDS])
+    arrays = allocate(i64[OPERANDS])
+    dtype: i64 = 0
+    rowed: i64 = 0
+    tensors: i64 = 0
+    may: i64 = 0
+    type: i64 = -1
+    for i in range(count):
+        kind = it[KINDS + i]
+        value = given[i]
+        if bitand(kind >= RANKED, kind <= ROWED):
+            array: i64 = array_of(process, value, it[ISBARE])
+            if array == 0:
+                return 0
+            fields = view(i64[...], array)
+            marks = view(i32[...], array)
+            sizes = view(i64[...], fields[DIMS])
+            rank = i64(marks[NDIM])
+            if dtype == 0:
+                dtype = fields[DTYPE]
+                known: i64 = type_of(process, dtype)
+                type = known
+            if bitor(fields[DTYPE] != dtype, type < 0):
+                return 0
+            if kind == TURNED:
+                turned: i64 = is_turned(array, own[SIZES + type])
+                if turned == 0:
+                    return 0
+            else:
+                if bitand(i64(marks[FLAGS]), PLAIN) != PLAIN:
+                    return 0
+            if kind == ROWED:
+                if bitor(rank < 2, rank > DIMENSIONS):
+                    return 0
+                rowed = array
+                rows: i64 = 1
+                for d in range(rank - 1):
+                    rows = rows * sizes[d]
+                words[tensors * EXTENTSEACH] = rows
+                words[tensors * EXTENTSEACH + 1] = sizes[rank - 1]
+            else:
+                if rank != it[GIVEN + i]:
+                    return 0
+                for d in range(rank):
+                    words[tensors * EXTENTSEACH + d] = sizes[d]
+            if it[ISHOOKED] != 0:
+                found: i64 = may_record(process, value, 0)
+                may = bitor(may, found)
+            arrays[tensors] = array
+            words[PLACESIN + tensors] = fields[DATA]
+            tensors = tensors + 1
+        else:
+            if kind == WORDS:
+                same: i64 = same_words(process, value, it[GIVEN + i])
+                if same == 0:
+                    return 0
+            else:
+                fixed: i64 = is_fixed(descriptor, i, value)
+                if fixed == 0:
+                    return 0
+    if may != 0:
+        recording: i64 = is_recording(process)
+        if recording != 0:
+            return 0
+    function = it[ROWS + type]
+    if function == 0:
+        return 0
+    refused: i64 = invoke(function, address(words[0]), 0)
+    if refused != 0:
+        return 0
+    shape = allocate(i64[DIMENSIONS])
+    rank_: i64 = words[RANKIN]
+    if rowed == 0:
+        for d in range(rank_):
+            shape[d] = words[SIZESIN + d]
+    else:
+        head = view(i64[...], rowed)
+        counts = view(i32[...], rowed)
+        lengths = view(i64[...], head[DIMS])
+        rank_ = i64(counts[NDIM])
+        for d in range(rank_ - 1):
+            shape[d] = lengths[d]
+        shape[rank_ - 1] = words[SIZESIN + 1]
+    total: i64 = 1
+    for d in range(rank_):
+        total = total * shape[d]
+    if total == 0:
+        return 0
+    places: i64 = address_of(address(shape[0]))
+    made: i64 = new_array(process, it[RESULTS + type], rank_, places, 0)
+    if made == 0:
+        return 0
+    news = view(i64[...], made)
+    words[PLACESIN + tensors] = news[DATA]
+    code: i64 = 0
+    if words[WORKIN] < LONG:
+        short: i64 = invoke(function, address(words[0]), 1)
+        code = short
+    else:
+        for k in range(tensors):
+            more: i64 = retain(arrays[k])
+        state: i64 = PyEval_SaveThread()
+        long: i64 = invoke(function, address(words[0]), 1)
+        PyEval_RestoreThread(state)
+        code = long
+        for k in range(tensors):
+            Py_DecRef(arrays[k])
+    if code != 0:
+        Py_DecRef(made)
+        return 0
+    result: i64 = wrapped(descriptor, made)
+    return result
+
+
+def serve_shaped(held: i64, args: i64, count: i64, names: i64):
+    holds = view(i64[...], held)
+    if names == 0:
+        holder = view(i64[...], holds[ITEM + 1])
+        found: i64 = shaped(holder[DATA], args, count)
+        if found != 0:
+            return found
+    following: i64 = PyObject_Vectorcall(holds[ITEM], args, count, names)
+    return following
+"""

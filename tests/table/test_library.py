@@ -1,0 +1,308 @@
+"""The law of the library: each function of each form gives what the operator's definition gives.
+
+Elements equal those of numpy's functions up to 16 units in the last place, and what cancels: 4 units of 1 in sums of
+terms (of float32 for half types, which are computed so), the root of n units of 1 in sums of n elements.  NaN,
+infinities and signed zeros are the same, whole numbers are equal.  Results have the dtype and the strides of the
+definition's, writes go to the same places and advance the version of memory; what a stub does not take is left to
+Python, which raises as ever.  `make test` has every ninth operator, `make test-all` has them all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import engine.torch as torch
+from engine.aten.dispatch import table
+from engine.aten.dispatch.op import Op
+from engine.aten.values.tensor import Tensor
+from engine.fuser.library import along, rows, serving
+from engine.fuser.library.forms import Form
+from tests.table import library_samples
+from tests.table.kernel_samples import agree
+from tests.table.library_samples import same
+
+FEW = 9
+"""One in so many operators is tried by default."""
+Call = list[Any]
+Function = Callable[..., Any]
+
+
+class Missed(Exception):
+    pass
+
+
+def missed(*args: Any, **named: Any) -> Any:
+    raise Missed
+
+
+@pytest.fixture(autouse=True)
+def _served(library: None) -> None:
+    """The library is there, and serves."""
+
+
+def some(ops: Sequence[Op]) -> list[Any]:
+    return [
+        pytest.param(op, id=op.qualified_name, marks=() if place % FEW == 0 else pytest.mark.slow)
+        for place, op in enumerate(ops)
+    ]
+
+
+def may_be_served(op: Op) -> bool:
+    """True if the library may have forms of the operator, or of the one that computes what it writes to its first."""
+    computing = op.functional or op
+    if op.functional is None:
+        return next(rows.calls_of(op), None) is not None or next(along._calls(op), None) is not None
+    return next(rows.calls_of(computing), None) is not None and op.schema.arguments[0].is_write
+
+
+LEFT = {
+    "aten::min.dim", "aten::max.dim", "aten::glu", "aten::cross_entropy_loss", "aten::nll_loss", "aten::nll_loss2d",
+    "aten::nll_loss_nd", "aten::masked_fill.Tensor", "aten::masked_fill_.Tensor", "aten::masked_fill_.Scalar",
+}  # fmt: skip
+"""Operators that the library has no functions of: their results are two, they look at places that tensors name, or
+write to elements that share memory."""
+ROUGH = {"aten::erfc": 300, "aten::erfc_": 300}
+"""Units in the last place by which the definition itself is off, where functions are not."""
+SERVED = [op for op in table.entries() if may_be_served(op)]
+
+
+def types(form: Form) -> list[str]:
+    return sorted({key.split()[-1] for key in form.entries})
+
+
+def calls(form: Form, type: str, *, is_written: bool) -> Iterator[Call]:
+    if form.stub != serving.WRITING:
+        return library_samples.along(form, type)
+    return library_samples.in_place(form, type) if is_written else library_samples.pointwise(form, type)
+
+
+def stub_of(op: Op, form: Form, following: Function = missed) -> Function:
+    """The stub of a form alone, of calls that hooks are looked at for."""
+    return serving._chained(op.name, serving._described(op, [form], is_hooked=True), following)
+
+
+@pytest.mark.parametrize("op", some(SERVED))
+def test_functions_give_what_the_definition_gives(op: Op) -> None:
+    """Calls that a stub takes; calls that it leaves to Python are those that the operator as a whole leaves."""
+    forms = serving._forms(op)
+    assert bool(forms) == (op.qualified_name not in LEFT), "the library has (no) form of the operator"
+    for form in forms:
+        stub = stub_of(op, form)
+        for type in types(form):
+            served = 0
+            for call in calls(form, type, is_written=op.functional is not None):
+                one, other = same(call), same(call)
+                try:
+                    found = stub(*one)
+                except Missed:
+                    assert_untouched(one, call)
+                    assert_alike(op, call)
+                    continue
+                served += 1
+                wanted = op.compiled.run(*other)
+                assert_equal(op, found, wanted, one, other, call)
+            may_be_none = op.functional is not None and not writes_its_type(form, type)
+            assert served or may_be_none, f"no call of {form.given} with {type} is served"
+
+
+def writes_its_type(form: Form, type: str) -> bool:
+    """True if the result has the type of what it is written to."""
+    return form.entries[type].result == type and form.given[0].kind == "TENSORS"
+
+
+def assert_equal(op: Op, found: Any, wanted: Any, one: Call, other: Call, call: Call) -> None:
+    """Equal results in the same place, and arguments that are afterwards what they are after the definition."""
+    assert type(found) is Tensor
+    a, b = found.array, wanted.array
+    rough = ROUGH.get(op.qualified_name, 0) * np.spacing(np.abs(b)) if b.dtype == np.float64 else 0.0
+    agree(found, wanted, np.nan_to_num(rough + cancelled(call, b)))
+    assert a.size < 2 or a.strides == b.strides, (a.strides, b.strides, shown(call))
+    assert [each is found for each in one] == [each is wanted for each in other]
+    for mine, theirs in zip(one, other, strict=True):
+        if isinstance(mine, Tensor):
+            assert mine._version == theirs._version
+            if mine is not found:
+                agree(mine, theirs)
+
+
+def cancelled(call: Call, result: Any) -> float:
+    """The difference that sums may have where their terms cancel, beyond what `agree` allows all."""
+    if result.dtype.itemsize == 2:
+        return 4 * float(np.finfo(np.float32).eps)
+    sizes = [each.array.size for each in call if isinstance(each, Tensor)]
+    is_sum = result.dtype.kind == "f" and result.size < max(sizes)
+    return float(np.finfo(result.dtype).eps) * max(sizes) ** 0.5 if is_sum else 0.0
+
+
+def assert_untouched(given: Call, call: Call) -> None:
+    """Nothing has happened to arguments that are left to Python."""
+    for mine, theirs in zip(given, call, strict=True):
+        if isinstance(mine, Tensor):
+            assert mine._version == 0 and mine.array.tobytes() == theirs.array.tobytes()
+
+
+def assert_alike(op: Op, call: Call) -> None:
+    """The operator as the library serves it does what its function in Python does, errors included."""
+    found, wanted = (outcome(run, same(call)) for run in (op.run, op.compiled.run))
+    if isinstance(found, Tensor) and isinstance(wanted, Tensor):
+        agree(found, wanted)
+    else:
+        assert found == wanted or found is wanted, shown(call)
+
+
+def outcome(run: Function, call: Call) -> Any:
+    """The result of a call, or the type and text of its error."""
+    try:
+        return run(*call)
+    except Exception as error:
+        return type(error), str(error)
+
+
+def shown(call: Call) -> list[Any]:
+    """The arguments in short, for messages."""
+    return [
+        (each.array.dtype, each.array.shape, each.array.strides) if isinstance(each, Tensor) else each for each in call
+    ]
+
+
+# ------------------------------------------------------------------ arguments that no stub takes
+
+X = np.linspace(-2, 3, 12, dtype=np.float32).reshape(3, 4)
+
+
+class Mine(Tensor):
+    """A tensor of another class, which may have operators of its own."""
+
+
+class Counted(np.ndarray[Any, Any]):
+    """An array of another class."""
+
+
+def stubs_of(name: str) -> Function:
+    """The stubs of an operator, with nothing behind them."""
+    op = table.find(name)
+    assert op is not None
+    return serving._chained(op.name, serving._known(op, is_hooked=True), missed)
+
+
+def holding(array: Any) -> Tensor:
+    """A tensor whose array is of a kind that no program gives it."""
+    found = Tensor(X.copy())
+    found.array = array
+    return found
+
+
+ODD: dict[str, Any] = {
+    "bytes in another order": holding(X.astype(">f4")), "a tensor of another class": Mine(X.copy()),
+    "an array of another class": holding(X.copy().view(Counted)), "complex numbers": Tensor(X.astype(np.complex64)),
+    "an array": X, "nothing": None, "a list": [1.0],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", ODD)
+@pytest.mark.parametrize(
+    "call", ["aten::relu", "aten::add.Tensor", "aten::sum", "aten::softmax.int", "aten::add_.Tensor"]
+)
+def test_other_operands_are_left_to_python(call: str, what: str) -> None:
+    rest: dict[str, Call] = {"aten::softmax.int": [-1, None], "aten::sum": [None]}
+    stubs, operand = stubs_of(call), ODD[what]
+    given = [operand, *rest.get(call, [])]
+    with pytest.raises(Missed):
+        stubs(*given, *([Tensor(X), 1] if "add" in call else []))
+    if "add" in call:
+        with pytest.raises(Missed):
+            stubs(Tensor(X.copy()), operand, 1)
+
+
+@pytest.mark.parametrize(("count", "names"), [(0, {}), (1, {}), (4, {}), (2, {"alpha": 1}), (1, {"other": Tensor(X)})])
+def test_other_numbers_of_arguments_are_left_to_python(count: int, names: dict[str, Any]) -> None:
+    with pytest.raises(Missed):
+        stubs_of("aten::add.Tensor")(*[Tensor(X), Tensor(X), 1, 1][:count], **names)
+
+
+def test_numbers_are_ints_and_floats_of_exactly_these_types() -> None:
+    stubs, x = stubs_of("aten::mul.Scalar"), Tensor(X)
+    assert stubs(x, 2).array.tolist() == stubs(x, 2.0).array.tolist() == (X * 2).tolist()
+    for other in (True, np.float64(2.0), np.int64(2), 2 + 0j, "2", 2**64, Tensor(X)):
+        with pytest.raises(Missed):
+            stubs(x, other)
+
+
+# ------------------------------------------------------------------ threads, forks, interrupts
+
+
+def test_threads_call_at_once() -> None:
+    """Short and long calls, which give up the interpreter lock, with threads of their own and without."""
+    arrays = [np.random.default_rng(0).normal(0, 1, size).astype(np.float32) for size in (5, 1000, 600_000)]
+    stubs, wrong = stubs_of("aten::tanh"), list[float]()
+    wanted = [stubs(Tensor(array)).array for array in arrays]
+
+    def work() -> None:
+        for _ in range(20):
+            for array, expected in zip(arrays, wanted, strict=True):
+                if not np.array_equal(stubs(Tensor(array)).array, expected):
+                    wrong.append(array.size)
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert wrong == []
+
+
+def test_arrays_that_others_replace_live_until_a_call_has_ended() -> None:
+    stubs, x = stubs_of("aten::exp"), Tensor(np.zeros(2_000_000, np.float32))
+    done = threading.Event()
+
+    def replace() -> None:
+        while not done.is_set():
+            x.array = np.zeros(2_000_000, np.float32)
+
+    other = threading.Thread(target=replace)
+    other.start()
+    try:
+        assert all((stubs(x).array == 1).all() for _ in range(10))
+    finally:
+        done.set()
+        other.join()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_children_call_as_their_parents_do() -> None:
+    stubs, large = stubs_of("aten::exp"), Tensor(np.zeros(2_000_000, np.float32))
+    assert (stubs(large).array == 1).all()  # threads of kernels are there
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if (stubs(large).array == 1).all() and (torch.ones(3) + 1).tolist() == [2, 2, 2] else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no such clock")
+def test_interrupts_wait_for_a_call_to_end() -> None:
+    """What is written is written as a whole, whenever the interrupt comes."""
+    add, one = stubs_of("aten::add_.Scalar"), Tensor(np.zeros(4_000_000, np.float32))
+
+    def interrupt(number: int, frame: Any) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        for delay in (1e-4, 1e-3, 3e-3):
+            with contextlib.suppress(KeyboardInterrupt):
+                signal.setitimer(signal.ITIMER_REAL, delay)
+                for _ in range(100):
+                    add(one, 1, 1)
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            assert (one.array == one._version).all()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
