@@ -86,7 +86,7 @@ def calls(form: Form, type: str, *, is_written: bool) -> Iterator[Call]:
 
 def stub_of(op: Op, form: Form, following: Function = missed) -> Function:
     """The stub of a form alone, of calls that hooks are looked at for."""
-    return serving._chained(op, [form], following, is_hooked=True)
+    return serving._chained(op.name, serving._described(op, [form], is_hooked=True), following)
 
 
 @pytest.mark.parametrize("op", some(SERVED))
@@ -190,7 +190,7 @@ def stubs_of(name: str) -> Function:
     """The stubs of an operator, with nothing behind them."""
     op = table.find(name)
     assert op is not None
-    return serving._chained(op, serving._forms(op), missed, is_hooked=True)
+    return serving._chained(op.name, serving._known(op, is_hooked=True), missed)
 
 
 def holding(array: Any) -> Tensor:

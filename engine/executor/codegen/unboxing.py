@@ -342,6 +342,10 @@ def body_of(op: Op) -> Callable[..., Any]:
 
 def _array_of(op: Op) -> Callable[..., Any]:
     """The same, made when it is first called, with an array where numpy gives a number."""
+    return _shared_array_of(op) if op.unboxed is None else _new_array_of(op)
+
+
+def _new_array_of(op: Op) -> Callable[..., Any]:
     made: list[Callable[..., Any]] = []
 
     def run(*args: Any) -> Any:
@@ -350,6 +354,9 @@ def _array_of(op: Op) -> Callable[..., Any]:
         return np.asarray(made[0](*args))
 
     return run
+
+
+_shared_array_of = cache(_new_array_of)
 
 
 def may_give_another_array(node: Node) -> bool:

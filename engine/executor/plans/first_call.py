@@ -2,7 +2,8 @@
 
 In: the graph of a function.  Out: True if the interpreter runs it once in much less time than a plan takes to make: it
 has no loops but over dimensions, and is long, what it calls counted as often as it is called.  A program that is
-loaded, called once and left never pays for its plan; one that is called again pays in its second call.  What is known
+loaded, called once and left never pays for its plan; one that is called again has it made beside, from its second call
+on, or in that call where other things are being compiled (`GraphExecutor`).  What is known
 to run once, as an entry at a prompt, need not be long, but leaves what it calls to the plans of that, unless the
 process ends with it, too.
 """

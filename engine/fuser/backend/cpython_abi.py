@@ -200,9 +200,14 @@ def holding_builtin(name: str, function: int, doc: str, held: object) -> Callabl
 
 
 def _made_builtin(definition: int, held: object) -> Callable[..., Any]:
-    make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p)
-    made: Callable[..., Any] = make(_address("PyCMethod_New"))(definition, held, None, None)
+    made: Callable[..., Any] = _maker()(definition, held, None, None)
     return made
+
+
+@cache
+def _maker() -> Callable[..., Any]:
+    make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p)
+    return make(_address("PyCMethod_New"))
 
 
 def method(kind: type, name: str, function: int, doc: str) -> Any:

@@ -84,10 +84,9 @@ COUNT: of its operands.  ISHOOKED: whether it is left to Python while hooks are 
 whether operands are arrays, which nothing records; they are left to Python in mode "off".  TARGET: the argument that is
 written; -1 for none.  WORK: nanoseconds for 1024 elements.  ASKED: the operands that decide how the result lies.
 KINDS: what each argument is (`KIND`); GIVEN: the object, or the bits of the float, that it has to be.  ROWS, RESULTS:
-row functions, and dtypes of their results, by the dtype.
-FIXEDAXIS: the dimension that the operator goes along; -1 where arguments say so, or it goes along all.  ISREDUCED:
-whether the result is without it.  ISSTACKED: whether tensors are joined along a new dimension.  PLANES, SOLIDS:
-functions for two and three dimensions, of which the second is it.
+row functions, and dtypes of their results, by the dtype.  FIXEDAXIS: the dimension that the operator goes along; -1
+where arguments say so, or it goes along all.  ISREDUCED: whether the result is without it.  ISSTACKED: whether tensors
+are joined along a new dimension.  PLANES, SOLIDS: functions for two and three dimensions, of which the second is it.
 HISTORIES: a row of the addresses of `HISTORY` words, by which tensors require grad (a bit for each); zeros for calls
 that are left to Python.
 """

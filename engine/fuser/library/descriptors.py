@@ -109,6 +109,13 @@ def descriptor(
     return words
 
 
+def with_most(words: Words, most: int) -> Words:
+    """The same for calls that give so many arguments at most."""
+    found = words.copy()
+    found[DESCRIPTOR["MOST"]] = most
+    return found
+
+
 def _given(kind: str, value: Any) -> int:
     """The address of the object that an argument has to be, or the bits of the number."""
     if kind == "EQUAL":

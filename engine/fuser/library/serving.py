@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
+from functools import partial
 from types import FunctionType
 from typing import Any, Final
 
@@ -30,7 +31,7 @@ from engine.fuser.backend.symbols import PARALLEL, MachineError
 from engine.fuser.library import forms as of_forms
 from engine.fuser.library import image_files, key, store
 from engine.fuser.library.calls import PROCESS
-from engine.fuser.library.descriptors import Words, builtin, descriptor, process_words
+from engine.fuser.library.descriptors import Words, builtin, descriptor, process_words, with_most
 from engine.fuser.library.forms import LINES, Form, Given
 from engine.fuser.library.histories import fill, row_of
 from engine.fuser.library.objects import ImageError
@@ -38,6 +39,21 @@ from engine.fuser.stubs.methods import Method, method
 from engine.lang.records import dataclass
 
 Function = Callable[..., Any]
+Described = Sequence[tuple[Form, Words]]
+"""Forms, and the words that stubs read of them."""
+
+
+@dataclass(slots=True)
+class _Parts:
+    """What the parts so far have: their lines, and what was read there of operators, by what asked.
+
+    `described`: with hooks, on bare arrays.  `entries`: builtins on bare arrays, by what they hand calls on to.
+    """
+
+    lines: Sequence[bytes] = ()
+    forms: dict[Op, Sequence[Form]] = field(default_factory=dict)
+    described: dict[tuple[Op, bool, bool], Described] = field(default_factory=dict)
+    entries: dict[tuple[Op, Function], Function] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -46,12 +62,9 @@ class _State:
 
     begun: dict[str, Op] = field(default_factory=dict)
     methods: dict[str, _Bound] = field(default_factory=dict)
-    lines: tuple[bytes, ...] = ()
-    """Those of all parts so far."""
+    known: _Parts = field(default_factory=_Parts)
     parts: int = 0
     """How many parts there were when the lines were read."""
-    bare: dict[Op, tuple[tuple[Form, Words], ...]] = field(default_factory=dict)
-    """The forms of operators for bare arrays, and their words, as they were found in these parts."""
     watcher: threading.Thread | None = None
     has_all: bool = False
     """True once no more parts come."""
@@ -84,12 +97,11 @@ def serve(op: Op) -> bool:
 
 def _serve(op: Op) -> bool:
     """The same; raises AbiError or MachineError where there are no stubs to be had."""
-    forms = _forms(op)
-    if not forms:
+    if not _forms(op):
         return False
 
     def chained(following: Function, *, is_hooked: bool) -> Function:
-        return _chained(op, forms, following, is_hooked=is_hooked)
+        return _chained(op.name, _known(op, is_hooked=is_hooked), following)
 
     def python(*args: Any) -> Any:
         """The first call that is Python's, which compiles its function."""
@@ -107,21 +119,24 @@ def _serve(op: Op) -> bool:
     return True
 
 
-def _chained(op: Op, forms: Sequence[Form], following: Function, *, is_hooked: bool) -> Function:
-    """Stubs of these forms in a row, which hand what none of them takes to the function that follows."""
-    target = _target(op)
-    described = [
-        (form, descriptor(form, _address, row_of(op, form) if is_hooked else None, target=target, is_hooked=is_hooked))
-        for form in forms
-    ]
-    return _before(op.name, described, following)
-
-
-def _before(name: str, described: Sequence[tuple[Form, Words]], following: Function) -> Function:
+def _chained(name: str, described: Described, following: Function) -> Function:
     """Builtins of these forms, the first of which hands on what it does not take, and at last to `following`."""
     for form, words in reversed(described):
         following = builtin(name.removeprefix("aten::"), _address(form.stub), words, following)
     return following
+
+
+def _described(op: Op, forms: Sequence[Form], *, is_hooked: bool, is_bare: bool = False) -> Described:
+    words = partial(descriptor, address=_address, target=_target(op), is_hooked=is_hooked, is_bare=is_bare)
+    return [(form, words(form, histories=row_of(op, form) if is_hooked else None)) for form in forms]
+
+
+def _known(op: Op, *, is_hooked: bool, is_bare: bool = False) -> Described:
+    """The operator's forms, and their words, which all its builtins share."""
+    known, key = _STATE.known.described, (op, is_hooked, is_bare)
+    if key not in known:
+        known[key] = _described(op, _forms(op), is_hooked=is_hooked, is_bare=is_bare)
+    return known[key]
 
 
 # ------------------------------------------------------------------ bare arrays
@@ -138,20 +153,20 @@ def array_entry(op: Op, following: Function) -> Function | None:
         return None
     try:
         take_parts()
-        described = _STATE.bare.get(op)
-        if described is None:
-            forms = [] if op.functional is not None else _forms(op)
-            words = [descriptor(form, _address, None, is_hooked=False, is_bare=True) for form in forms]
-            described = _STATE.bare[op] = tuple(zip(forms, words, strict=True))
-        return _before(op.name, described, following) if described else None
+        described = [] if op.functional is not None else _known(op, is_hooked=False, is_bare=True)
+        if not described:
+            return None
+        known, key = _STATE.known.entries, (op, following)
+        if key not in known:
+            known[key] = _chained(op.name, described, following)
+        return known[key]
     except (AbiError, MachineError, ImageError):
         return None
 
 
 def record(op: Op) -> None:
     """Let stubs record the operator, too."""
-    forms = _forms(op)
-    fill(op, [*forms, *_positional(op, forms)])
+    fill(op, _forms(op))
 
 
 def _address(symbol: str) -> int:
@@ -162,10 +177,17 @@ def _address(symbol: str) -> int:
     return found
 
 
-def _forms(op: Op) -> list[Form]:
+def _forms(op: Op) -> Sequence[Form]:
     """The forms that the library has of the operator; for one that writes, of that which computes what it writes."""
+    known = _STATE.known
+    if op not in known.forms:
+        known.forms[op] = _read(op, known.lines)
+    return known.forms[op]
+
+
+def _read(op: Op, lines: Sequence[bytes]) -> Sequence[Form]:
     name, target = (op.functional or op).qualified_name, _target(op)
-    found = of_forms.merged([of_forms.read(name, each) for each in _STATE.lines])
+    found = of_forms.merged([of_forms.read(name, each) for each in lines])
     if op.functional is None:
         return found
     if target < 0 or op.writes_again:
@@ -217,7 +239,7 @@ def _take_method(name: str) -> None:
         return
     following: Function = python
     for op in reversed(table.overloads(f"aten::{_NAMED.get(name, name)}")):
-        following = _chained(op, _positional(op, _forms(op)), following, is_hooked=True)
+        following = _chained(name, [*_positional(op, _known(op, is_hooked=True))], following)
     if name not in _STATE.methods:
         _STATE.methods[name] = _Bound(method(Tensor, name, following), python)
         binding.take(name, _STATE.methods[name].method.descriptor)
@@ -225,10 +247,12 @@ def _take_method(name: str) -> None:
         _STATE.methods[name].method.call(following)
 
 
-def _positional(op: Op, forms: Sequence[Form]) -> list[Form]:
-    """The forms for calls that give arguments by position alone, without those of which one has to be named."""
+def _positional(op: Op, described: Described) -> Iterator[tuple[Form, Words]]:
+    """The forms for calls that give arguments by position alone, less those of which one has to be named."""
     places = sum(not each.kwarg_only for each in op.schema.arguments)
-    return [replace(form, given=form.given[:places]) for form in forms if form.fewest <= places]
+    for form, words in described:
+        if form.fewest <= places:
+            yield form, words if len(form.given) <= places else with_most(words, places)
 
 
 # ------------------------------------------------------------------ modes, and parts that come
@@ -243,13 +267,11 @@ def take_parts() -> bool:
     _look_for_more()
     if count == _STATE.parts:
         return False
-    symbols = store.offered(LINES)
-    _STATE.lines = tuple(ctypes.string_at(_address(symbol)) for symbol in symbols)
+    lines = [ctypes.string_at(_address(symbol)) for symbol in store.offered(LINES)]
     if (place := store.address("piece")) is not None:
         words = process_words()
         words[PROCESS["PIECE"]], words[PROCESS["PARALLEL"]] = place, _address(PARALLEL)
-    _STATE.bare.clear()
-    _STATE.parts = count
+    _STATE.known, _STATE.parts = _Parts(lines), count
     return True
 
 
