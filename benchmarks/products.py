@@ -27,7 +27,7 @@ import numpy as np
 HERE: Final = Path(__file__)
 LIBRARIES: Final = ("engine", "numpy", "torch")
 TARGETS: Final[Mapping[str, Mapping[str, str]]] = {
-    "": {},
+    "": {"TSREPL_TARGET": "", "OPENBLAS_CORETYPE": ""},
     "x86-64-v3": {
         "TSREPL_TARGET": "x86-64-v3", "OPENBLAS_CORETYPE": "Haswell", "ONEDNN_MAX_CPU_ISA": "AVX2",
         "ATEN_CPU_CAPABILITY": "avx2", "MKL_ENABLE_INSTRUCTIONS": "AVX2",
