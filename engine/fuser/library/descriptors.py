@@ -23,8 +23,8 @@ from engine.aten.values.storage import Storage
 from engine.aten.values.tensor import Tensor
 from engine.fuser.backend import cpython_abi
 from engine.fuser.ir.kernel import FLOATS, SIZES
-from engine.fuser.library.calls import DESCRIPTOR, EMPTY, KIND, PROCESS, TYPES
 from engine.fuser.library.forms import Form
+from engine.fuser.library.words import DESCRIPTOR, EMPTY, KIND, PROCESS, TYPES
 from engine.fuser.stubs import process as of_process
 
 _OBJECTS: Final[dict[str, Any]] = {
@@ -48,7 +48,7 @@ WORD: Final = 8
 
 @cache
 def process_words() -> Words:
-    """What is this process's own; the functions of the library that it names are put there when it is loaded."""
+    """The words of this process; the functions of the library that it names are put there when it is loaded."""
     found = of_process.process()
     words = np.zeros(PROCESS["ALL"], np.int64)
     for name, value in _OBJECTS.items():

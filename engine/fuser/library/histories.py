@@ -1,7 +1,7 @@
 """Histories: how the calls of an operator's forms are recorded, in words of 64 bits that stubs read.
 
 In: operators that are recorded for the first time, and their forms.  Out: for each form a row of the addresses of
-`calls.HISTORY` words, by which of its tensors require grad, a bit for each; zero where Python records.  What the words
+`words.HISTORY` words, by which of its tensors require grad, a bit for each; zero where Python records.  What the words
 say is the plan of the node that `autograd.specialised_recording` would make.
 """
 
@@ -17,9 +17,9 @@ from engine.aten.autograd.formula import Read
 from engine.aten.autograd.specialised_recording import plan_of
 from engine.aten.dispatch.op import Op
 from engine.fuser.backend import cpython_abi
-from engine.fuser.library.calls import HISTORY, KEPT, KEPT_KIND, RECORDING_TENSORS
 from engine.fuser.library.descriptors import Words
 from engine.fuser.library.forms import Form
+from engine.fuser.library.words import HISTORY, KEPT, KEPT_KIND, RECORDING_TENSORS
 from engine.lang.records import dataclass
 from engine.lang.schema import NO_DEFAULT
 
