@@ -1,4 +1,4 @@
-"""What all call stubs share, as text of kernel IR: Python's objects, numbers, and a first look at the arguments.
+"""Helpers of all call stubs, as text of kernel IR: Python's objects, numbers, and a first look at the arguments.
 
 In: nothing.  Out: `OBJECTS`, `NUMBERS`, `READING`.
 """

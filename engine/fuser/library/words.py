@@ -74,8 +74,8 @@ HISTORY: Final = _places(
     "PLAN", "EDGES", ("EDGE", RECORDING_TENSORS), "KEPTS",
     ("KEPTKIND", KEPT), ("KEPTPLACE", KEPT), ("KEPTOBJECT", KEPT),
 )  # fmt: skip
-"""Words of how a call is recorded.  EDGE: the arguments that edges lead to.  KEPTPLACE: the argument that is kept, or -1;
-KEPTOBJECT: what is kept where the call leaves it out."""
+"""Words of how a call is recorded.  EDGE: the arguments that edges lead to.  KEPTPLACE: the argument that is kept, or
+-1; KEPTOBJECT: what is kept where the call leaves it out."""
 KEPT_KIND: Final = {
     "KEPTGIVEN": 0, "KEPTLIST": 1, "KEPTTENSOR": 2, "KEPTFORM": 3, "KEPTRESULT": 4, "KEPTRESULTFORM": 5,
 }  # fmt: skip
@@ -98,9 +98,9 @@ _FRAME: Final = _places(
     ("EXTENTS", DIMENSIONS), ("STRIDES", DIMENSIONS * (OPERANDS + 1)), ("STEPS", DIMENSIONS * (OPERANDS + 1)),
     "ROW", "WIDTH", "DEPTH", "RANK", "TYPE", "TOTAL", "ISPLAIN", "LONGEST", "HISTORYOF",
 )  # fmt: skip
-"""Words that a call keeps: of each operand, and last of the result, its array, address of elements, number, size of elements
-and distance of elements in a row; of each dimension its size, place in memory, stride; of dimensions that were merged
-the size, and of each operand the step in bytes."""
+"""Words that a call keeps: of each operand, and last of the result, its array, address of elements, number, size of
+elements and distance of elements in a row; of each dimension its size, place in memory, stride; of dimensions that were
+merged the size, and of each operand the step in bytes."""
 
 # ------------------------------------------------------------------ text
 SHAPED_WORDS: Final = _places(
