@@ -159,7 +159,7 @@ class Op:
     compiler: Callable[[Op], Compiled] | None = None
     """Makes the functions of the operator; the table gives it."""
     _first: Callable[..., Any] = field(init=False)
-    """What `impl` is until calls begin."""
+    """The function that `impl` is until calls begin."""
     _schema: FunctionSchema | None = None
     _compiled: Compiled | None = None
     qualified_name: str = field(init=False)

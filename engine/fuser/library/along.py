@@ -82,7 +82,7 @@ class AlongCall:
 
     @property
     def shapes(self) -> tuple[str, ...]:
-        """What there are functions for."""
+        """The shapes that there are functions for."""
         if self.fixed_axis >= 0:
             return ("PLANES", "SOLIDS")
         if not any(each.kind in ("AXIS", "AXES", "LASTSIZES") for each in self.given):
@@ -133,7 +133,7 @@ def _calls(op: Op) -> Iterator[AlongCall]:
 
 
 def _choices(op: Op, argument: Argument, is_first: bool) -> Iterator[Given]:
-    """What an argument may be."""
+    """The kinds that an argument may be of."""
     name, type = argument.name, _plain(argument.type)
     if is_tensor(argument):
         yield Given("WHOLES" if is_first or name == "target" else "VECTORS")

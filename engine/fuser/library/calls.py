@@ -28,6 +28,7 @@ from engine.fuser.library.along_calls import ALONG
 from engine.fuser.library.moving_calls import MOVING
 from engine.fuser.library.recording_calls import RECORDING
 from engine.fuser.library.shaped_calls import SHAPED
+from engine.fuser.library.writing_calls import WRITING
 from engine.fuser.stubs.binding import RELEASE_AFTER
 
 # ------------------------------------------------------------------ words
@@ -71,14 +72,14 @@ PROCESS: Final = _places(
     "FRESH", ("FRESHPLACES", 12), ("FRESHVALUES", 12),
     ("DTYPES", len(TYPES)), ("SIZES", len(TYPES)), ("ISFLOAT", len(TYPES)),
 )  # fmt: skip
-"""What is this process's own.  FRESH: how many slots of a new tensor hold constants."""
+"""The words of a process.  FRESH: how many slots of a new tensor hold constants."""
 DESCRIPTOR: Final = _places(
     "PROCESS", "FEWEST", "MOST", "COUNT", "ISHOOKED", "ISBARE", "TARGET", "WORK", "ASKS", ("ASKED", OPERANDS),
     ("KINDS", ARGUMENTS), ("GIVEN", ARGUMENTS), ("ROWS", len(TYPES)), ("RESULTS", len(TYPES)),
     "FIXEDAXIS", "ISREDUCED", "ISSTACKED", ("PLANES", len(TYPES)), ("SOLIDS", len(TYPES)),
     "HISTORIES",
 )  # fmt: skip
-"""What is an operator's own.
+"""The words of an operator.
 
 COUNT: of its operands.  ISHOOKED: whether it is left to Python while hooks are set or it would be recorded.  ISBARE:
 whether operands are arrays, which nothing records; they are left to Python in mode "off".  TARGET: the argument that is
@@ -94,7 +95,7 @@ HISTORY: Final = _places(
     "PLAN", "EDGES", ("EDGE", RECORDING_TENSORS), "KEPTS",
     ("KEPTKIND", KEPT), ("KEPTPLACE", KEPT), ("KEPTOBJECT", KEPT),
 )  # fmt: skip
-"""How a call is recorded.  EDGE: the arguments that edges lead to.  KEPTPLACE: the argument that is kept, or -1;
+"""The node of a call.  EDGE: the arguments that edges lead to.  KEPTPLACE: the argument that is kept, or -1;
 KEPTOBJECT: what is kept where the call leaves it out."""
 KEPT_KIND: Final = {
     "KEPTGIVEN": 0, "KEPTLIST": 1, "KEPTTENSOR": 2, "KEPTFORM": 3, "KEPTRESULT": 4, "KEPTRESULTFORM": 5,
@@ -118,8 +119,8 @@ _FRAME: Final = _places(
     ("EXTENTS", DIMENSIONS), ("STRIDES", DIMENSIONS * (OPERANDS + 1)), ("STEPS", DIMENSIONS * (OPERANDS + 1)),
     "ROW", "WIDTH", "DEPTH", "RANK", "TYPE", "TOTAL", "ISPLAIN", "LONGEST", "HISTORYOF",
 )  # fmt: skip
-"""What a call knows: of each operand, and last of the result, its array, address of elements, number, size of elements
-and distance of elements in a row; of each dimension its size, place in memory, stride; of dimensions that were merged
+"""The words of a call: of each operand, and last of the result, its array, address of elements, number, size of
+elements and distance of elements in a row; of each dimension its size, place in memory, stride; of dimensions that were merged
 the size, and of each operand the step in bytes."""
 
 # ------------------------------------------------------------------ text
@@ -573,109 +574,6 @@ def merge(frame: InOut[i64[...]]):
     return 1
 """
 
-_WRITING: Final = """
-def reach(array: i64, item: i64, bounds: InOut[i64[...]]):
-    fields = view(i64[...], array)
-    marks = view(i32[...], array)
-    sizes = view(i64[...], fields[DIMS])
-    strides = view(i64[...], fields[STRIDESOF])
-    begin: i64 = fields[DATA]
-    end: i64 = begin + item
-    for d in range(i64(marks[NDIM])):
-        if sizes[d] == 0:
-            end = begin
-        else:
-            span = strides[d] * (sizes[d] - 1)
-            begin = begin + minimum(span, 0)
-            end = end + maximum(span, 0)
-    bounds[0] = begin
-    bounds[1] = end
-    return 0
-
-
-def has_own_elements(array: i64):
-    fields = view(i64[...], array)
-    marks = view(i32[...], array)
-    sizes = view(i64[...], fields[DIMS])
-    strides = view(i64[...], fields[STRIDESOF])
-    for a in range(i64(marks[NDIM])):
-        if sizes[a] > 1:
-            if strides[a] == 0:
-                return 0
-            for b in range(a):
-                if sizes[b] > 1:
-                    one = abs(strides[a])
-                    other = abs(strides[b])
-                    if bitand(one < other * sizes[b], other < one * sizes[a]):
-                        return 0
-    return 1
-
-
-def aim(it: InOut[i64[...]], frame: InOut[i64[...]], target: i64):
-    own = view(i64[...], it[PROCESS])
-    array: i64 = array_of(it[PROCESS], target, it[ISBARE])
-    if array == 0:
-        return 0
-    fields = view(i64[...], array)
-    marks = view(i32[...], array)
-    if fields[DTYPE] != own[DTYPES + frame[TYPE]]:
-        return 0
-    if bitand(i64(marks[FLAGS]), WRITEABLE) != WRITEABLE:
-        return 0
-    if i64(marks[NDIM]) != frame[RANK]:
-        return 0
-    sizes = view(i64[...], fields[DIMS])
-    strides = view(i64[...], fields[STRIDESOF])
-    for d in range(frame[RANK]):
-        if sizes[d] != frame[SHAPE + d]:
-            return 0
-        frame[OUTSTRIDES + d] = strides[d]
-    alone: i64 = has_own_elements(array)
-    if alone == 0:
-        return 0
-    width = frame[WIDTH]
-    bounds = allocate(i64[2])
-    others = allocate(i64[2])
-    reach(array, frame[ITEMS + width], bounds)
-    for k in range(width):
-        other = frame[ARRAYS + k]
-        if bitand(other != 0, other != array):
-            reach(other, frame[ITEMS + k], others)
-            if bitand(bounds[0] < others[1], others[0] < bounds[1]):
-                return 0
-    frame[ARRAYS + width] = array
-    frame[PLACES + width] = fields[DATA]
-    return 1
-
-
-def advance(process: i64, tensor: i64):
-    own = view(i64[...], process)
-    slots = view(i64[...], tensor)
-    storage: i64 = slots[own[OWNSTORAGE]]
-    if storage == own[NONE]:
-        made: i64 = PyObject_GetAttr(tensor, own[MEMORY])
-        if made == 0:
-            PyErr_Clear()
-            return 0
-        Py_DecRef(made)
-        storage = made
-    head = view(i64[...], storage)
-    if head[1] != own[STORAGE]:
-        return 0
-    before = head[own[VERSION]]
-    if before == 0:
-        return 0
-    overflow = allocate(i32[1])
-    number: i64 = PyLong_AsLongLongAndOverflow(before, address(overflow[0]))
-    after: i64 = PyLong_FromLongLong(number + 1)
-    if after == 0:
-        PyErr_Clear()
-        return 0
-    head[own[VERSION]] = after
-    Py_DecRef(before)
-    return 1
-"""
-
 _WALKING: Final = """
 def walk(row: i64, width: i64, depth: i64, extents: InOut[i64[...]], steps: InOut[i64[...]], places: InOut[i64[...]],
          elements: InOut[i64[...]]):
@@ -843,7 +741,7 @@ _NAMES: Final[Mapping[str, int]] = {
 def stubs() -> Kernel:
     """All stubs, as a kernel that has the others for helpers."""
     texts = (
-        _OBJECTS, _NUMBERS, RECORDING, _READING, _SPREADING, _WRITING, _WALKING, _POINTWISE, ALONG, MOVING, SHAPED,
+        _OBJECTS, _NUMBERS, RECORDING, _READING, _SPREADING, WRITING, _WALKING, _POINTWISE, ALONG, MOVING, SHAPED,
     )  # fmt: skip
     return parse(re.sub("[A-Z]+", lambda found: str(_NAMES.get(found[0], found[0])), "".join(texts)))
 

@@ -48,7 +48,7 @@ WORD: Final = 8
 
 @cache
 def process_words() -> Words:
-    """What is this process's own; the functions of the library that it names are put there when it is loaded."""
+    """The words of this process; the functions of the library that it names are put there when it is loaded."""
     found = of_process.process()
     words = np.zeros(PROCESS["ALL"], np.int64)
     for name, value in _OBJECTS.items():

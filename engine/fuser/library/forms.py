@@ -22,14 +22,14 @@ Kind = Literal[
 ]  # fmt: skip
 """See `calls.KIND`."""
 LINES: Final = "lines_"
-"""What the symbol of the lines of a part begins with; they begin with one that is empty, and end with a zero."""
+"""The text that the symbol of the lines of a part begins with; they begin with an empty one, and end with a zero."""
 OPERANDS: Final = ("TENSORS", "TRUTHS", "NUMBERS", "SETTINGS")
 """The kinds of operands."""
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What an argument is, and the value that it has to have."""
+    """The kind of an argument, and the value that it has to have."""
 
     kind: Kind
     value: Any = None

@@ -45,7 +45,7 @@ Described = Sequence[tuple[Form, Words]]
 
 @dataclass(slots=True)
 class _Parts:
-    """What the parts so far have: their lines, and what was read there of operators, by what asked.
+    """The contents of the parts so far: their lines, and what was read there of operators, by what asked.
 
     `described`: with hooks, on bare arrays.  `entries`: builtins on bare arrays, by what they hand calls on to.
     """
@@ -64,7 +64,7 @@ class _State:
     methods: dict[str, _Bound] = field(default_factory=dict)
     known: _Parts = field(default_factory=_Parts)
     parts: int = 0
-    """How many parts there were when the lines were read."""
+    """The number of parts that there were when the lines were read."""
     watcher: threading.Thread | None = None
     has_all: bool = False
     """True once no more parts come."""
