@@ -120,8 +120,8 @@ _FRAME: Final = _places(
     "ROW", "WIDTH", "DEPTH", "RANK", "TYPE", "TOTAL", "ISPLAIN", "LONGEST", "HISTORYOF",
 )  # fmt: skip
 """The words of a call: of each operand, and last of the result, its array, address of elements, number, size of
-elements and distance of elements in a row; of each dimension its size, place in memory, stride; of dimensions that were merged
-the size, and of each operand the step in bytes."""
+elements and distance of elements in a row; of each dimension its size, place in memory, stride; of dimensions that were
+merged the size, and of each operand the step in bytes."""
 
 # ------------------------------------------------------------------ text
 
