@@ -23,8 +23,10 @@ from engine.fuser.library.words import HISTORY, KEPT, KEPT_KIND, RECORDING_TENSO
 from engine.lang.records import dataclass
 from engine.lang.schema import NO_DEFAULT
 
+RECORDING: Final = ("serve_pointwise", "serve_along")
+"""The stubs that record."""
 TENSORS: Final = ("TENSORS", "TRUTHS", "WHOLES", "VECTORS")
-"""The kinds of arguments that are tensors."""
+"""The kinds of arguments of these that are tensors."""
 
 
 @dataclass(slots=True)
@@ -41,6 +43,8 @@ _ROWS: Final = _Rows()
 def row_of(op: Op, form: Form) -> Words | None:
     """The row of a form, zeros until the operator is recorded; None where stubs do not record it."""
     if op.functional is not None or op.python is not None:  # what is recorded are writes, or calls of other operators
+        return None
+    if form.stub not in RECORDING:
         return None
     return _ROWS.rows.setdefault((op.qualified_name, repr(form.given)), np.zeros(2**RECORDING_TENSORS, np.int64))
 

@@ -44,7 +44,7 @@ def recording_stub(name: str) -> tuple[Any, Any]:
     assert op is not None
     serving.take_parts()
     serving.record(op)
-    return serving._chained(op, serving._forms(op), missed, is_hooked=True), op.compiled.run
+    return serving._chained(op.name, serving._known(op, is_hooked=True), missed), op.compiled.run
 
 
 CALLS: list[tuple[str, tuple[Any, ...]]] = [
