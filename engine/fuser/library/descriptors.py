@@ -24,7 +24,7 @@ from engine.aten.values.tensor import Tensor
 from engine.fuser.backend import cpython_abi
 from engine.fuser.ir.kernel import FLOATS, SIZES
 from engine.fuser.library.forms import Form
-from engine.fuser.library.words import DESCRIPTOR, EMPTY, KIND, PROCESS, TYPES
+from engine.fuser.library.words import ARGUMENTS, DESCRIPTOR, EMPTY, KIND, OPERANDS, PROCESS, TYPES
 from engine.fuser.stubs import process as of_process
 
 _OBJECTS: Final[dict[str, Any]] = {
@@ -86,6 +86,7 @@ def descriptor(
     `histories`: how its calls are recorded (`histories`), where stubs record them; they live as long as the process.
     `target`: the argument that is written to.
     """
+    assert len(form.given) <= ARGUMENTS and form.operands <= OPERANDS, f"no stub takes so many arguments: {form}"
     words = np.zeros(DESCRIPTOR["ALL"], np.int64)
     entries = form.entries
     for name, value in {

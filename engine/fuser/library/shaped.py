@@ -95,12 +95,12 @@ def _batches(rows: int) -> Iterator[tuple[str, ShapedCall]]:
             yield "aten::matmul", ShapedCall((Example((*outer, rows, 65)), second))
 
 
-_WINDOWS: Final = ((1, 1, 0), (3, 1, 1), (3, 2, 1), (1, 2, 0), (7, 2, 3), (5, 1, 2), (3, 1, 0), (5, 1, 0))
+WINDOWS: Final = ((1, 1, 0), (3, 1, 1), (3, 2, 1), (1, 2, 0), (7, 2, 3), (5, 1, 2), (3, 1, 0), (5, 1, 0))
 """Sizes of windows, steps and paddings that convolutions of images have most."""
 
 
 def _convolutions() -> Iterator[tuple[str, ShapedCall]]:
-    for window, step, padding in _WINDOWS:
+    for window, step, padding in WINDOWS:
         for bias in (Example((24,)), None):
             tensors = Example((2, 16, 15, 17)), Example((24, 16, window, window)), bias
             steps = [step] * 2, [padding] * 2, [1, 1]

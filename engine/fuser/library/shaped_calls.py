@@ -101,6 +101,9 @@ def shaped(descriptor: i64, args: i64, count: i64):
                     return 0
                 for d in range(rank):
                     words[tensors * EXTENTSEACH + d] = sizes[d]
+            for d in range(rank):
+                if sizes[d] == 0:
+                    return 0
             if it[ISHOOKED] != 0:
                 found: i64 = may_record(process, value, 0)
                 may = bitor(may, found)

@@ -16,7 +16,7 @@ OPERANDS: Final = 7
 """Operands that a row function has at most, besides its result."""
 DIMENSIONS: Final = 8
 """Dimensions that a stub spreads operands to at most."""
-ARGUMENTS: Final = 12
+ARGUMENTS: Final = 16
 """Arguments that an operator has at most."""
 RECORDING_TENSORS: Final = 3
 """Tensors that may require grad, of calls that stubs record."""

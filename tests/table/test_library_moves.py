@@ -1,0 +1,310 @@
+"""The law of the library's products, convolutions, pooling, joins and look-ups, and of its out forms.
+
+Calls of random sizes, layouts and values; what a stub takes equals the operator's definition in mode "off" (products up
+to 40 units of the greatest sum, what is moved exactly), with its dtype, sizes and strides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from engine.aten.dispatch import table
+from engine.aten.dispatch.op import Op
+from engine.aten.values.hooks import HOOKS
+from engine.aten.values.tensor import Tensor
+from engine.fuser.library import rows, serving
+from engine.fuser.library.moving import MOVING
+from engine.fuser.library.shaped import CALLS, WINDOWS
+from tests.table.kernel_samples import agree
+from tests.table.library_samples import fixed
+
+ROUNDS = 60
+Array = np.ndarray[Any, np.dtype[Any]]
+Random = np.random.Generator
+Make = Callable[[Random, Any], list[Any]]
+
+
+class Missed(Exception):
+    pass
+
+
+def missed(*args: Any) -> Any:
+    raise Missed
+
+
+@pytest.fixture(autouse=True)
+def _served(library: None) -> None:
+    """The library is there, and serves."""
+
+
+def of(random: Random, type: Any, *sizes: int) -> Tensor:
+    return Tensor(random.normal(size=sizes).astype(type))
+
+
+def few_or_many(random: Random) -> int:
+    return int(random.integers(1, (6, 40, 150)[random.integers(3)]))
+
+
+def few(random: Random, most: int = 5) -> int:
+    return int(random.integers(1, most))
+
+
+def perhaps_turned(random: Random, x: Tensor) -> Tensor:
+    """The tensor, or one whose last two dimensions are exchanged in memory, or that has gaps."""
+    way = random.integers(5)
+    if way < 2:
+        return Tensor(np.ascontiguousarray(x.array.swapaxes(-1, -2)).swapaxes(-1, -2))
+    return Tensor(np.repeat(x.array, 2, -1)[..., ::2]) if way == 2 else x
+
+
+def perhaps(random: Random, x: Tensor) -> Tensor | None:
+    return x if random.random() < 0.5 else None
+
+
+def linear(random: Random, type: Any) -> list[Any]:
+    m, k, n = (few_or_many(random) for _ in range(3))
+    leading = [few(random)] * int(random.integers(3))
+    bias = perhaps(random, of(random, type, n))
+    return [of(random, type, *leading, m, k), perhaps_turned(random, of(random, type, n, k)), bias]
+
+
+def matrices(random: Random, type: Any, outer: int = 0) -> list[Any]:
+    m, k, n = (few_or_many(random) for _ in range(3))
+    sizes = [few(random) for _ in range(outer)]
+    return [of(random, type, *sizes, m, k), perhaps_turned(random, of(random, type, *sizes, k, n))]
+
+
+def matmul(random: Random, type: Any) -> list[Any]:
+    a, b = matrices(random, type, int(random.integers(3)))
+    return (
+        [a, b]
+        if random.random() < 0.7
+        else [of(random, type, 3, *a.array.shape[-2:]), Tensor(b.array.reshape(-1, *b.array.shape[-2:])[0])]
+    )
+
+
+def added(random: Random, type: Any) -> list[Any]:
+    a, b = matrices(random, type)
+    return [of(random, type, b.array.shape[1]), a, b, 1, 1 if random.random() < 0.9 else 2]
+
+
+def convolution(rest: list[Any]) -> Make:
+    def make(random: Random, type: Any) -> list[Any]:
+        window, step, padding = WINDOWS[random.integers(len(WINDOWS))]
+        channels, results = few(random, 20), few(random, 40)
+        image = of(random, type, few(random), channels, few(random, 20), few(random, 30))
+        weight = of(random, type, results, channels, window, window)
+        bias = perhaps(random, of(random, type, results))
+        return [image, weight, bias, [step] * 2, [padding] * 2, [1, few(random, 2)], *rest]
+
+    return make
+
+
+def pool(rest: list[Any]) -> Make:
+    def make(random: Random, type: Any) -> list[Any]:
+        window, step, padding = ((2, 2, 0), (3, 2, 1))[random.integers(2)]
+        image = of(random, type, few(random), few(random, 20), few(random, 20), few(random, 30))
+        return [image, [window] * 2, [step] * 2, [padding] * 2, *rest]
+
+    return make
+
+
+MADE: dict[str, Make] = {
+    "aten::linear": linear, "aten::mm": matrices, "aten::addmm": added, "aten::matmul": matmul,
+    "aten::bmm": lambda random, type: matrices(random, type, 1), "aten::conv2d": convolution([1]),
+    "aten::convolution": convolution([False, [0, 0], 1]),
+    "aten::_convolution": convolution([False, [0, 0], 1, False, True, False, True]),
+    "aten::max_pool2d": pool([[1, 1], False]), "aten::avg_pool2d": pool([False, True, None]),
+    "aten::adaptive_avg_pool2d": lambda random, type: [of(random, type, 2, few(random, 20), few(random, 9), 7), [1, 1]],
+}  # fmt: skip
+"""Arguments of each operator whose functions know sizes."""
+
+
+def test_each_operator_is_tried() -> None:
+    assert MADE.keys() == CALLS.keys()
+    assert {*JOINS, "aten::embedding"} == MOVING.keys()
+
+
+def stubs_of(op: Op) -> Callable[..., Any]:
+    return serving._chained(op.name, serving._known(op, is_hooked=True), missed)
+
+
+def found(name: str) -> Op:
+    op = table.find(name)
+    assert op is not None
+    return op
+
+
+def defined(op: Op, given: list[Any]) -> Any:
+    """The result by numpy alone, or the error."""
+    HOOKS.python_only = True
+    try:
+        return op.compiled.run(*given)
+    except Exception as error:
+        return error
+    finally:
+        HOOKS.python_only = False
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_functions_of_any_size_give_what_the_definition_gives(name: str) -> None:
+    op, random, served = found(name), np.random.default_rng(len(name)), 0
+    stubs = stubs_of(op)
+    for _ in range(ROUNDS):
+        given = MADE[name](random, np.float32 if random.random() < 0.8 else np.float64)
+        try:
+            result = stubs(*given)
+        except Missed:
+            continue
+        served += 1
+        wanted = defined(op, given)
+        assert isinstance(wanted, Tensor), wanted
+        a, b = result.array, wanted.array
+        assert (a.dtype, a.shape, a.strides) == (b.dtype, b.shape, b.strides)
+        assert np.abs(a - b).max() <= 40 * np.finfo(b.dtype).eps * max(1, np.abs(b).max())
+    assert served > ROUNDS // 4
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_sizes_that_do_not_fit_are_left_to_python(name: str) -> None:
+    op, random = found(name), np.random.default_rng(1)
+    stubs = stubs_of(op)
+    for _ in range(ROUNDS):
+        given = MADE[name](random, np.float32)
+        place = [i for i, each in enumerate(given) if isinstance(each, Tensor)]
+        i = place[random.integers(len(place))]
+        array = given[i].array
+        ways = (array[..., :0], array[..., None], array[0], np.concatenate([array, array]), array.astype(np.float64))
+        given[i] = Tensor(ways[random.integers(len(ways))])
+        try:
+            result = stubs(*given)
+        except Missed:
+            continue
+        wanted = defined(op, given)
+        assert isinstance(wanted, Tensor), wanted
+        agree(result, wanted, np.full(wanted.array.shape, 1e-4))
+
+
+# ------------------------------------------------------------------ what is moved
+
+JOINS = ("aten::cat", "aten::concat", "aten::concatenate", "aten::stack")
+TYPES = (np.float32, np.float32, np.float32, np.int64, np.bool_, np.complex64, np.float16)
+
+
+@pytest.mark.parametrize("name", JOINS)
+def test_joins_are_those_of_the_definition(name: str) -> None:
+    op, random, served = found(name), np.random.default_rng(2), 0
+    stubs = stubs_of(op)
+    for _ in range(20 * ROUNDS):
+        given = joined(random, is_new=name == "aten::stack")
+        try:
+            result = stubs(*given)
+        except Missed:
+            continue
+        served += 1
+        assert_same(result, defined(op, given))
+    assert served > ROUNDS
+
+
+def joined(random: Random, *, is_new: bool) -> list[Any]:
+    """Tensors that mostly fit beside one another, and a dimension that mostly is there."""
+    rank = int(random.integers(0, 4))
+    sizes, axis = random.integers(0 if random.random() < 0.1 else 1, 4, rank), int(random.integers(-rank - 2, rank + 2))
+    tensors = []
+    for _ in range(random.integers(1, 5)):
+        own = [*map(int, sizes)]
+        if not is_new and -rank <= axis < rank:
+            own[axis] = int(random.integers(0, 4))
+        if random.random() < 0.05:
+            own.append(1)
+        type = TYPES[0] if random.random() < 0.9 else TYPES[random.integers(len(TYPES))]
+        array = random.integers(0, 9, own).astype(type)
+        tensors.append(Tensor(np.asfortranarray(array) if random.random() < 0.1 else array))
+    return [tensors, axis]
+
+
+def test_rows_are_those_that_indices_name() -> None:
+    op, random, served = found("aten::embedding"), np.random.default_rng(3), 0
+    stubs = stubs_of(op)
+    for _ in range(20 * ROUNDS):
+        weight = of(random, TYPES[0], *random.integers(1, 5, 2 if random.random() < 0.9 else random.integers(1, 4)))
+        count, beyond = weight.array.shape[0], random.random() < 0.1
+        shape = random.integers(0 if random.random() < 0.1 else 1, 4, random.integers(0, 3))
+        indices = np.asarray(
+            random.integers(-beyond, count + beyond, shape), np.int64 if random.random() < 0.9 else np.int32
+        )
+        given = [weight, Tensor(indices), -1, False, False]
+        try:
+            result = stubs(*given)
+        except Missed:
+            continue
+        served += 1
+        assert_same(result, defined(op, given))
+    assert served > ROUNDS
+
+
+def assert_same(result: Any, wanted: Any) -> None:
+    assert isinstance(wanted, Tensor), wanted
+    a, b = result.array, wanted.array
+    assert (a.dtype, a.shape) == (b.dtype, b.shape)
+    assert a.strides == b.strides or a.size < 2
+    np.testing.assert_array_equal(a, b)
+
+
+# ------------------------------------------------------------------ results that are written to a tensor
+
+OUT = [
+    op for op in table.entries()
+    if op.functional is not None and op.schema.arguments[-1].kwarg_only and op.schema.arguments[-1].is_write
+    and next(rows.calls_of(op.functional), None) is not None
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("op", [op for place, op in enumerate(OUT) if place % 7 == 0], ids=lambda op: op.qualified_name)
+def test_out_forms_write_what_the_definition_writes(op: Op) -> None:
+    """Into tensors that fit, lie otherwise, overlap with an operand, have to be resized, or are refused."""
+    assert op.functional is not None
+    served = 0
+    for form in serving._forms(op):
+        type, number = (np.float32, 1.5) if "f32" in form.entries else (np.int64, 3)
+        x, y = (np.random.default_rng(i).normal(0, 9, (4, 6)).astype(type) for i in range(2))
+        stub = serving._chained(op.name, serving._described(op, [form], is_hooked=True), missed)
+        for place in range(6):
+            given = [_operand(each, x if i % 2 else y, number) for i, each in enumerate(form.given[:-1])]
+            result = op.functional.compiled.run(*given)
+            target = _target(place, result.array, next(each for each in given if isinstance(each, Tensor)))
+            other = Tensor(target.array.copy("K"))
+            before = target.array
+            try:
+                assert stub(*given, target) is target
+            except Missed:
+                continue
+            served += 1
+            assert target.array is before and target._version == 1
+            op.compiled.run(*given, other)
+            agree(target, other, np.full(other.array.shape, 1e-5))
+    assert served
+
+
+def _operand(given: Any, array: Array, number: Any) -> Any:
+    match given.kind:
+        case "TENSORS":
+            return Tensor(np.abs(array))
+        case "TRUTHS":
+            return Tensor(array > 0)
+        case "NUMBERS" | "SETTINGS":
+            return number
+    return fixed(given)
+
+
+def _target(place: int, result: Array, operand: Tensor) -> Tensor:
+    made: tuple[Callable[[], Array], ...] = (
+        lambda: np.empty_like(result), lambda: np.empty(result.shape[::-1], result.dtype).T,
+        lambda: np.empty((4, 12), result.dtype)[:, ::2], lambda: operand.array[::-1],
+        lambda: np.empty((2, 3), result.dtype), lambda: np.empty(result.shape, np.int8),
+    )  # fmt: skip
+    return Tensor(made[place]())
