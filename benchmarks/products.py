@@ -5,7 +5,7 @@
 Out: for each target and number of threads a table: `relu(linear)` of square matrices of float32, and the convolutions
 of ResNet-50 for one image, with bias and relu.  The columns are the engine, numpy (the product alone) and, where the
 Python that `--peer` names has it, PyTorch; then the engine's rate in times of the best of the others.  Each has a
-process of its own; they take turns of 0.1 s, and rates are those of the fastest turn.  `performance.py --write` puts
+process of its own; they take turns of 0.1 s, and rates are those of the fastest calls.  `performance.py --write` puts
 the tables into `docs/performance.md`.
 """
 
@@ -27,7 +27,7 @@ import numpy as np
 HERE: Final = Path(__file__)
 LIBRARIES: Final = ("engine", "numpy", "torch")
 TARGETS: Final[Mapping[str, Mapping[str, str]]] = {
-    "": {},
+    "": {"TSREPL_TARGET": "", "OPENBLAS_CORETYPE": ""},
     "x86-64-v3": {
         "TSREPL_TARGET": "x86-64-v3", "OPENBLAS_CORETYPE": "Haswell", "ONEDNN_MAX_CPU_ISA": "AVX2",
         "ATEN_CPU_CAPABILITY": "avx2", "MKL_ENABLE_INSTRUCTIONS": "AVX2",
@@ -35,6 +35,8 @@ TARGETS: Final[Mapping[str, Mapping[str, str]]] = {
 }  # fmt: skip
 """Processors to stand for, "" for this one -> the environment in which each library does so."""
 TURN: Final = 0.1
+BURST: Final = 0.0015
+"""Seconds of calls that are timed together: shorter than the system lets others have the processor."""
 TURNS: Final = 5
 CLOSE: Final = 1e-3
 
@@ -125,9 +127,9 @@ def _turn(call: Call) -> float:
     start = time.perf_counter()
     call()
     once = time.perf_counter() - start
-    count, best = max(1, int(TURN / 8 / max(once, 1e-7))), float("inf")
-    for _ in range(8):
-        start = time.perf_counter()
+    count, best = max(1, int(BURST / max(once, 1e-7))), float("inf")
+    end = time.perf_counter() + TURN
+    while (start := time.perf_counter()) < end:
         for _ in range(count):
             call()
         best = min(best, (time.perf_counter() - start) / count)

@@ -159,7 +159,7 @@ class Op:
     compiler: Callable[[Op], Compiled] | None = None
     """Makes the functions of the operator; the table gives it."""
     _first: Callable[..., Any] = field(init=False)
-    """What `impl` is until calls begin."""
+    """The function in `impl` until calls begin."""
     _schema: FunctionSchema | None = None
     _compiled: Compiled | None = None
     qualified_name: str = field(init=False)
@@ -241,6 +241,8 @@ def _first_recorded(op: Op, *args: Any) -> Any:
     assert HOOKS.recorder is not None
     if op.impl is op._first:
         op.begin()
+    if HOOKS.native_recorder is not None:
+        HOOKS.native_recorder(op)
     made = op._compiled
     op.recorded = HOOKS.recorder(op, op.body, made.text if made is not None and op.body is made.body else None)
     return op.recorded(*args)

@@ -475,6 +475,10 @@ def zero_(self: Tensor) -> Tensor:
 
 def copy_(self: Tensor, source: Any, non_blocking: bool = False) -> Tensor:
     values = source.array if isinstance(source, Tensor) else np.asarray(source)
+    if isinstance(source, Tensor) and _is_like(values, self.array) and source.memory is not self.memory:
+        self.array[...] = values
+        self.bump_version()
+        return self
     if type(values) is not type(self.array):
         values = libraries.moved(values, self.device)
     shape = self.array.shape
@@ -486,6 +490,12 @@ def copy_(self: Tensor, source: Any, non_blocking: bool = False) -> Tensor:
     else:
         overwrite(self, values)
     return self
+
+
+def _is_like(values: Array, array: Array) -> bool:
+    """True for values that a dense array on the host takes as they are."""
+    is_on_host = type(values) is type(array) is np.ndarray
+    return is_on_host and values.dtype is array.dtype and values.shape == array.shape and array.flags.c_contiguous
 
 
 def _copy_in_order(self: Tensor, values: Array) -> None:

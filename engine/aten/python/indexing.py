@@ -52,12 +52,14 @@ def read(self: Tensor, index: Any) -> Any:
 def write(self: Tensor, index: Any, value: Any) -> None:
     """`self[index] = value`; raises OperatorIndexError, OperatorError where the value does not fit."""
     is_apart = self._requires_grad or HOOKS.rebased or HOOKS.several
-    if type(value) in _NUMBERS and HOOKS.trace is None and self.array.dtype in FLOATS and not is_apart:
-        shown = _shown(self, index)
-        if shown is not None and self.array.flags.c_contiguous and (HOOKS.devices or self.array.flags.writeable):
-            shown[...] = value
-            self.bump_version()
-            return
+    if HOOKS.trace is None and not is_apart and (type(value) in _NUMBERS or type(value) is Tensor):
+        array = self.array
+        if array.dtype in FLOATS and array.flags.c_contiguous and (HOOKS.devices or array.flags.writeable):
+            shown = _shown(self, index)
+            if shown is not None and (type(value) is not Tensor or _is_like(value, shown, self)):
+                shown[...] = value.array if type(value) is Tensor else value
+                self.bump_version()
+                return
     if index is False:  # takes any value, as `applySlicing`'s callers do
         return
     target, picks = _basic(self, None if index is True else index)
@@ -69,6 +71,13 @@ def write(self: Tensor, index: Any, value: Any) -> None:
         values = values.squeeze(0)
     write_whole = "fill_" if HOOKS.trace is not None and values.ndim == 0 < target.ndim else "copy_"
     calls.call(write_whole, (target, values), {})
+
+
+def _is_like(value: Tensor, shown: Array, target: Tensor) -> bool:
+    """True for a tensor of the same kind as the part of the target, with no history, and memory of its own."""
+    array = value.array
+    is_same_kind = array.dtype is shown.dtype and array.shape == shown.shape and type(array) is type(shown)
+    return is_same_kind and not value._requires_grad and value.memory is not target.memory
 
 
 def _without_leading_ones(values: Tensor) -> Tensor:

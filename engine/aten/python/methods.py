@@ -18,6 +18,7 @@ from engine.aten.values import interchange, libraries, xp
 from engine.aten.values.hooks import HOOKS, NOT_TRACED
 from engine.aten.values.meta import MetaArray
 from engine.aten.values.quantizer import is_quantized, quantizer_of
+from engine.aten.values.size import Size, new_size
 from engine.aten.values.storage import Storage, TypedStorage, address, storage_of, typed
 from engine.aten.values.tensor import Tensor, sizes_of, tensor, wrapped
 from engine.lang import scalars
@@ -256,7 +257,9 @@ def _no(self: Tensor) -> bool:
 
 
 def _size(self: Tensor, dim: Any = None) -> Any:
-    """`aten::size`, of one dimension that is there without the choice of an overload."""
+    """`aten::size`, of all dimensions and of one that is there without the choice of an overload."""
+    if dim is None and HOOKS.trace is None:
+        return new_size(Size, self.array.shape)
     if type(dim) is int and HOOKS.trace is None:
         try:
             return self.array.shape[dim]

@@ -85,6 +85,9 @@ class Hooks:
     native: Callable[[Op], bool] | None = None
     """Called when an operator is first called, for machine code to take its slots; false where there is none.
     `engine.fuser` sets it."""
+    native_recorder: Callable[[Op], None] | None = None
+    """Called when an operator is first recorded, for machine code that serves it to record it, too; `engine.fuser`
+    sets it."""
     python_only: bool = False
     """True while no machine code may serve operators; kernels that plans and instructions hold look here."""
     devices: bool = False

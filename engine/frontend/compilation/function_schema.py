@@ -49,7 +49,8 @@ def read_signature(
     own = [] if self_type is None else [Argument(params[0].name, self_type)]
     arguments = own + [_argument(param, types) for param in params[len(own) :]]
     defaults = _defaults(params, arguments, view.decl.range, fresh)
-    arguments = [replace(argument, default=defaults.get(i, NO_DEFAULT)) for i, argument in enumerate(arguments)]
+    if defaults:
+        arguments = [replace(argument, default=defaults.get(i, NO_DEFAULT)) for i, argument in enumerate(arguments)]
     _check_order(arguments, params)
     returns = view.decl.returns
     declared = () if returns is None else (Argument("", types.read(returns)),)

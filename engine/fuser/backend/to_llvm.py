@@ -56,12 +56,12 @@ from engine.fuser.ir.kernel import (
     all_expressions,
     all_statements,
     bodies,
-    calling,
     element_of,
     lanes_of,
     parts,
     rewritten,
     strides_of,
+    told_apart,
 )
 from engine.fuser.ir.kernel_verifier import verify
 from engine.lang.records import dataclass
@@ -88,7 +88,7 @@ def module(kernels: Iterable[Kernel], name: str = "kernels", has_lines: bool = F
     known = dict[str, Kernel]()
     for each in kernels:
         verify(each)
-        kernel = _told_apart(each, known)
+        kernel = told_apart(each, known)
         helpers = {each.name: each for each in kernel.helpers}
         for helper in kernel.helpers:
             if helper.name in made.globals:
@@ -101,21 +101,6 @@ def module(kernels: Iterable[Kernel], name: str = "kernels", has_lines: bool = F
                 function.attributes.add("cold")
         emit_kernel(made, kernel, helpers, scope)
     return made
-
-
-def _told_apart(kernel: Kernel, known: dict[str, Kernel]) -> Kernel:
-    """The kernel, whose helpers have names of their own unless they are the same as those of kernels before."""
-    names = dict[str, str]()
-    helpers = list[Kernel]()
-    for helper in kernel.helpers:
-        found = calling(helper, names)
-        name, count = helper.name, 2
-        while name in known and replace(known[name], name=found.name) != found:
-            name, count = f"{helper.name}_{count}", count + 1
-        names[helper.name] = name
-        known[name] = replace(found, name=name)
-        helpers.append(known[name])
-    return replace(calling(kernel, names), helpers=tuple(helpers))
 
 
 def emit_kernel(

@@ -517,6 +517,21 @@ def calling(kernel: Kernel, names: Mapping[str, str]) -> Kernel:
     return replace(kernel, body=changed(kernel.body)) if any(old != new for old, new in names.items()) else kernel
 
 
+def told_apart(kernel: Kernel, known: dict[str, Kernel]) -> Kernel:
+    """The kernel, whose helpers have names of their own unless they are the same as those of kernels before."""
+    names = dict[str, str]()
+    helpers = list[Kernel]()
+    for helper in kernel.helpers:
+        found = calling(helper, names)
+        name, count = helper.name, 2
+        while name in known and replace(known[name], name=found.name) != found:
+            name, count = f"{helper.name}_{count}", count + 1
+        names[helper.name] = name
+        known[name] = replace(found, name=name)
+        helpers.append(known[name])
+    return replace(calling(kernel, names), helpers=tuple(helpers))
+
+
 def all_statements(body: Sequence[Statement]) -> Iterator[Statement]:
     """Every statement, outer before inner."""
     for statement in body:

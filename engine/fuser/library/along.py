@@ -2,7 +2,7 @@
 
 In: operators of the table that groups lower by a handler of their own.  Out: the forms of their calls, and the
 functions that serve them, `i64 FUNCTION(i64 *words)`: the sizes before, along and after the dimension, numbers, and the
-addresses of tensors, last that of the result (`calls.NUMBERS_AT`, `PLACES_AT`).  All tensors are contiguous.
+addresses of tensors, last that of the result (`words.NUMBERS_AT`, `PLACES_AT`).  All tensors are contiguous.
 
 The kernel is the one that a group of this operator alone has (`groups.from_graph`), for one, two or three dimensions of
 any sizes, of which the last, or the second, is gone along; a result of 0 says that it was done.
@@ -45,8 +45,8 @@ from engine.fuser.ir.kernel import (
     index,
 )
 from engine.fuser.ir.kernel_text import show
-from engine.fuser.library.calls import NUMBERS_AT, OPERANDS, PLACES_AT
 from engine.fuser.library.forms import Entry, Form, Given
+from engine.fuser.library.words import NUMBERS_AT, OPERANDS, PLACES_AT
 from engine.fuser.stubs.binding import Binding, NoneArgument, NumberArgument, Result, TensorArgument, size
 from engine.ir.constants import insert_constant
 from engine.ir.graph import Graph, Value
@@ -82,7 +82,7 @@ class AlongCall:
 
     @property
     def shapes(self) -> tuple[str, ...]:
-        """What there are functions for."""
+        """The numbers of dimensions that there are functions for."""
         if self.fixed_axis >= 0:
             return ("PLANES", "SOLIDS")
         if not any(each.kind in ("AXIS", "AXES", "LASTSIZES") for each in self.given):
@@ -133,7 +133,7 @@ def _calls(op: Op) -> Iterator[AlongCall]:
 
 
 def _choices(op: Op, argument: Argument, is_first: bool) -> Iterator[Given]:
-    """What an argument may be."""
+    """The kinds of values that an argument may have."""
     name, type = argument.name, _plain(argument.type)
     if is_tensor(argument):
         yield Given("WHOLES" if is_first or name == "target" else "VECTORS")

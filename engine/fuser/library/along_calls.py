@@ -1,7 +1,7 @@
 """The call stub of operators that go along a dimension, as text of kernel IR over the words and helpers of `calls`.
 
 In: nothing.  Out: `ALONG`.  It looks at the arguments, finds the dimensions that are gone along, which have to follow
-one another, makes of all sizes one before, along and after them, and calls the function for one, two or three of them.
+one another, makes of all sizes one before, along and after them, and calls the function for so many dimensions.
 """
 
 from __future__ import annotations
@@ -186,10 +186,14 @@ def gone_along(descriptor: i64, args: i64, count: i64):
                                 return 0
     if whole == 0:
         return 0
+    history: i64 = 0
     if may != 0:
         recording: i64 = is_recording(process)
         if recording != 0:
-            return 0
+            known: i64 = history_of(descriptor, args, count)
+            if known == 0:
+                return 0
+            history = known
     marks_ = view(i32[...], whole)
     rank = i64(marks_[NDIM])
     if rank > DIMENSIONS:
@@ -216,6 +220,8 @@ def gone_along(descriptor: i64, args: i64, count: i64):
         return 0
     type: i64 = type_of(process, dtype)
     if type < 0:
+        return 0
+    if bitand(history != 0, own[ISFLOAT + it[RESULTS + type]] == 0):
         return 0
     function: i64 = it[SOLIDS + type]
     if words[2] == 1:
@@ -258,7 +264,8 @@ def gone_along(descriptor: i64, args: i64, count: i64):
     if it[ISBARE] != 0:
         return made
     tensor: i64 = new_tensor(process, made)
-    return tensor
+    done: i64 = recorded(process, history, args, count, tensor)
+    return done
 
 
 def serve_along(held: i64, args: i64, count: i64, names: i64):

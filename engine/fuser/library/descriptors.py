@@ -14,34 +14,41 @@ from typing import Any, Final
 
 import numpy as np
 
+from engine.aten.autograd.node import Saved, numbers
+from engine.aten.autograd.record import OperatorNode
 from engine.aten.dispatch.grad_mode import MODE
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.parameter import Parameter
 from engine.aten.values.storage import Storage
 from engine.aten.values.tensor import Tensor
 from engine.fuser.backend import cpython_abi
-from engine.fuser.ir.kernel import SIZES
-from engine.fuser.library.calls import DESCRIPTOR, KIND, PROCESS, TYPES
+from engine.fuser.ir.kernel import FLOATS, SIZES
 from engine.fuser.library.forms import Form
+from engine.fuser.library.words import DESCRIPTOR, EMPTY, KIND, PROCESS, TYPES
 from engine.fuser.stubs import process as of_process
 
 _OBJECTS: Final[dict[str, Any]] = {
     "NDARRAY": np.ndarray, "TENSOR": Tensor, "PARAMETER": Parameter, "HOOKS": HOOKS, "MODE": MODE,
     "ENABLED": "enabled", "NONE": None, "FALSE": False, "TRUE": True, "ZERO": 0, "FLOAT": float, "INT": int,
-    "LIST": list, "STORAGE": Storage, "MEMORY": "memory",
+    "LIST": list, "STORAGE": Storage, "MEMORY": "memory", "SHAPENAME": "shape", "MINUSONE": -1, "NODE": OperatorNode,
+    "SAVED": Saved, "SEQUENCES": numbers,
 }  # fmt: skip
 _SLOTS: Final = {
     "ARRAY": "array", "GRAD": "_requires_grad", "OWNSTORAGE": "_storage", "BASE": "_base", "VERSION": "version",
     "OWNER": "owner", "TRACE": "trace", "PYTHONONLY": "python_only", "REBASED": "rebased", "PAUSED": "paused",
+    "GRADFN": "_grad_fn", "OUTPUTNR": "output_nr", "SEEN": "_seen", "GRADHOOK": "grad", "RECORDEDHOOK": "recorded",
+    "NODEPLAN": "plan", "NODEKEPT": "kept", "NODESOURCES": "sources", "NODEOUTPUTS": "outputs",
+    "NODESEQUENCE": "sequence", "SAVEDHELD": "saved.held", "SAVEDSTORAGE": "saved.storage",
+    "SAVEDVERSION": "saved.version", "SAVEDOUTPUT": "saved.output",
 }  # fmt: skip
-"""Slots of tensors, storages and hooks."""
+"""Slots of tensors, storages, hooks and nodes."""
 Words = np.ndarray[Any, np.dtype[np.int64]]
 WORD: Final = 8
 
 
 @cache
 def process_words() -> Words:
-    """What is this process's own; the functions of the library that it names are put there when it is loaded."""
+    """The words of this process; the functions of the library that it names are put there when it is loaded."""
     found = of_process.process()
     words = np.zeros(PROCESS["ALL"], np.int64)
     for name, value in _OBJECTS.items():
@@ -56,6 +63,9 @@ def process_words() -> Words:
     for i, type in enumerate(TYPES):
         words[PROCESS["DTYPES"] + i] = cpython_abi.retain(of_process.DTYPES[type])
         words[PROCESS["SIZES"] + i] = SIZES[type]
+        words[PROCESS["ISFLOAT"] + i] = type in FLOATS
+    for i, slot in enumerate(EMPTY):
+        words[PROCESS["EMPTY"] + i] = found.slots[slot] // WORD
     return words
 
 
@@ -63,9 +73,19 @@ _CONSTANTS: Final = {"None": "NONE", "False": "FALSE", "zero": "ZERO"}
 
 
 def descriptor(
-    form: Form, address: Callable[[str], int], *, target: int = -1, is_hooked: bool, is_bare: bool = False
+    form: Form,
+    address: Callable[[str], int],
+    histories: Words | None,
+    *,
+    target: int = -1,
+    is_hooked: bool,
+    is_bare: bool = False,
 ) -> Words:
-    """The words of a form, whose row functions have these addresses; `target`: the argument that is written to."""
+    """The words of a form, whose row functions have these addresses.
+
+    `histories`: how its calls are recorded (`histories`), where stubs record them; they live as long as the process.
+    `target`: the argument that is written to.
+    """
     words = np.zeros(DESCRIPTOR["ALL"], np.int64)
     entries = form.entries
     for name, value in {
@@ -81,6 +101,7 @@ def descriptor(
         words[DESCRIPTOR["GIVEN"] + i] = _given(each.kind, each.value)
     words[DESCRIPTOR["FIXEDAXIS"]] = form.axis
     words[DESCRIPTOR["ISREDUCED"]], words[DESCRIPTOR["ISSTACKED"]] = form.is_reduced, form.is_stacked
+    words[DESCRIPTOR["HISTORIES"]] = 0 if histories is None else histories.ctypes.data
     for key, entry in entries.items():
         shape, _, type = key.rpartition(" ")
         words[DESCRIPTOR[shape or "ROWS"] + TYPES.index(type)] = address(entry.symbol)

@@ -20,16 +20,16 @@ Kind = Literal[
     "LISTS", "TABLES", "INDICES", "UNREAD",
     "RANKED", "TURNED", "ROWED", "WORDS",
 ]  # fmt: skip
-"""See `calls.KIND`."""
+"""See `words.KIND`."""
 LINES: Final = "lines_"
-"""What the symbol of the lines of a part begins with; they begin with one that is empty, and end with a zero."""
+"""The beginning of the symbol of the lines of a part; they begin with one that is empty, and end with a zero."""
 OPERANDS: Final = ("TENSORS", "TRUTHS", "NUMBERS", "SETTINGS")
 """The kinds of operands."""
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What an argument is, and the value that it has to have."""
+    """The kind of an argument, and the value that it has to have."""
 
     kind: Kind
     value: Any = None
@@ -55,7 +55,7 @@ class Form:
     `fewest`: the arguments that calls have to give; the others have their defaults.  `asked`: the operands that decide
     how the result lies, none where that is in C order.  `entries`: functions by the type of the operands; of those that
     go along a dimension, by the word of a descriptor that they belong to, and the type.  `stub`: its symbol; `axis`,
-    `is_reduced`, `is_stacked`: see `calls.DESCRIPTOR`.
+    `is_reduced`, `is_stacked`: see `words.DESCRIPTOR`.
     """
 
     given: tuple[Given, ...]

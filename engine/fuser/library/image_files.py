@@ -30,7 +30,7 @@ KEYS: Final = 4
 """Keys whose files are kept: several machines and versions may share a folder."""
 COMPLETE: Final = "complete"
 BUILDING: Final = "building "
-"""What notes begin with as long as somebody builds; the part that is being built follows."""
+"""The beginning of notes as long as somebody builds; the part that is being built follows."""
 SUFFIX: Final = ".image"
 _NAME: Final = re.compile(rf"(?:(?P<part>[a-z0-9_]+)\.)?(?P<key>[0-9a-f]{{16}})(?:\{SUFFIX}|\.state|\..*\{UNFINISHED})")
 _LOCK: Final = "lock"

@@ -40,7 +40,7 @@ class Part:
 
 
 def _calls() -> Iterator[str]:
-    """What kernels call, the threads of parallel loops and memory for what they compute in between; the stubs."""
+    """The stubs, and the functions that kernels call: threads of parallel loops, memory for values in between."""
     for program in (threads.program(), scratch.program(), methods.program()):
         yield str(program.write())
     made = to_llvm.module([calls.stubs()])

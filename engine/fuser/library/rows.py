@@ -136,7 +136,7 @@ def _calls(tree: ast.AST, name: str) -> Iterator[ast.Call]:
 
 
 def _choices(op: Op, argument: Argument, tree: ast.AST, truths: set[str]) -> Iterator[Given]:
-    """What an argument may be."""
+    """The kinds of values that an argument may have."""
     name, default = argument.name, argument.default
     if is_tensor(argument):
         yield Given("TRUTHS" if name in truths else "TENSORS")

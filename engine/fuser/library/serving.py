@@ -30,10 +30,11 @@ from engine.fuser.backend.cpython_abi import AbiError
 from engine.fuser.backend.symbols import PARALLEL, MachineError
 from engine.fuser.library import forms as of_forms
 from engine.fuser.library import image_files, key, store
-from engine.fuser.library.calls import PROCESS
 from engine.fuser.library.descriptors import Words, builtin, descriptor, process_words, with_most
 from engine.fuser.library.forms import LINES, Form, Given
+from engine.fuser.library.histories import fill, row_of
 from engine.fuser.library.objects import ImageError
+from engine.fuser.library.words import PROCESS
 from engine.fuser.stubs.methods import Method, method
 from engine.lang.records import dataclass
 
@@ -44,7 +45,7 @@ Described = Sequence[tuple[Form, Words]]
 
 @dataclass(slots=True)
 class _Parts:
-    """What the parts so far have: their lines, and what was read there of operators, by what asked.
+    """The parts so far: their lines, and what was read there of operators, by what asked.
 
     `described`: with hooks, on bare arrays.  `entries`: builtins on bare arrays, by what they hand calls on to.
     """
@@ -63,7 +64,7 @@ class _State:
     methods: dict[str, _Bound] = field(default_factory=dict)
     known: _Parts = field(default_factory=_Parts)
     parts: int = 0
-    """How many parts there were when the lines were read."""
+    """The number of parts when the lines were read."""
     watcher: threading.Thread | None = None
     has_all: bool = False
     """True once no more parts come."""
@@ -127,7 +128,7 @@ def _chained(name: str, described: Described, following: Function) -> Function:
 
 def _described(op: Op, forms: Sequence[Form], *, is_hooked: bool, is_bare: bool = False) -> Described:
     words = partial(descriptor, address=_address, target=_target(op), is_hooked=is_hooked, is_bare=is_bare)
-    return [(form, words(form)) for form in forms]
+    return [(form, words(form, histories=row_of(op, form) if is_hooked else None)) for form in forms]
 
 
 def _known(op: Op, *, is_hooked: bool, is_bare: bool = False) -> Described:
@@ -161,6 +162,11 @@ def array_entry(op: Op, following: Function) -> Function | None:
         return known[key]
     except (AbiError, MachineError, ImageError):
         return None
+
+
+def record(op: Op) -> None:
+    """Let stubs record the operator, too."""
+    fill(op, _forms(op))
 
 
 def _address(symbol: str) -> int:
@@ -321,4 +327,4 @@ def _follow() -> None:
 
 
 tiering.when_mode_changes(_follow)
-HOOKS.native = serve
+HOOKS.native, HOOKS.native_recorder = serve, record

@@ -41,8 +41,8 @@ from engine.fuser.ir.kernel import (
     product,
 )
 from engine.fuser.ir.kernel_text import show
-from engine.fuser.library.calls import SHAPED_WORDS
 from engine.fuser.library.forms import Entry, Form, Given
+from engine.fuser.library.words import SHAPED_WORDS
 from engine.fuser.stubs.binding import Binding, Result, TensorArgument, size, stride
 from engine.ir.constants import insert_constant
 from engine.ir.graph import Graph, Value

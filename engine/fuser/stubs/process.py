@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten.autograd.node import Node, Saved, numbers
+from engine.aten.autograd.node import Node, Saved
 from engine.aten.autograd.record import OperatorNode
 from engine.aten.dispatch.grad_mode import MODE
 from engine.aten.dispatch.wrapping import fresh
@@ -30,11 +30,9 @@ from engine.lang.records import dataclass
 DTYPES: Final[dict[str, np.dtype[Any]]] = {name: np.dtype(of) for name, of in NUMPY.items()}
 """The dtypes of arrays by the types of elements of kernels."""
 _OBJECTS: Final[dict[str, Any]] = {
-    "None": None, "False": False, "True": True, "zero": 0, "minus_one": -1, "float": float, "int": int,
-    "list": list, "dict": dict,
-    "ndarray": np.ndarray, "Tensor": Tensor, "Parameter": Parameter, "Storage": Storage, "HOOKS": HOOKS, "MODE": MODE,
-    "enabled": "enabled", "memory": "memory", "shape": "shape", "OperatorNode": OperatorNode, "Saved": Saved,
-    "numbers": numbers, **{f"dtype.{name}": of for name, of in DTYPES.items()},
+    "None": None, "False": False, "True": True, "zero": 0, "float": float, "int": int, "list": list, "dict": dict,
+    "ndarray": np.ndarray, "Tensor": Tensor, "Parameter": Parameter, "HOOKS": HOOKS, "MODE": MODE, "enabled": "enabled",
+    **{f"dtype.{name}": of for name, of in DTYPES.items()},
 }  # fmt: skip
 _FUNCTIONS: Final = (
     "PyObject_Vectorcall", "PyObject_GetAttr", "PyType_GenericAlloc", "PyLong_AsLongLongAndOverflow",

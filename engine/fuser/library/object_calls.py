@@ -1,0 +1,321 @@
+"""Helpers of all call stubs, as text of kernel IR: Python's objects, numbers, and a first look at the arguments.
+
+In: nothing.  Out: `OBJECTS`, `NUMBERS`, `READING`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+OBJECTS: Final = """
+def retain(it: i64):
+    if IMMORTAL != 0:
+        Py_IncRef(it)
+    else:
+        header = view(i64[...], it)
+        header[0] = header[0] + 1
+    return it
+
+
+def new_array(process: i64, type: i64, rank: i64, sizes: i64, strides: i64):
+    own = view(i64[...], process)
+    dtype: i64 = retain(own[DTYPES + type])
+    made: i64 = invoke(own[NEWARRAY], own[NDARRAY], dtype, rank, sizes, strides, 0, 0, 0)
+    if made == 0:
+        PyErr_Clear()
+    return made
+
+
+def new_tensor(process: i64, array: i64):
+    own = view(i64[...], process)
+    made: i64 = PyType_GenericAlloc(own[TENSOR], 0)
+    if made == 0:
+        Py_DecRef(array)
+        PyErr_Clear()
+        return 0
+    slots = view(i64[...], made)
+    slots[own[ARRAY]] = array
+    for i in range(own[FRESH]):
+        value: i64 = retain(own[FRESHVALUES + i])
+        slots[own[FRESHPLACES + i]] = value
+    return made
+
+
+def is_recording(process: i64):
+    own = view(i64[...], process)
+    hooks = view(i64[...], own[HOOKS])
+    paused: i64 = PySet_Size(hooks[own[PAUSED]])
+    if paused == 0:
+        return 1
+    found: i64 = PyObject_GetAttr(own[MODE], own[ENABLED])
+    if found == 0:
+        PyErr_Clear()
+        return 1
+    Py_DecRef(found)
+    return select(found != own[FALSE], 1, 0)
+
+
+def array_of(process: i64, value: i64, is_bare: i64):
+    own = view(i64[...], process)
+    head = view(i64[...], value)
+    array: i64 = value
+    if is_bare == 0:
+        if bitand(head[1] != own[TENSOR], head[1] != own[PARAMETER]):
+            return 0
+        array = head[own[ARRAY]]
+        if array == 0:
+            return 0
+    fields = view(i64[...], array)
+    if fields[1] != own[NDARRAY]:
+        return 0
+    return array
+
+
+def may_record(process: i64, tensor: i64, is_written: i64):
+    own = view(i64[...], process)
+    slots = view(i64[...], tensor)
+    if slots[own[GRAD]] != own[FALSE]:
+        return 1
+    if slots[own[BASE]] != own[NONE]:
+        hooks = view(i64[...], own[HOOKS])
+        if bitor(is_written != 0, hooks[own[REBASED]] != own[ZERO]):
+            return 1
+    return 0
+
+"""
+NUMBERS: Final = """
+def put_float(room: i64, type: i64, kind: i64, value: f64):
+    size = abs(value)
+    if kind == SETTINGS:
+        limit = select(type == FLOATS, 3.4028234663852886e+38, select(type == HALVES, 65504.0, select(type == BRAINS,
+            3.3895313892515355e+38, 1.7976931348623157e+308)))
+        if size <= limit:
+            pass
+        else:
+            return 0
+    if type == FLOATS:
+        singles = view(f32[...], room)
+        singles[0] = f32(value)
+        return 1
+    if type == DOUBLES:
+        doubles = view(f64[...], room)
+        doubles[0] = value
+        return 1
+    if type == HALVES:
+        halves = view(f16[...], room)
+        halves[0] = f16(value)
+        return 1
+    if type == BRAINS:
+        brains = view(bf16[...], room)
+        brains[0] = bf16(value)
+        return 1
+    return 0
+
+
+def put_whole(room: i64, type: i64, kind: i64, value: i64):
+    if type == LONGS:
+        longs = view(i64[...], room)
+        longs[0] = value
+        return 1
+    if type == INTS:
+        if bitand(kind == SETTINGS, i64(i32(value)) != value):
+            return 0
+        ints = view(i32[...], room)
+        ints[0] = i32(value)
+        return 1
+    if type == SHORTS:
+        if bitand(kind == SETTINGS, i64(i16(value)) != value):
+            return 0
+        shorts = view(i16[...], room)
+        shorts[0] = i16(value)
+        return 1
+    if type == CHARS:
+        if bitand(kind == SETTINGS, i64(i8(value)) != value):
+            return 0
+        chars = view(i8[...], room)
+        chars[0] = i8(value)
+        return 1
+    if type == BYTES:
+        if bitand(kind == SETTINGS, i64(u8(value)) != value):
+            return 0
+        bytes = view(u8[...], room)
+        bytes[0] = u8(value)
+        return 1
+    return 0
+
+
+def put_number(process: i64, value: i64, type: i64, kind: i64, room: i64):
+    own = view(i64[...], process)
+    head = view(i64[...], value)
+    if head[1] == own[FLOAT]:
+        real = view(f64[...], value)
+        fits: i64 = put_float(room, type, kind, real[FLOATVALUE])
+        return fits
+    if head[1] != own[INT]:
+        return 0
+    overflow = allocate(i32[1])
+    whole: i64 = PyLong_AsLongLongAndOverflow(value, address(overflow[0]))
+    if overflow[0] != 0:
+        return 0
+    put: i64 = put_float(room, type, kind, f64(whole))
+    if put != 0:
+        return 1
+    written: i64 = put_whole(room, type, kind, whole)
+    return written
+
+
+def is_equal(process: i64, value: i64, wanted: i64):
+    own = view(i64[...], process)
+    head = view(i64[...], value)
+    if head[1] == own[FLOAT]:
+        real = view(f64[...], value)
+        return select(real[FLOATVALUE] == bits_to_f64(wanted), 1, 0)
+    if head[1] != own[INT]:
+        return 0
+    overflow = allocate(i32[1])
+    whole: i64 = PyLong_AsLongLongAndOverflow(value, address(overflow[0]))
+    if overflow[0] != 0:
+        return 0
+    return select(f64(whole) == bits_to_f64(wanted), 1, 0)
+"""
+READING: Final = """
+def is_fixed(descriptor: i64, i: i64, value: i64):
+    it = view(i64[...], descriptor)
+    if it[KINDS + i] == UNREAD:
+        return 1
+    if it[KINDS + i] == SAME:
+        return select(value == it[GIVEN + i], 1, 0)
+    equal: i64 = is_equal(it[PROCESS], value, it[GIVEN + i])
+    return equal
+
+
+def type_of(process: i64, dtype: i64):
+    own = view(i64[...], process)
+    for i in range(TYPECOUNT):
+        if own[DTYPES + i] == dtype:
+            return i
+    return -1
+
+
+def has_same_sizes(array: i64, other: i64):
+    marks = view(i32[...], array)
+    others = view(i32[...], other)
+    if marks[NDIM] != others[NDIM]:
+        return 0
+    fields = view(i64[...], array)
+    sizes = view(i64[...], fields[DIMS])
+    fields_ = view(i64[...], other)
+    sizes_ = view(i64[...], fields_[DIMS])
+    for d in range(i64(marks[NDIM])):
+        if sizes[d] != sizes_[d]:
+            return 0
+    return 1
+
+
+def is_open(descriptor: i64, count: i64):
+    it = view(i64[...], descriptor)
+    own = view(i64[...], it[PROCESS])
+    if bitor(count < it[FEWEST], count > it[MOST]):
+        return 0
+    hooks = view(i64[...], own[HOOKS])
+    if it[ISHOOKED] != 0:
+        if bitor(hooks[own[TRACE]] != own[NONE], hooks[own[PYTHONONLY]] != own[FALSE]):
+            return 0
+    if it[ISBARE] != 0:
+        if hooks[own[PYTHONONLY]] != own[FALSE]:
+            return 0
+    return 1
+
+
+def read(descriptor: i64, args: i64, count: i64, frame: InOut[i64[...]]):
+    it = view(i64[...], descriptor)
+    process = it[PROCESS]
+    own = view(i64[...], process)
+    open: i64 = is_open(descriptor, count)
+    if open == 0:
+        return 0
+    given = view(i64[...], args)
+    dtype: i64 = 0
+    flags: i64 = PLAIN
+    may: i64 = 0
+    k: i64 = 0
+    first: i64 = -1
+    for i in range(count):
+        kind = it[KINDS + i]
+        value = given[i]
+        if kind <= TRUTHS:
+            array: i64 = array_of(process, value, it[ISBARE])
+            if array == 0:
+                return 0
+            fields = view(i64[...], array)
+            marks = view(i32[...], array)
+            if kind == TRUTHS:
+                if fields[DTYPE] != own[DTYPES + BOOLS]:
+                    return 0
+            else:
+                if dtype == 0:
+                    dtype = fields[DTYPE]
+                if fields[DTYPE] != dtype:
+                    return 0
+            flags = bitand(flags, i64(marks[FLAGS]))
+            if it[ISHOOKED] != 0:
+                found: i64 = may_record(process, value, select(i == it[TARGET], 1, 0))
+                may = bitor(may, found)
+            frame[ARRAYS + k] = array
+            frame[PLACES + k] = fields[DATA]
+            if first < 0:
+                first = k
+            else:
+                alike: i64 = has_same_sizes(array, frame[ARRAYS + first])
+                if alike == 0:
+                    flags = bitand(flags, ALIGNED)
+            k = k + 1
+        else:
+            if kind <= SETTINGS:
+                frame[ARRAYS + k] = 0
+                k = k + 1
+            else:
+                if kind == TARGETS:
+                    if it[ISHOOKED] != 0:
+                        written: i64 = may_record(process, value, 1)
+                        may = bitor(may, written)
+                else:
+                    fixed: i64 = is_fixed(descriptor, i, value)
+                    if fixed == 0:
+                        return 0
+    if bitand(flags, ALIGNED) == 0:
+        return 0
+    type: i64 = type_of(process, dtype)
+    if type < 0:
+        return 0
+    row = it[ROWS + type]
+    if row == 0:
+        return 0
+    frame[HISTORYOF] = 0
+    if may != 0:
+        recording: i64 = is_recording(process)
+        if recording != 0:
+            history: i64 = history_of(descriptor, args, count)
+            if bitor(history == 0, own[ISFLOAT + it[RESULTS + type]] == 0):
+                return 0
+            frame[HISTORYOF] = history
+    k = 0
+    for i in range(count):
+        kind = it[KINDS + i]
+        if kind <= SETTINGS:
+            frame[ITEMS + k] = select(kind == TRUTHS, 1, own[SIZES + type])
+            if kind > TRUTHS:
+                place: i64 = address_of(address(frame[VALUES + k]))
+                fits: i64 = put_number(process, given[i], type, kind, place)
+                if fits == 0:
+                    return 0
+                frame[PLACES + k] = place
+            k = k + 1
+    frame[ROW] = row
+    frame[WIDTH] = k
+    frame[TYPE] = it[RESULTS + type]
+    frame[ITEMS + k] = own[SIZES + it[RESULTS + type]]
+    frame[ISPLAIN] = select(flags == PLAIN, 1, 0)
+    return 1
+
+"""

@@ -1,0 +1,222 @@
+"""The node that a call stub gives a result, as text of kernel IR over the words and helpers of `calls`.
+
+In: nothing.  Out: `RECORDING`: what `autograd.specialised_recording` does, for any operator: the words of a history
+(`histories`) say where edges lead and what is kept.  Where a call is not as they say it is left to Python.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+RECORDING: Final = """
+def is_source(process: i64, tensor: i64):
+    own = view(i64[...], process)
+    slots = view(i64[...], tensor)
+    if slots[own[OUTPUTNR]] != own[ZERO]:
+        return 0
+    if slots[own[BASE]] == own[NONE]:
+        return 1
+    if slots[own[OWNSTORAGE]] == own[NONE]:
+        return 0
+    storage = view(i64[...], slots[own[OWNSTORAGE]])
+    return select(slots[own[SEEN]] == storage[own[VERSION]], 1, 0)
+
+
+def history_of(descriptor: i64, args: i64, count: i64):
+    it = view(i64[...], descriptor)
+    if it[HISTORIES] == 0:
+        return 0
+    process = it[PROCESS]
+    own = view(i64[...], process)
+    hooks = view(i64[...], own[HOOKS])
+    if bitor(hooks[own[REBASED]] != own[ZERO], hooks[own[GRADHOOK]] != hooks[own[RECORDEDHOOK]]):
+        return 0
+    given = view(i64[...], args)
+    pattern: i64 = 0
+    bit: i64 = 1
+    for i in range(count):
+        kind = it[KINDS + i]
+        if bitor(kind <= TRUTHS, bitor(kind == WHOLES, kind == VECTORS)):
+            slots = view(i64[...], given[i])
+            if slots[own[GRAD]] != own[FALSE]:
+                pattern = pattern + bit
+            bit = bit * 2
+    if pattern >= HISTORIESEACH:
+        return 0
+    histories = view(i64[...], it[HISTORIES])
+    found = histories[pattern]
+    if found == 0:
+        return 0
+    history = view(i64[...], found)
+    for j in range(history[EDGES]):
+        from_here: i64 = is_source(process, given[history[EDGE + j]])
+        if from_here == 0:
+            return 0
+    return found
+
+
+def form_of(process: i64, tensor: i64):
+    own = view(i64[...], process)
+    slots = view(i64[...], tensor)
+    sizes: i64 = PyObject_GetAttr(slots[own[ARRAY]], own[SHAPENAME])
+    if sizes == 0:
+        return 0
+    form: i64 = PyTuple_New(2)
+    if form == 0:
+        Py_DecRef(sizes)
+        return 0
+    fields = view(i64[...], slots[own[ARRAY]])
+    dtype: i64 = retain(fields[DTYPE])
+    PyTuple_SetItem(form, 0, sizes)
+    PyTuple_SetItem(form, 1, dtype)
+    return form
+
+
+def saved(process: i64, tensor: i64):
+    own = view(i64[...], process)
+    made: i64 = PyType_GenericAlloc(own[SAVED], 0)
+    if made == 0:
+        return 0
+    slots = view(i64[...], tensor)
+    facts = view(i64[...], made)
+    version: i64 = own[ZERO]
+    if slots[own[OWNSTORAGE]] != own[NONE]:
+        storage = view(i64[...], slots[own[OWNSTORAGE]])
+        version = storage[own[VERSION]]
+    held: i64 = retain(tensor)
+    at: i64 = retain(version)
+    output: i64 = retain(own[MINUSONE])
+    facts[own[SAVEDHELD]] = held
+    facts[own[SAVEDVERSION]] = at
+    facts[own[SAVEDOUTPUT]] = output
+    return made
+
+
+def saved_result(process: i64, tensor: i64):
+    own = view(i64[...], process)
+    made: i64 = PyType_GenericAlloc(own[SAVED], 0)
+    if made == 0:
+        return 0
+    storage: i64 = PyType_GenericAlloc(own[STORAGE], 0)
+    if storage == 0:
+        Py_DecRef(made)
+        return 0
+    slots = view(i64[...], tensor)
+    facts = view(i64[...], made)
+    memory = view(i64[...], storage)
+    owner: i64 = retain(slots[own[ARRAY]])
+    version: i64 = retain(own[ZERO])
+    memory[own[OWNER]] = owner
+    memory[own[VERSION]] = version
+    Py_DecRef(slots[own[OWNSTORAGE]])
+    slots[own[OWNSTORAGE]] = storage
+    held: i64 = retain(slots[own[ARRAY]])
+    kept: i64 = retain(storage)
+    at: i64 = retain(own[ZERO])
+    output: i64 = retain(own[ZERO])
+    facts[own[SAVEDHELD]] = held
+    facts[own[SAVEDSTORAGE]] = kept
+    facts[own[SAVEDVERSION]] = at
+    facts[own[SAVEDOUTPUT]] = output
+    return made
+
+
+def listed(process: i64, value: i64):
+    own = view(i64[...], process)
+    head = view(i64[...], value)
+    again: i64 = retain(value)
+    if head[1] != own[INT]:
+        return again
+    made: i64 = PyList_New(1)
+    if made == 0:
+        Py_DecRef(again)
+        return 0
+    PyList_SetItem(made, 0, again)
+    return made
+
+
+def kept(process: i64, kind: i64, value: i64, result: i64):
+    if kind == KEPTGIVEN:
+        again: i64 = retain(value)
+        return again
+    if kind == KEPTLIST:
+        list: i64 = listed(process, value)
+        return list
+    if kind == KEPTTENSOR:
+        whole: i64 = saved(process, value)
+        return whole
+    if kind == KEPTFORM:
+        form: i64 = form_of(process, value)
+        return form
+    if kind == KEPTRESULT:
+        last: i64 = saved_result(process, result)
+        return last
+    shape: i64 = form_of(process, result)
+    return shape
+
+
+def fill(process: i64, node: i64, found: i64, args: i64, count: i64, result: i64):
+    own = view(i64[...], process)
+    history = view(i64[...], found)
+    given = view(i64[...], args)
+    facts = view(i64[...], node)
+    for j in range(EMPTIES):
+        nothing: i64 = retain(own[NONE])
+        facts[own[EMPTY + j]] = nothing
+    plan: i64 = retain(history[PLAN])
+    facts[own[NODEPLAN]] = plan
+    sequence: i64 = PyIter_Next(own[SEQUENCES])
+    facts[own[NODESEQUENCE]] = sequence
+    sources: i64 = PyTuple_New(history[EDGES])
+    facts[own[NODESOURCES]] = sources
+    rest: i64 = PyTuple_New(history[KEPTS])
+    facts[own[NODEKEPT]] = rest
+    outputs: i64 = PyTuple_New(1)
+    facts[own[NODEOUTPUTS]] = outputs
+    if bitor(bitor(sequence == 0, sources == 0), bitor(rest == 0, outputs == 0)):
+        return 0
+    for j in range(history[EDGES]):
+        tensor = given[history[EDGE + j]]
+        slots = view(i64[...], tensor)
+        source: i64 = retain(select(slots[own[GRADFN]] == own[NONE], tensor, slots[own[GRADFN]]))
+        PyTuple_SetItem(sources, j, source)
+    for j in range(history[KEPTS]):
+        place = history[KEPTPLACE + j]
+        value: i64 = history[KEPTOBJECT + j]
+        if bitand(place >= 0, place < count):
+            value = given[place]
+        thing: i64 = kept(process, history[KEPTKIND + j], value, result)
+        if thing == 0:
+            return 0
+        PyTuple_SetItem(rest, j, thing)
+    form: i64 = form_of(process, result)
+    if form == 0:
+        return 0
+    PyTuple_SetItem(outputs, 0, form)
+    return 1
+
+
+def recorded(process: i64, found: i64, args: i64, count: i64, result: i64):
+    own = view(i64[...], process)
+    if bitor(found == 0, result == 0):
+        return result
+    node: i64 = PyType_GenericAlloc(own[NODE], 0)
+    done: i64 = 0
+    if node != 0:
+        filled: i64 = fill(process, node, found, args, count, result)
+        done = filled
+    if done == 0:
+        PyErr_Clear()
+        if node != 0:
+            Py_DecRef(node)
+        Py_DecRef(result)
+        return 0
+    slots = view(i64[...], result)
+    Py_DecRef(slots[own[GRADFN]])
+    slots[own[GRADFN]] = node
+    Py_DecRef(slots[own[GRAD]])
+    flag: i64 = retain(own[TRUE])
+    slots[own[GRAD]] = flag
+    return result
+
+"""

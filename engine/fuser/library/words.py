@@ -1,0 +1,130 @@
+"""The words of 64 bits that call stubs read, and the names that stand for their places in the text of stubs.
+
+In: nothing.  Out: tables of places, which `descriptors` and `histories` fill, and `NAMES`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Final
+
+from engine.fuser.backend import cpython_abi as abi
+from engine.fuser.stubs.binding import RELEASE_AFTER
+
+OPERANDS: Final = 7
+"""Operands that a row function has at most, besides its result."""
+DIMENSIONS: Final = 8
+"""Dimensions that a stub spreads operands to at most."""
+ARGUMENTS: Final = 12
+"""Arguments that an operator has at most."""
+RECORDING_TENSORS: Final = 3
+"""Tensors that may require grad, of calls that stubs record."""
+KEPT: Final = 12
+"""Things that a node keeps at most."""
+EMPTY: Final = ("_edges", "tensor_hooks", "retained", "hooks", "prehooks")
+"""Slots of a new node that hold None."""
+TYPES: Final = ("f32", "f64", "i64", "bool", "i32", "u8", "f16", "bf16", "i16", "i8")
+"""Types of elements in the order in which descriptors have their row functions."""
+
+
+def _places(*names: str | tuple[str, int]) -> dict[str, int]:
+    """The place of each name in a row of words; some take several."""
+    found, place = {}, 0
+    for each in names:
+        name, count = each if isinstance(each, tuple) else (each, 1)
+        found[name], place = place, place + count
+    return found | {"ALL": place}
+
+
+PROCESS: Final = _places(
+    "NDARRAY", "TENSOR", "PARAMETER", "HOOKS", "MODE", "ENABLED", "NONE", "FALSE", "TRUE", "ZERO", "FLOAT", "INT",
+    "LIST", "STORAGE",
+    "MEMORY", "SHAPENAME", "MINUSONE", "NODE", "SAVED", "SEQUENCES",
+    # offsets of slots, in words
+    "ARRAY", "GRAD", "OWNSTORAGE", "BASE", "VERSION", "OWNER", "TRACE", "PYTHONONLY", "REBASED", "PAUSED",
+    "GRADFN", "OUTPUTNR", "SEEN", "GRADHOOK", "RECORDEDHOOK",
+    "NODEPLAN", "NODEKEPT", "NODESOURCES", "NODEOUTPUTS", "NODESEQUENCE", ("EMPTY", len(EMPTY)),
+    "SAVEDHELD", "SAVEDSTORAGE", "SAVEDVERSION", "SAVEDOUTPUT",
+    # functions
+    "NEWARRAY", "PARALLEL", "PIECE",
+    "FRESH", ("FRESHPLACES", 12), ("FRESHVALUES", 12),
+    ("DTYPES", len(TYPES)), ("SIZES", len(TYPES)), ("ISFLOAT", len(TYPES)),
+)  # fmt: skip
+"""Words of this process.  FRESH: how many slots of a new tensor hold constants."""
+DESCRIPTOR: Final = _places(
+    "PROCESS", "FEWEST", "MOST", "COUNT", "ISHOOKED", "ISBARE", "TARGET", "WORK", "ASKS", ("ASKED", OPERANDS),
+    ("KINDS", ARGUMENTS), ("GIVEN", ARGUMENTS), ("ROWS", len(TYPES)), ("RESULTS", len(TYPES)),
+    "FIXEDAXIS", "ISREDUCED", "ISSTACKED", ("PLANES", len(TYPES)), ("SOLIDS", len(TYPES)),
+    "HISTORIES",
+)  # fmt: skip
+"""Words of an operator.
+
+COUNT: of its operands.  ISHOOKED: whether it is left to Python while hooks are set or it would be recorded.  ISBARE:
+whether operands are arrays, which nothing records; they are left to Python in mode "off".  TARGET: the argument that is
+written; -1 for none.  WORK: nanoseconds for 1024 elements.  ASKED: the operands that decide how the result lies.
+KINDS: what each argument is (`KIND`); GIVEN: the object, or the bits of the float, that it has to be.  ROWS, RESULTS:
+row functions, and dtypes of their results, by the dtype.  FIXEDAXIS: the dimension that the operator goes along; -1
+where arguments say so, or it goes along all.  ISREDUCED: whether the result is without it.  ISSTACKED: whether tensors
+are joined along a new dimension.  PLANES, SOLIDS: functions for two and three dimensions, of which the second is it.
+HISTORIES: a row of the addresses of `HISTORY` words, by which tensors require grad (a bit for each); zeros for calls
+that are left to Python.
+"""
+HISTORY: Final = _places(
+    "PLAN", "EDGES", ("EDGE", RECORDING_TENSORS), "KEPTS",
+    ("KEPTKIND", KEPT), ("KEPTPLACE", KEPT), ("KEPTOBJECT", KEPT),
+)  # fmt: skip
+"""Words of how a call is recorded.  EDGE: the arguments that edges lead to.  KEPTPLACE: the argument that is kept, or
+-1; KEPTOBJECT: what is kept where the call leaves it out."""
+KEPT_KIND: Final = {
+    "KEPTGIVEN": 0, "KEPTLIST": 1, "KEPTTENSOR": 2, "KEPTFORM": 3, "KEPTRESULT": 4, "KEPTRESULTFORM": 5,
+}  # fmt: skip
+"""An argument itself, or as a list; of a tensor and of the result all, or its form."""
+KIND: Final = {
+    "TENSORS": 0, "TRUTHS": 1, "NUMBERS": 2, "SETTINGS": 3, "SAME": 4, "EQUAL": 5, "TARGETS": 6, "UNREAD": 7,
+    "WHOLES": 8, "VECTORS": 9, "REALS": 10, "AXIS": 11, "AXES": 12, "LASTSIZES": 13, "KEEPS": 14, "LISTS": 15,
+    "TABLES": 16, "INDICES": 17, "RANKED": 18, "TURNED": 19, "ROWED": 20, "WORDS": 21,
+}  # fmt: skip
+"""TRUTHS: a tensor of bools.  NUMBERS: an int or float that is an operand; SETTINGS: that the dtype has to hold.
+SAME: the object of GIVEN; EQUAL: a number that is equal to it.  WHOLES: a tensor that is gone through along a
+dimension; VECTORS: one of that dimension's size.  REALS: a float.  AXIS: the dimension; AXES: that, or some that follow
+one another.  LASTSIZES: the sizes of the last ones, which are gone along.  KEEPS: whether the result has it, with a
+size of 1.  TARGETS: a tensor that is written.  UNREAD: what the result does not depend on.  LISTS: of tensors.  TABLES:
+a tensor whose rows INDICES name.  RANKED: a tensor of so many dimensions; TURNED: one whose last two are exchanged in
+memory; ROWED: a tensor taken for its last dimension's rows.  WORDS: the ints of GIVEN, as a list."""
+_FRAME: Final = _places(
+    ("ARRAYS", OPERANDS + 1), ("PLACES", OPERANDS + 1), ("VALUES", OPERANDS + 1), ("ITEMS", OPERANDS + 1),
+    ("ELEMENTS", OPERANDS + 1), ("SHAPE", DIMENSIONS), ("ORDER", DIMENSIONS), ("OUTSTRIDES", DIMENSIONS),
+    ("EXTENTS", DIMENSIONS), ("STRIDES", DIMENSIONS * (OPERANDS + 1)), ("STEPS", DIMENSIONS * (OPERANDS + 1)),
+    "ROW", "WIDTH", "DEPTH", "RANK", "TYPE", "TOTAL", "ISPLAIN", "LONGEST", "HISTORYOF",
+)  # fmt: skip
+"""Words that a call keeps: of each operand, and last of the result, its array, address of elements, number, size of
+elements and distance of elements in a row; of each dimension its size, place in memory, stride; of dimensions that were
+merged the size, and of each operand the step in bytes."""
+
+# ------------------------------------------------------------------ text
+SHAPED_WORDS: Final = _places(
+    ("EXTENTS", 5 * OPERANDS), ("PLACES", OPERANDS + 1), "RANK", ("SIZES", DIMENSIONS), "WORK"
+)
+"""The words of functions of whole operators: five sizes for each tensor, addresses, last that of the result, and what
+the function says of the result: its dimensions, their sizes, and the nanoseconds that it takes, roughly."""
+NUMBERS_AT: Final = 3
+PLACES_AT: Final = 12
+"""Where functions along a dimension find numbers and addresses, after the three sizes."""
+NAMES: Final[Mapping[str, int]] = {
+    **PROCESS, **DESCRIPTOR, **HISTORY, **KIND, **KEPT_KIND, **_FRAME,
+    "FRAME": _FRAME["ALL"], "EACH": OPERANDS + 1, "DIMENSIONS": DIMENSIONS,
+    "TYPECOUNT": len(TYPES), "EMPTIES": len(EMPTY), "HISTORIESEACH": 2**RECORDING_TENSORS,
+    "IMMORTAL": int(sys.version_info >= (3, 12)),
+    "FLOATS": 0, "DOUBLES": 1, "LONGS": 2, "BOOLS": 3, "INTS": 4, "BYTES": 5, "HALVES": 6, "BRAINS": 7, "SHORTS": 8,
+    "CHARS": 9,
+    # the fields of objects, in words of 64 and of 32 bits
+    "ITEM": 3, "FLOATVALUE": 2, "DATA": abi.DATA // 8, "DIMS": abi.DIMENSIONS // 8, "STRIDESOF": abi.STRIDES // 8,
+    "DTYPE": abi.DTYPE // 8, "NDIM": abi.NDIM // 4, "FLAGS": abi.ARRAY_FLAGS // 4,
+    "PLAIN": abi.PLAIN, "ALIGNED": abi.ALIGNED, "WRITEABLE": abi.WRITEABLE,
+    "ALONGWORDS": PLACES_AT + OPERANDS + 1, "NUMBERSAT": NUMBERS_AT, "PLACESAT": PLACES_AT, "OPERANDS": OPERANDS,
+    "SHAPEDWORDS": SHAPED_WORDS["ALL"], "EXTENTSEACH": 5, "PLACESIN": SHAPED_WORDS["PLACES"],
+    "RANKIN": SHAPED_WORDS["RANK"], "SIZESIN": SHAPED_WORDS["SIZES"], "WORKIN": SHAPED_WORDS["WORK"],
+    "TOGETHER": 64, "LONGBYTES": 10 * RELEASE_AFTER,
+    "LONG": RELEASE_AFTER, "SHARED": 2 * RELEASE_AFTER, "PART": RELEASE_AFTER // 2,
+}  # fmt: skip
