@@ -21,7 +21,7 @@ from engine.executor.plans.plan import RECENT, ExecutionPlan
 from engine.executor.plans.plan_cache import CacheStatistics, PlanCache, PlanCounts
 from engine.executor.plans.profiled import ProfiledPlans, Recorded
 from engine.executor.plans.spec import Key, SpecReader
-from engine.executor.plans.switches import SWITCHES, tell
+from engine.executor.plans.switches import SWITCHES, is_leaving, tell
 from engine.executor.profiling.settings import PROFILING
 from engine.fuser.backend import tiering
 from engine.ir.clone import copy_graph
@@ -210,7 +210,7 @@ class GraphExecutor:
         before, is_first, self._is_begun = self._recent[1] or self._passing, not self._is_begun, True
         if is_first and self._may_run_before_plan() and runs_before_plan(self.graph, once=not self.function.inlines):
             self._lookups += 1
-            spec, self._is_long = self.reader.spec(key), self.function.inlines
+            spec, self._is_long = self.reader.spec(key), self.function.inlines and not is_leaving()
             plan = ExecutionPlan(self.function.name, spec, self.graph, reason="a first call", _code=self.code)
             return self._pass(plan)
         if self._is_long and self._may_make_aside(key):
