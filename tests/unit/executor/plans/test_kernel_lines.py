@@ -79,7 +79,7 @@ def test_an_element_that_is_an_operand_is_in_what_reads_it() -> None:
 def test_loops_of_a_product_are_from_its_line() -> None:
     (kernel,) = kernels_of(PRODUCT)
     program = kernel.lines().program
-    helpers = [at for at, each in enumerate(kernel.text.splitlines(), 1) if "sums = " in each]
+    helpers = [at for at, each in enumerate(kernel.text.splitlines(), 1) if "muladd(" in each]
     assert helpers and all({each.number for each in program[at]} == {3} for at in helpers)
 
 
