@@ -24,11 +24,11 @@ def show_call(name: str) -> str:
 
 
 def _shown(op: Op) -> str:
-    python = op.compiled.run
-    if op.impl is python:
+    python, impl = op.compiled.run, op.run
+    if impl is python:
         served = "served by the function below"
     else:
-        doc = (getattr(op.impl, "__doc__", None) or "").rpartition("\n")[2] or "An implementation that counts calls."
-        served = f"served by {op.impl.__class__.__name__}: {doc} It leaves other calls to the function below"
+        doc = (getattr(impl, "__doc__", None) or "").rpartition("\n")[2] or "Another implementation."
+        served = f"served by {impl.__class__.__name__}: {doc} It leaves other calls to the function below"
     source = getattr(python, "source", f"{python.__module__}.{python.__qualname__}, a function without hooks")
     return f"# {op.text}\n# {served}\n{source}"

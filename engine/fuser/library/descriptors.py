@@ -133,6 +133,9 @@ def _given(kind: str, value: Any) -> int:
     return 0
 
 
+_DOC: Final = "Compiled ahead of time, for calls of one form."
+
+
 def builtin(name: str, stub: int, words: Words, following: Callable[..., Any]) -> Callable[..., Any]:
     """The builtin that calls a stub with these words, and `following` where they do not fit the arguments."""
-    return cpython_abi.holding_builtin(name, stub, "", (following, words))
+    return cpython_abi.holding_builtin(name, stub, _DOC, (following, words))

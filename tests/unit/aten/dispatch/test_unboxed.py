@@ -76,6 +76,7 @@ def as_tensors(value: Any) -> Any:
     return [as_tensors(each) for each in value] if isinstance(value, list) else value
 
 
+@pytest.mark.usefixtures("without_machine_code")
 @pytest.mark.parametrize(("name", "arguments"), CALLS, ids=lambda each: each if isinstance(each, str) else "")
 def test_a_body_gives_what_the_operator_gives(name: str, arguments: Sequence[Any]) -> None:
     op = entry(name)
