@@ -37,8 +37,13 @@ Kernel = Callable[..., Any]
 
 def of_one_rank(calls: list[list[Any]]) -> Iterator[list[list[Any]]]:
     """The calls, those together that one kernel is for."""
-    for rank in sorted({call[0].ndim for call in calls}):
-        yield [call for call in calls if call[0].ndim == rank]
+    for rank in sorted({*map(rank_of, calls)}):
+        yield [call for call in calls if rank_of(call) == rank]
+
+
+def rank_of(call: list[Any]) -> int:
+    """The dimensions of the operands, which are alike."""
+    return next(each.ndim for each in call if isinstance(each, Tensor))
 
 
 def kernel_of(op: Op, call: list[Any]) -> Kernel:

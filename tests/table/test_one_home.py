@@ -52,6 +52,7 @@ EXCEPTIONS: Final = {
     "fuser/groups/reshaping.py": "operators that choose elements, as index arithmetic in kernels",
     "fuser/scalars/scalar_rules.py": "operators of numbers as kernel IR",
     "fuser/library/serving.py": "Python's operators that are operators of the table",
+    "fuser/library/shaped.py": "calls of operators with functions of any sizes, as examples",
     "ir/evaluate.py": "matches by pattern what cannot be computed when compiling",
     "ir/facts/rules.py": "matches by pattern views, and what brings tensors to a device",
     "ir/rewriting/decompositions.py": "operators as graphs of others",

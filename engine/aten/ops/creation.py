@@ -20,6 +20,7 @@ from engine.aten.kernels import shapes
 from engine.aten.kernels.memory import check_memory
 from engine.aten.kernels.rules import broadcast_shapes, is_dense, no_kernel, ordered_like
 from engine.aten.values import libraries, xp
+from engine.aten.values.hooks import HOOKS
 from engine.aten.values.promotion import (
     converted,
     default_complex,
@@ -494,7 +495,7 @@ def copy_(self: Tensor, source: Any, non_blocking: bool = False) -> Tensor:
 
 def _is_like(values: Array, array: Array) -> bool:
     """True for values that a dense array on the host takes as they are."""
-    is_on_host = type(values) is type(array) is np.ndarray
+    is_on_host = not HOOKS.devices and type(values) is type(array) is np.ndarray
     return is_on_host and values.dtype is array.dtype and values.shape == array.shape and array.flags.c_contiguous
 
 

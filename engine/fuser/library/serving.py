@@ -107,13 +107,16 @@ def _serve(op: Op) -> bool:
         """The first call that is Python's, which compiles its function."""
         made = op.compiled
         if tiering.mode() != "off":
-            op.take(chained(made.run, is_hooked=True), chained(made.body, is_hooked=False))
+            op.take(chained(made.run, is_hooked=True))
         return made.run(*args)
 
     def body(*args: Any) -> Any:
         return op.compiled.body(*args)
 
-    op.take(chained(python, is_hooked=True), chained(body, is_hooked=False))
+    if op.python is None and op.composite is None:
+        op.take(chained(python, is_hooked=True), chained(body, is_hooked=False))
+    else:  # below hooks the operators that it is made of are called, which look at hooks themselves
+        op.take(chained(python, is_hooked=True), body)
     for name in _method_names(op):
         _take_method(name)
     return True

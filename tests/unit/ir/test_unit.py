@@ -10,6 +10,7 @@ import pytest
 
 import engine.torch as torch
 from engine.frontend.compilation import compile as compiling
+from engine.frontend.emit import body as bodies
 from engine.ir.unit import DEFINING, CompilationUnit, Function, shared_unit
 from engine.lang.errors import CompileError
 from engine.lang.types import ClassType
@@ -181,7 +182,7 @@ def test_a_module_that_does_not_compile_leaves_those_of_other_threads() -> None:
 
 @pytest.mark.parametrize("names", [lambda unit: [each.name for each in unit], lambda unit: [*vars_of(unit)], repr])
 def test_who_reads_names_sees_whole_definitions(monkeypatch: pytest.MonkeyPatch, names: Callable[[Any], Any]) -> None:
-    real, inside, found = compiling.compile_body, threading.Event(), list[Any]()
+    real, inside, found = bodies.compile_body, threading.Event(), list[Any]()
     unit = torch.jit.CompilationUnit("def first(x):\n    return x\n")
     before = names(unit)
 
@@ -195,7 +196,7 @@ def test_who_reads_names_sees_whole_definitions(monkeypatch: pytest.MonkeyPatch,
         found.append(names(unit))
 
     reading = threading.Thread(target=read)
-    monkeypatch.setattr(compiling, "compile_body", slowly)
+    monkeypatch.setattr(bodies, "compile_body", slowly)
     reading.start()
     with pytest.raises(CompileError):
         unit.define("def f(x):\n    return x\ndef g(x):\n    return f(x).no_such_method()\n")
@@ -215,7 +216,7 @@ def vars_of(unit: Any) -> list[str]:
 def test_what_was_interrupted_is_defined_the_next_time(
     monkeypatch: pytest.MonkeyPatch, error: type[BaseException], at: int
 ) -> None:
-    real, count = compiling.compile_body, 0
+    real, count = bodies.compile_body, 0
 
     def interrupted(*args: Any) -> Any:
         nonlocal count
@@ -224,7 +225,7 @@ def test_what_was_interrupted_is_defined_the_next_time(
             raise error
         return real(*args)
 
-    monkeypatch.setattr(compiling, "compile_body", interrupted)
+    monkeypatch.setattr(bodies, "compile_body", interrupted)
     unit = torch.jit.CompilationUnit()
     text = "def f(x: int):\n    return g(x) + 1\ndef g(x: int):\n    return x * 2\ndef h(x: int):\n    return f(x)\n"
     with pytest.raises(error):
