@@ -303,7 +303,7 @@ def run(it: InOut[i64[...]], frame: InOut[i64[...]]):
     state: i64 = PyEval_SaveThread()
     axis: i64 = 0
     for j in range(1, frame[DEPTH]):
-        if frame[EXTENTS + j] > frame[EXTENTS + axis]:
+        if frame[EXTENTS + j] >= frame[EXTENTS + axis]:
             axis = j
     frame[LONGEST] = axis
     context: i64 = address_of(address(frame[0]))
