@@ -10,6 +10,7 @@ Python, which raises as ever.  `make test` has every ninth operator, `make test-
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import signal
 import threading
@@ -140,6 +141,34 @@ def cancelled(call: Call, result: Any) -> float:
     sizes = [each.array.size for each in call if isinstance(each, Tensor)]
     is_sum = result.dtype.kind == "f" and result.size < max(sizes)
     return float(np.finfo(result.dtype).eps) * max(sizes) ** 0.5 if is_sum else 0.0
+
+
+@pytest.mark.parametrize("op", some([op for op in table.entries() if may_be_served(op.functional or op)]))
+def test_bodies_record_what_the_definition_records(op: Op) -> None:
+    """Below hooks, where an operator has no gradient of its own, those that it is made of are recorded."""
+    serving.serve(op)
+    computing = op.functional or op
+    written = {i for i, each in enumerate(op.schema.arguments) if each.is_write}
+    for form in serving._forms(computing):
+        for type in {"f32", "f64"} & {*types(form)}:
+            for call in itertools.islice(calls(form, type, is_written=False), FEW):
+                if len(call) in written:
+                    result = outcome(computing.compiled.run, same(call))
+                    call.append(result if isinstance(result, Tensor) else Tensor(X.copy()))
+                found, wanted = (outcome(run, requiring(call, written)) for run in (op.body, op.compiled.body))
+                if isinstance(found, Tensor) and isinstance(wanted, Tensor):
+                    assert found.requires_grad == wanted.requires_grad, shown(call)
+                else:
+                    assert found == wanted or found is wanted, shown(call)
+
+
+def requiring(call: Call, written: set[int]) -> Call:
+    """The same arguments; tensors that are not written require gradients."""
+    given = same(call)
+    for i, each in enumerate(given):
+        if isinstance(each, Tensor) and each.array.dtype.kind == "f" and all(each is not given[k] for k in written):
+            given[i] = each.requires_grad_()
+    return given
 
 
 def assert_untouched(given: Call, call: Call) -> None:

@@ -10,10 +10,8 @@ any sizes, of which the last, or the second, is gone along; a result of 0 says t
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -22,30 +20,19 @@ from engine.aten.dispatch.op import Op
 from engine.aten.dispatch.scalar import is_tensor
 from engine.aten.values.tensor import Tensor
 from engine.fuser.groups.compositions import COMPOSITIONS
-from engine.fuser.groups.from_graph import NotFused, has_kernel, is_pointwise, lower
+from engine.fuser.groups.from_graph import NotFused, has_kernel, is_pointwise
 from engine.fuser.groups.fusion_group import DTYPES
 from engine.fuser.groups.losses import LOSSES
 from engine.fuser.groups.reductions import REDUCTIONS
 from engine.fuser.ir.kernel import (
     HALVES,
-    Address,
-    Buffer,
-    Call,
-    Expression,
-    If,
     Kernel,
     Let,
-    Load,
-    Name,
-    Return,
-    Scalar,
     Statement,
-    View,
     apply,
-    index,
 )
-from engine.fuser.ir.kernel_text import show
-from engine.fuser.library.forms import Entry, Form, Given
+from engine.fuser.library.forms import Entry, Form, Given, fewest
+from engine.fuser.library.functions import WORDS, alone, calling, guards, tensor_at, word
 from engine.fuser.library.words import NUMBERS_AT, OPERANDS, PLACES_AT
 from engine.fuser.stubs.binding import Binding, NoneArgument, NumberArgument, Result, TensorArgument, size
 from engine.ir.constants import insert_constant
@@ -59,8 +46,6 @@ _SIZES: Final = (5, 67, 3)
 """Sizes of examples, which are no one's."""
 _SHAPES: Final = {"ROWS": _SIZES[1:2], "PLANES": _SIZES[:2], "SOLIDS": _SIZES}
 """Shapes of examples by what descriptors call the functions for such."""
-_GUARDED: Final = -2
-"""The code where a guard does not hold, and Python has to look."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,18 +89,9 @@ def along_of(op: Op, types: Sequence[str]) -> tuple[list[Form], dict[str, Kernel
                 kernels[symbol] = found.kernel
                 entries[f"{shape} {type}"] = Entry(symbol, result, found.work)
         if entries:
-            fewest = max(
-                i + 1 for i, each in enumerate(call.given) if not _may_be_missing(op.schema.arguments[i], each)
-            )
-            forms.append(Form(call.given, fewest, (), entries, "serve_along", call.fixed_axis, is_reduced))
+            least = fewest(op, call.given)
+            forms.append(Form(call.given, least, (), entries, "serve_along", call.fixed_axis, is_reduced))
     return forms, kernels
-
-
-def _may_be_missing(argument: Argument, given: Given) -> bool:
-    if given.kind == "KEEPS":
-        return argument.has_default
-    is_fixed = given.kind in ("SAME", "EQUAL")
-    return is_fixed and argument.has_default and repr(argument.default) == repr(given.value)
 
 
 # ------------------------------------------------------------------ calls
@@ -190,11 +166,7 @@ def _function(call: AlongCall, type: str, shape: str) -> _Found | None:
     if not is_reduced and len(result.shape) != rank:
         return None
     kernel = _wrapped(found, _SHAPES[shape])
-    symbol = f"along_{hashlib.sha256(show(kernel).encode()).hexdigest()[:20]}"
-    inner = replace(kernel.helpers[-1], name=f"{symbol}_of")
-    body = tuple(replace(s, function=inner.name) if isinstance(s, Call) else s for s in kernel.body)
-    made = replace(kernel, name=symbol, body=body, helpers=(*kernel.helpers[:-1], inner))
-    return _Found(symbol, result.type, is_reduced, _WORK, made)
+    return _Found(kernel.name, result.type, is_reduced, _WORK, kernel)
 
 
 _WORK: Final = 512
@@ -228,52 +200,32 @@ def _lowered(call: AlongCall, type: str, shape: Sequence[int]) -> Binding:
                 inputs.append(insert_constant(graph, False))
             case _:
                 inputs.append(insert_constant(graph, given.value))
-    node = graph.append(call.op.name, inputs, [each.type for each in call.op.schema.returns])
-    node.op = call.op
-    graph.register_output(node.output)
-    return lower(graph, examples)
+    return alone(call.op, graph, inputs, examples)
 
 
 def _wrapped(found: Binding, shape: Sequence[int]) -> Kernel:
-    """A kernel of words that calls this one; its last helper."""
+    """A function of words that calls the kernel."""
     along = 0 if len(shape) == 1 else 1
     names, places, numbers = list[Statement](), list[Statement](), 0
     tensors = 0
     for argument in found.arguments:
         if isinstance(argument, NumberArgument):
-            word = Load("words", (index(NUMBERS_AT + numbers),), "i64")
-            names.append(Let(argument.name, apply("bits_to_f64", word) if argument.type == "f64" else word))
+            bits = word(NUMBERS_AT + numbers)
+            names.append(Let(argument.name, apply("bits_to_f64", bits) if argument.type == "f64" else bits))
             numbers += 1
         elif isinstance(argument, TensorArgument):
             which = range(len(shape)) if argument.rank == len(shape) else (along,)
             for d, at in enumerate(which):
                 # of one dimension the size is the second word, as of those that are gone along
-                word = Load("words", (index(at if len(shape) > 1 else 1),), "i64")
-                names.append(Let(size(argument.name, d).name, word))
-            places.append(_view(argument.name, argument.type, tensors))
+                names.append(Let(size(argument.name, d).name, word(at if len(shape) > 1 else 1)))
+            places.append(tensor_at(argument.name, argument.type, PLACES_AT + tensors))
             tensors += 1
         else:
             assert isinstance(argument, NoneArgument)
     (result,) = found.results
     assert isinstance(result, Result)
-    places.append(_view(result.name, result.type, tensors))
-    guards = [If(apply("bitnot", guard), (Return(index(_GUARDED)),)) for guard in found.guards]
-    inner = replace(found.kernel, helpers=())
-    operands = tuple(_operand(each) for each in inner.parameters)
-    call = Call(inner.name, operands, "code", "i64")
-    words = View(Buffer("words", "i64", None, access="inout"), Name("words_", "i64"))
-    body = (words, *names, *guards, *places, call, Return(Name("code", "i64")))
-    return Kernel("along", (Scalar("words_", "i64"),), body, helpers=(*found.kernel.helpers, inner))
-
-
-def _view(name: str, type: str, place: int) -> View:
-    return View(Buffer(name, type, None, access="inout"), Load("words", (index(PLACES_AT + place),), "i64"))
-
-
-def _operand(parameter: Scalar | Buffer) -> Expression:
-    if isinstance(parameter, Buffer):
-        return Address(parameter.name, (index(0),))
-    return Name(parameter.name, parameter.type)
+    places.append(tensor_at(result.name, result.type, PLACES_AT + tensors))
+    return calling(found, "along", ["words_"], (WORDS, *names, *guards(found), *places))
 
 
 _NAMES: Final = frozenset({*REDUCTIONS, *COMPOSITIONS, *LOSSES})

@@ -15,26 +15,18 @@ def real_of(process: i64, value: i64, room: InOut[i64[...]]):
     if head[1] == own[FLOAT]:
         room[0] = head[FLOATVALUE]
         return 1
-    if head[1] != own[INT]:
-        return 0
-    overflow = allocate(i32[1])
-    whole: i64 = PyLong_AsLongLongAndOverflow(value, address(overflow[0]))
-    if overflow[0] != 0:
-        return 0
-    room[0] = bits_of_f64(f64(whole))
-    return 1
+    whole = allocate(i64[1])
+    is_whole: i64 = whole_of(process, value, whole)
+    room[0] = bits_of_f64(f64(whole[0]))
+    return is_whole
 
 
 def axis_of(process: i64, value: i64, rank: i64):
-    own = view(i64[...], process)
-    head = view(i64[...], value)
-    if head[1] != own[INT]:
+    whole = allocate(i64[1])
+    is_whole: i64 = whole_of(process, value, whole)
+    if is_whole == 0:
         return -1
-    overflow = allocate(i32[1])
-    whole: i64 = PyLong_AsLongLongAndOverflow(value, address(overflow[0]))
-    if overflow[0] != 0:
-        return -1
-    axis = whole + select(whole < 0, rank, 0)
+    axis = whole[0] + select(whole[0] < 0, rank, 0)
     return select(bitand(axis >= 0, axis < rank), axis, -1)
 
 
@@ -74,14 +66,11 @@ def last_of(process: i64, value: i64, array: i64, range_: InOut[i64[...]]):
     length: i64 = PyList_Size(value)
     if bitor(length == 0, length > rank):
         return 0
-    overflow = allocate(i32[1])
+    size = allocate(i64[1])
     for i in range(length):
         item: i64 = PyList_GetItem(value, i)
-        items = view(i64[...], item)
-        if items[1] != own[INT]:
-            return 0
-        size: i64 = PyLong_AsLongLongAndOverflow(item, address(overflow[0]))
-        if bitor(overflow[0] != 0, size != sizes[rank - length + i]):
+        is_whole: i64 = whole_of(process, item, size)
+        if bitor(is_whole == 0, size[0] != sizes[rank - length + i]):
             return 0
     range_[0] = rank - length
     range_[1] = rank
@@ -250,31 +239,14 @@ def gone_along(descriptor: i64, args: i64, count: i64):
         short: i64 = invoke(function, address(words[0]))
         code = short
     else:
-        for k in range(tensors):
-            more: i64 = retain(arrays[k])
-        state: i64 = PyEval_SaveThread()
+        state: i64 = hold(tensors, arrays)
         long: i64 = invoke(function, address(words[0]))
-        PyEval_RestoreThread(state)
+        let_go(state, tensors, arrays)
         code = long
-        for k in range(tensors):
-            Py_DecRef(arrays[k])
     if code != 0:
         Py_DecRef(made)
         return 0
-    if it[ISBARE] != 0:
-        return made
-    tensor: i64 = new_tensor(process, made)
+    tensor: i64 = wrapped(descriptor, made)
     done: i64 = recorded(process, history, args, count, tensor)
     return done
-
-
-def serve_along(held: i64, args: i64, count: i64, names: i64):
-    holds = view(i64[...], held)
-    if names == 0:
-        holder = view(i64[...], holds[ITEM + 1])
-        found: i64 = gone_along(holder[DATA], args, count)
-        if found != 0:
-            return found
-    following: i64 = PyObject_Vectorcall(holds[ITEM], args, count, names)
-    return following
 """

@@ -1,6 +1,6 @@
 """Call stubs: builtin functions of Python that run row functions, as kernel IR.
 
-In: nothing.  Out: `STUBS`, the kernels, each a function `PyObject *(PyObject *held, PyObject **args, Py_ssize_t n,
+In: nothing.  Out: `stubs`, the kernels, each a function `PyObject *(PyObject *held, PyObject **args, Py_ssize_t n,
 PyObject *names)` for one form of call, and the words of what they read, which `descriptors` writes.
 
 Note [How a stub calls]
@@ -29,15 +29,34 @@ from engine.fuser.library.recording_calls import RECORDING
 from engine.fuser.library.shaped_calls import SHAPED
 from engine.fuser.library.words import NAMES
 
+_SERVED: Final = {
+    "serve_pointwise": "computed", "serve_along": "gone_along", "serve_joined": "joined",
+    "serve_looked_up": "looked_up", "serve_shaped": "shaped",
+}  # fmt: skip
+"""The stubs, and the helpers that find what they return, or 0."""
+_STUB: Final = """
+
+def {stub}(held: i64, args: i64, count: i64, names: i64):
+    holds = view(i64[...], held)
+    if names == 0:
+        holder = view(i64[...], holds[ITEM + 1])
+        found: i64 = {helper}(holder[DATA], args, count)
+        if found != 0:
+            return found
+    following: i64 = PyObject_Vectorcall(holds[ITEM], args, count, names)
+    return following
+"""
+
 
 @cache
 def stubs() -> Kernel:
     """All stubs, as a kernel that has the others for helpers."""
     texts = (
         OBJECTS, NUMBERS, RECORDING, READING, SPREADING, WRITING, WALKING, POINTWISE, ALONG, MOVING, SHAPED,
+        *(_STUB.format(stub=stub, helper=helper) for stub, helper in _SERVED.items()),
     )  # fmt: skip
     return parse(re.sub("[A-Z]+", lambda found: str(NAMES.get(found[0], found[0])), "".join(texts)))
 
 
-EXPORTED: Final = ("piece", "serve_pointwise", "serve_along", "serve_joined", "serve_looked_up", "serve_shaped")
+EXPORTED: Final = ("piece", *_SERVED)
 """The stubs, and helpers whose addresses this process's words have."""

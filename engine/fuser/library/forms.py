@@ -12,7 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, Literal
 
+from engine.aten.dispatch.op import Op
 from engine.lang.records import dataclass
+from engine.lang.schema import Argument
 
 Kind = Literal[
     "TENSORS", "TRUTHS", "NUMBERS", "SETTINGS", "SAME", "EQUAL",
@@ -71,6 +73,19 @@ class Form:
     def operands(self) -> int:
         """The number of operands."""
         return sum(each.is_operand for each in self.given)
+
+
+def fewest(op: Op, given: Sequence[Given]) -> int:
+    """The arguments that calls have to give: those that are no defaults, and those before them."""
+    return max(i + 1 for i, each in enumerate(given) if not _may_be_missing(op.schema.arguments[i], each))
+
+
+def _may_be_missing(argument: Argument, given: Given) -> bool:
+    """True if the argument's default is what the form takes."""
+    if given.kind in ("KEEPS", "UNREAD"):
+        return argument.has_default
+    is_fixed = given.kind in ("SAME", "EQUAL", "WORDS")
+    return is_fixed and argument.has_default and repr(argument.default) == repr(given.value)  # 1, 1.0, True differ
 
 
 def line(name: str, forms: Iterable[Form]) -> str:

@@ -8,23 +8,6 @@ from __future__ import annotations
 from typing import Final
 
 MOVING: Final = """
-def hold(bytes: i64, count: i64, arrays: InOut[i64[...]]):
-    if bytes < LONGBYTES:
-        return 0
-    for k in range(count):
-        kept: i64 = retain(arrays[k])
-    state: i64 = PyEval_SaveThread()
-    return state
-
-
-def let_go(state: i64, count: i64, arrays: InOut[i64[...]]):
-    if state != 0:
-        PyEval_RestoreThread(state)
-        for k in range(count):
-            Py_DecRef(arrays[k])
-    return 0
-
-
 def plain_array(descriptor: i64, value: i64):
     it = view(i64[...], descriptor)
     array: i64 = array_of(it[PROCESS], value, it[ISBARE])
@@ -40,14 +23,6 @@ def plain_array(descriptor: i64, value: i64):
             if recording != 0:
                 return 0
     return array
-
-
-def wrapped(descriptor: i64, array: i64):
-    it = view(i64[...], descriptor)
-    if it[ISBARE] != 0:
-        return array
-    tensor: i64 = new_tensor(it[PROCESS], array)
-    return tensor
 
 
 def fits_beside(array: i64, first: i64, axis: i64):
@@ -132,7 +107,10 @@ def joined(descriptor: i64, args: i64, count: i64):
         return 0
     news = view(i64[...], made)
     at: i64 = news[DATA]
-    held: i64 = hold(total, length, arrays)
+    state: i64 = 0
+    if total >= LONGBYTES:
+        held: i64 = hold(length, arrays)
+        state = held
     for i in range(length):
         source = view(i64[...], arrays[i])
         source_sizes = view(i64[...], source[DIMS])
@@ -142,7 +120,8 @@ def joined(descriptor: i64, args: i64, count: i64):
         for o in range(outer):
             memcpy(at + o * along * inner, source[DATA] + o * chunk, chunk)
         at = at + chunk
-    let_go(held, length, arrays)
+    if state != 0:
+        let_go(state, length, arrays)
     found: i64 = wrapped(descriptor, made)
     return found
 
@@ -206,32 +185,14 @@ def looked_up(descriptor: i64, args: i64, count: i64):
     arrays = allocate(i64[2])
     arrays[0] = table
     arrays[1] = indices
-    held: i64 = hold(many * row, 2, arrays)
+    state: i64 = 0
+    if many * row >= LONGBYTES:
+        held: i64 = hold(2, arrays)
+        state = held
     for i in range(many):
         memcpy(news[DATA] + i * row, fields[DATA] + numbers[i] * row, row)
-    let_go(held, 2, arrays)
+    if state != 0:
+        let_go(state, 2, arrays)
     found: i64 = wrapped(descriptor, made)
     return found
-
-
-def serve_joined(held: i64, args: i64, count: i64, names: i64):
-    holds = view(i64[...], held)
-    if names == 0:
-        holder = view(i64[...], holds[ITEM + 1])
-        found: i64 = joined(holder[DATA], args, count)
-        if found != 0:
-            return found
-    following: i64 = PyObject_Vectorcall(holds[ITEM], args, count, names)
-    return following
-
-
-def serve_looked_up(held: i64, args: i64, count: i64, names: i64):
-    holds = view(i64[...], held)
-    if names == 0:
-        holder = view(i64[...], holds[ITEM + 1])
-        found: i64 = looked_up(holder[DATA], args, count)
-        if found != 0:
-            return found
-    following: i64 = PyObject_Vectorcall(holds[ITEM], args, count, names)
-    return following
 """

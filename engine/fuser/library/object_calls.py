@@ -71,6 +71,41 @@ def array_of(process: i64, value: i64, is_bare: i64):
     return array
 
 
+def whole_of(process: i64, value: i64, room: InOut[i64[...]]):
+    own = view(i64[...], process)
+    head = view(i64[...], value)
+    if head[1] != own[INT]:
+        return 0
+    overflow = allocate(i32[1])
+    whole: i64 = PyLong_AsLongLongAndOverflow(value, address(overflow[0]))
+    room[0] = whole
+    return select(overflow[0] == 0, 1, 0)
+
+
+def hold(count: i64, arrays: InOut[i64[...]]):
+    for k in range(count):
+        if arrays[k] != 0:
+            kept: i64 = retain(arrays[k])
+    state: i64 = PyEval_SaveThread()
+    return state
+
+
+def let_go(state: i64, count: i64, arrays: InOut[i64[...]]):
+    PyEval_RestoreThread(state)
+    for k in range(count):
+        if arrays[k] != 0:
+            Py_DecRef(arrays[k])
+    return 0
+
+
+def wrapped(descriptor: i64, array: i64):
+    it = view(i64[...], descriptor)
+    if it[ISBARE] != 0:
+        return array
+    tensor: i64 = new_tensor(it[PROCESS], array)
+    return tensor
+
+
 def may_record(process: i64, tensor: i64, is_written: i64):
     own = view(i64[...], process)
     slots = view(i64[...], tensor)
@@ -83,7 +118,24 @@ def may_record(process: i64, tensor: i64, is_written: i64):
     return 0
 
 """
-NUMBERS: Final = """
+_NARROW: Final = {"INTS": "i32", "SHORTS": "i16", "CHARS": "i8", "BYTES": "u8"}
+_PUT_NARROW: Final = """
+    if type == {name}:
+        if bitand(kind == SETTINGS, i64({type}(value)) != value):
+            return 0
+        room_of_{type} = view({type}[...], room)
+        room_of_{type}[0] = {type}(value)
+        return 1"""
+_PUT_WHOLE: Final = f"""
+def put_whole(room: i64, type: i64, kind: i64, value: i64):
+    if type == LONGS:
+        longs = view(i64[...], room)
+        longs[0] = value
+        return 1{"".join(_PUT_NARROW.format(name=name, type=type) for name, type in _NARROW.items())}
+    return 0
+
+"""
+_PUT_FLOAT: Final = """
 def put_float(room: i64, type: i64, kind: i64, value: f64):
     size = abs(value)
     if kind == SETTINGS:
@@ -110,40 +162,8 @@ def put_float(room: i64, type: i64, kind: i64, value: f64):
         brains[0] = bf16(value)
         return 1
     return 0
-
-
-def put_whole(room: i64, type: i64, kind: i64, value: i64):
-    if type == LONGS:
-        longs = view(i64[...], room)
-        longs[0] = value
-        return 1
-    if type == INTS:
-        if bitand(kind == SETTINGS, i64(i32(value)) != value):
-            return 0
-        ints = view(i32[...], room)
-        ints[0] = i32(value)
-        return 1
-    if type == SHORTS:
-        if bitand(kind == SETTINGS, i64(i16(value)) != value):
-            return 0
-        shorts = view(i16[...], room)
-        shorts[0] = i16(value)
-        return 1
-    if type == CHARS:
-        if bitand(kind == SETTINGS, i64(i8(value)) != value):
-            return 0
-        chars = view(i8[...], room)
-        chars[0] = i8(value)
-        return 1
-    if type == BYTES:
-        if bitand(kind == SETTINGS, i64(u8(value)) != value):
-            return 0
-        bytes = view(u8[...], room)
-        bytes[0] = u8(value)
-        return 1
-    return 0
-
-
+"""
+_PUT: Final = """
 def put_number(process: i64, value: i64, type: i64, kind: i64, room: i64):
     own = view(i64[...], process)
     head = view(i64[...], value)
@@ -151,16 +171,14 @@ def put_number(process: i64, value: i64, type: i64, kind: i64, room: i64):
         real = view(f64[...], value)
         fits: i64 = put_float(room, type, kind, real[FLOATVALUE])
         return fits
-    if head[1] != own[INT]:
+    whole = allocate(i64[1])
+    is_whole: i64 = whole_of(process, value, whole)
+    if is_whole == 0:
         return 0
-    overflow = allocate(i32[1])
-    whole: i64 = PyLong_AsLongLongAndOverflow(value, address(overflow[0]))
-    if overflow[0] != 0:
-        return 0
-    put: i64 = put_float(room, type, kind, f64(whole))
+    put: i64 = put_float(room, type, kind, f64(whole[0]))
     if put != 0:
         return 1
-    written: i64 = put_whole(room, type, kind, whole)
+    written: i64 = put_whole(room, type, kind, whole[0])
     return written
 
 
@@ -170,14 +188,11 @@ def is_equal(process: i64, value: i64, wanted: i64):
     if head[1] == own[FLOAT]:
         real = view(f64[...], value)
         return select(real[FLOATVALUE] == bits_to_f64(wanted), 1, 0)
-    if head[1] != own[INT]:
-        return 0
-    overflow = allocate(i32[1])
-    whole: i64 = PyLong_AsLongLongAndOverflow(value, address(overflow[0]))
-    if overflow[0] != 0:
-        return 0
-    return select(f64(whole) == bits_to_f64(wanted), 1, 0)
+    whole = allocate(i64[1])
+    is_whole: i64 = whole_of(process, value, whole)
+    return select(bitand(is_whole != 0, f64(whole[0]) == bits_to_f64(wanted)), 1, 0)
 """
+NUMBERS: Final = _PUT_FLOAT + _PUT_WHOLE + _PUT
 READING: Final = """
 def is_fixed(descriptor: i64, i: i64, value: i64):
     it = view(i64[...], descriptor)

@@ -297,10 +297,7 @@ def run(it: InOut[i64[...]], frame: InOut[i64[...]]):
         walk(frame[ROW], frame[WIDTH] + 1, frame[DEPTH], address(frame[EXTENTS]), address(frame[STEPS]),
              address(frame[PLACES]), address(frame[ELEMENTS]))
         return 0
-    for k in range(frame[WIDTH] + 1):
-        if frame[ARRAYS + k] != 0:
-            kept: i64 = retain(frame[ARRAYS + k])
-    state: i64 = PyEval_SaveThread()
+    state: i64 = hold(frame[WIDTH] + 1, address(frame[ARRAYS]))
     axis: i64 = 0
     for j in range(1, frame[DEPTH]):
         if frame[EXTENTS + j] >= frame[EXTENTS + axis]:
@@ -313,10 +310,7 @@ def run(it: InOut[i64[...]], frame: InOut[i64[...]]):
     else:
         grain = quotient(extent * PART, work) + 1
         invoke(own[PARALLEL], own[PIECE], context, extent, grain)
-    PyEval_RestoreThread(state)
-    for k in range(frame[WIDTH] + 1):
-        if frame[ARRAYS + k] != 0:
-            Py_DecRef(frame[ARRAYS + k])
+    let_go(state, frame[WIDTH] + 1, address(frame[ARRAYS]))
     return 0
 """
 POINTWISE: Final = """
@@ -362,20 +356,7 @@ def computed(descriptor: i64, args: i64, count: i64):
     frame[ARRAYS + width] = array
     frame[PLACES + width] = fields[DATA]
     run(it, frame)
-    if it[ISBARE] != 0:
-        return array
-    tensor: i64 = new_tensor(it[PROCESS], array)
+    tensor: i64 = wrapped(descriptor, array)
     done: i64 = recorded(it[PROCESS], frame[HISTORYOF], args, count, tensor)
     return done
-
-
-def serve_pointwise(held: i64, args: i64, count: i64, names: i64):
-    holds = view(i64[...], held)
-    if names == 0:
-        holder = view(i64[...], holds[ITEM + 1])
-        found: i64 = computed(holder[DATA], args, count)
-        if found != 0:
-            return found
-    following: i64 = PyObject_Vectorcall(holds[ITEM], args, count, names)
-    return following
 """

@@ -50,7 +50,7 @@ from engine.fuser.ir.kernel import (
     parts,
 )
 from engine.fuser.ir.kernel_text import show
-from engine.fuser.library.forms import Entry, Form, Given
+from engine.fuser.library.forms import Entry, Form, Given, fewest
 from engine.fuser.stubs.cost import operations
 from engine.lang.errors import EngineError
 from engine.lang.python_syntax import parse_python_expression
@@ -82,15 +82,6 @@ class Call:
             return ()
         return tuple(self.operands.index(name) for name in operands_of(self.op) if name in self.operands)
 
-    @property
-    def fewest(self) -> int:
-        """The arguments that are no defaults, and those before them."""
-        return max(i + 1 for i, each in enumerate(self.given) if each.is_operand or not self._is_default(i))
-
-    def _is_default(self, i: int) -> bool:
-        argument, value = self.op.schema.arguments[i], self.given[i].value
-        return argument.has_default and type(argument.default) is type(value) and argument.default == value
-
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -107,7 +98,7 @@ def rows_of(op: Op, types: Sequence[str]) -> tuple[list[Form], dict[str, Kernel]
         found = {type: row for type in types if (row := row_of(call, type)) is not None}
         if found:
             entries = {type: row.entry for type, row in found.items()}
-            forms.append(Form(call.given, call.fewest, call.asked, entries))
+            forms.append(Form(call.given, fewest(op, call.given), call.asked, entries))
             kernels.update((row.entry.symbol, row.kernel) for row in found.values())
     return forms, kernels
 

@@ -10,38 +10,30 @@ which way to go; guards say which sizes it is for.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
 from engine.aten.dispatch.op import Op
 from engine.aten.values.tensor import Tensor
-from engine.fuser.groups.from_graph import NotFused, lower
+from engine.fuser.groups.from_graph import NotFused
 from engine.fuser.groups.fusion_group import DTYPES
 from engine.fuser.ir.kernel import (
-    Address,
-    Buffer,
-    Call,
     Expression,
     If,
     Kernel,
     Let,
-    Load,
     Name,
     Return,
-    Scalar,
     Statement,
     Store,
-    View,
     apply,
     index,
     product,
 )
-from engine.fuser.ir.kernel_text import show
-from engine.fuser.library.forms import Entry, Form, Given
+from engine.fuser.library.forms import Entry, Form, Given, fewest
+from engine.fuser.library.functions import WORDS, alone, calling, guards, tensor_at, word
 from engine.fuser.library.words import SHAPED_WORDS
 from engine.fuser.stubs.binding import Binding, Result, TensorArgument, size, stride
 from engine.ir.constants import insert_constant
@@ -51,8 +43,6 @@ from engine.lang.records import dataclass
 
 _EACH: Final = 5
 """Sizes of a tensor that the words of a function have room for."""
-_GUARDED: Final = -2
-"""The code where a guard does not hold, and another function has to do it, or Python."""
 Shape = tuple[int, ...]
 
 
@@ -149,8 +139,7 @@ def shaped_of(op: Op, types: Sequence[str]) -> tuple[list[Form], dict[str, Kerne
                 entries[type], kernels[entry.symbol] = entry, kernel
         if entries:
             given = tuple(map(_given, call.given))
-            fewest = 1 + max(i for i, each in enumerate(call.given) if not _may_be_missing(op, i, each))
-            forms.append(Form(given, fewest, (), entries, "serve_shaped"))
+            forms.append(Form(given, fewest(op, given), (), entries, "serve_shaped"))
     return forms, kernels
 
 
@@ -163,11 +152,6 @@ def _given(value: Any) -> Given:
         case list():
             return Given("WORDS", value)
     return Given("UNREAD") if value is UNREAD else Given("SAME", value)
-
-
-def _may_be_missing(op: Op, i: int, value: Any) -> bool:
-    argument = op.schema.arguments[i]
-    return argument.has_default and repr(argument.default) == repr(value)
 
 
 # ------------------------------------------------------------------ functions
@@ -183,11 +167,7 @@ def _function(op: Op, call: ShapedCall, type: str) -> tuple[Entry, Kernel] | Non
     if not isinstance(result, Result) or result.shape is None or result.order is not None:
         return None
     kernel = _wrapped(found, result)
-    symbol = f"shaped_{hashlib.sha256(show(kernel).encode()).hexdigest()[:20]}"
-    *helpers, inner = kernel.helpers
-    body = tuple(replace(s, function=f"{symbol}_of") if isinstance(s, Call) else s for s in kernel.body)
-    made = replace(kernel, name=symbol, body=body, helpers=(*helpers, replace(inner, name=f"{symbol}_of")))
-    return Entry(symbol, result.type, 0), made
+    return Entry(kernel.name, result.type, 0), kernel
 
 
 def _lowered(op: Op, call: ShapedCall, type: str) -> Binding:
@@ -202,35 +182,26 @@ def _lowered(op: Op, call: ShapedCall, type: str) -> Binding:
             inputs.append(graph.add_input(argument.name, argument.type))
         else:
             inputs.append(insert_constant(graph, False if value is UNREAD else value))
-    node = graph.append(op.name, inputs, [each.type for each in op.schema.returns])
-    node.op = op
-    graph.register_output(node.output)
-    return lower(graph, examples)
+    return alone(op, graph, inputs, examples)
 
 
 def _wrapped(found: Binding, result: Result) -> Kernel:
-    """A kernel of words that calls this one; its last helper."""
+    """A function of words that calls the kernel."""
     names, places = list[Statement](), list[Statement]()
     tensors = [each for each in found.arguments if isinstance(each, TensorArgument)]
     for t, argument in enumerate(tensors):
-        sizes = [_word("EXTENTS", t * _EACH + d) for d in range(argument.rank)]
+        sizes = [word(SHAPED_WORDS["EXTENTS"] + t * _EACH + d) for d in range(argument.rank)]
         names += [Let(size(argument.name, d).name, each) for d, each in enumerate(sizes)]
         if argument.layout == "strided":
             names += _turned_strides(argument)
-        places.append(_view(argument.name, argument.type, t))
-    places.append(_view(result.name, result.type, len(tensors)))
-    guards = [If(apply("bitnot", guard), (Return(index(_GUARDED)),)) for guard in found.guards]
+        places.append(tensor_at(argument.name, argument.type, SHAPED_WORDS["PLACES"] + t))
+    places.append(tensor_at(result.name, result.type, SHAPED_WORDS["PLACES"] + len(tensors)))
     assert result.shape is not None
     said = [("RANK", 0, index(len(result.shape))), *(("SIZES", d, each) for d, each in enumerate(result.shape))]
     said.append(("WORK", 0, found.work if found.work is not None else index(0)))
     stores = tuple(Store("words", (index(SHAPED_WORDS[name] + i),), value) for name, i, value in said)
     first = If(apply("eq", Name("phase", "i64"), index(0)), (*stores, Return(index(0))))
-    inner = replace(found.kernel, helpers=())
-    call = Call(inner.name, tuple(map(_operand, inner.parameters)), "code", "i64")
-    words = View(Buffer("words", "i64", None, access="inout"), Name("words_", "i64"))
-    body = (words, *names, *guards, first, *places, call, Return(Name("code", "i64")))
-    parameters = Scalar("words_", "i64"), Scalar("phase", "i64")
-    return Kernel("shaped", parameters, body, helpers=(*found.kernel.helpers, inner))
+    return calling(found, "shaped", ["words_", "phase"], (WORDS, *names, *guards(found), first, *places))
 
 
 def _turned_strides(argument: TensorArgument) -> Iterator[Statement]:
@@ -240,17 +211,3 @@ def _turned_strides(argument: TensorArgument) -> Iterator[Statement]:
     for d in range(argument.rank):
         found: Expression = product(sizes[d + 1 :]) if d < last - 1 else index(1) if d == last - 1 else sizes[last - 1]
         yield Let(stride(argument.name, d).name, found)
-
-
-def _word(name: str, i: int) -> Load:
-    return Load("words", (index(SHAPED_WORDS[name] + i),), "i64")
-
-
-def _view(name: str, type: str, place: int) -> View:
-    return View(Buffer(name, type, None, access="inout"), _word("PLACES", place))
-
-
-def _operand(parameter: Scalar | Buffer) -> Expression:
-    if isinstance(parameter, Buffer):
-        return Address(parameter.name, (index(0),))
-    return Name(parameter.name, parameter.type)

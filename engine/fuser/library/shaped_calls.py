@@ -18,14 +18,11 @@ def same_words(process: i64, value: i64, wanted: i64):
     length: i64 = PyList_Size(value)
     if length != words[0]:
         return 0
-    overflow = allocate(i32[1])
+    number = allocate(i64[1])
     for i in range(length):
         item: i64 = PyList_GetItem(value, i)
-        items = view(i64[...], item)
-        if items[1] != own[INT]:
-            return 0
-        number: i64 = PyLong_AsLongLongAndOverflow(item, address(overflow[0]))
-        if bitor(overflow[0] != 0, number != words[1 + i]):
+        is_whole: i64 = whole_of(process, item, number)
+        if bitor(is_whole == 0, number[0] != words[1 + i]):
             return 0
     return 1
 
@@ -158,28 +155,13 @@ def shaped(descriptor: i64, args: i64, count: i64):
         short: i64 = invoke(function, address(words[0]), 1)
         code = short
     else:
-        for k in range(tensors):
-            more: i64 = retain(arrays[k])
-        state: i64 = PyEval_SaveThread()
+        state: i64 = hold(tensors, arrays)
         long: i64 = invoke(function, address(words[0]), 1)
-        PyEval_RestoreThread(state)
+        let_go(state, tensors, arrays)
         code = long
-        for k in range(tensors):
-            Py_DecRef(arrays[k])
     if code != 0:
         Py_DecRef(made)
         return 0
     result: i64 = wrapped(descriptor, made)
     return result
-
-
-def serve_shaped(held: i64, args: i64, count: i64, names: i64):
-    holds = view(i64[...], held)
-    if names == 0:
-        holder = view(i64[...], holds[ITEM + 1])
-        found: i64 = shaped(holder[DATA], args, count)
-        if found != 0:
-            return found
-    following: i64 = PyObject_Vectorcall(holds[ITEM], args, count, names)
-    return following
 """
