@@ -16,6 +16,7 @@ import pytest
 
 from engine.aten.values import quantizer
 from engine.aten.values.hooks import HOOKS
+from engine.executor.plans import first_call
 from engine.fuser.backend import tiering
 from engine.fuser.library import building, image_files, parts, serving, store
 from tests.case_runner import Case, parse_cases, written
@@ -86,6 +87,12 @@ def without_machine_code() -> Iterator[None]:
     tiering.set_mode("off")
     yield
     tiering.set_mode(before)
+
+
+@pytest.fixture
+def plans_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """First calls have plans, as where loops may take long; elsewhere they are the interpreter's."""
+    monkeypatch.setattr(first_call, "MOST", -1)
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> CaseFile | None:

@@ -12,7 +12,6 @@ from itertools import groupby
 from typing import Final
 
 from engine.executor.plans.executor import executor_of
-from engine.executor.plans.first_call import LONG
 from engine.executor.plans.history import PassRun, PlanHistory
 from engine.fuser.backend.tiering import without_kernels
 from engine.ir.clone import copy_graph
@@ -29,6 +28,8 @@ from tsrepl.session.graph_counts import altered_nodes
 from tsrepl.session.replies import Later, PassesReply, PassReply, PipelineReply, Reply, TextReply
 from tsrepl.session.workspace import Workspace
 
+_LONG: Final = 200
+"""Nodes of a call from which on its plan is made without it."""
 _TOO_LONG: Final = "# a graph too long to be kept with its plan; name passes, and they run on it here"
 
 
@@ -43,7 +44,7 @@ def passes(workspace: Workspace, argument: str) -> Iterator[Reply]:
     typed = " ".join(words[count:]).replace(",", " ").split()
     chosen = tuple(name for word in typed for name in _pass_names(word))
     about = None if chosen else called(workspace, target)
-    if about is not None and about.call is not None and _length(about.functions) >= LONG:
+    if about is not None and about.call is not None and _length(about.functions) >= _LONG:
         yield TextReply(f"{target} is not called, but planned: these are the passes that make its plan")
     made = [] if about is None else list(_plans(about))
     for title, runs in made:

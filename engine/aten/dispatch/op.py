@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from engine.aten.kernels.refusals import Refusal
 from engine.aten.kernels.shapes import Rule
@@ -171,7 +171,7 @@ class Op:
         self.qualified_name = self.text[: self.text.index("(")]
         self.name = self.qualified_name.partition(".")[0]
         self._first = partial(_first_call, self)
-        self.give_back()
+        self._begin_anew()
 
     @property
     def overload(self) -> str:
@@ -220,11 +220,24 @@ class Op:
 
     def give_back(self) -> None:
         """Let calls begin anew, with what serves them then."""
+        BEGINNINGS.count += 1
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
         self.inline, self.impl, self.body = None, self._first, partial(_first_body, self)
         self.recorded = partial(_first_recorded, self)
 
     def __repr__(self) -> str:
         return f"<op {self.text}>"
+
+
+class _Beginnings:
+    """`count`: how often operators began anew, so that who keeps their functions knows that these are out of date."""
+
+    count: int = 0
+
+
+BEGINNINGS: Final = _Beginnings()
 
 
 def _first_call(op: Op, *args: Any) -> Any:

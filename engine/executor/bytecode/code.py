@@ -38,6 +38,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field, replace
 from typing import Any, Final
 
+from engine.aten.dispatch.op import BEGINNINGS
 from engine.executor.bytecode.instructions import (
     ASSIGN,
     CALL,
@@ -75,10 +76,13 @@ class Code:
     registers behind the arguments start with; the last one takes the results of operations that have none.
     """
 
-    __slots__ = ("__weakref__", "blank", "constants", "graph", "instructions", "name", "program", "values")
+    __slots__ = (
+        "__weakref__", "_beginnings", "blank", "constants", "graph", "instructions", "name", "program", "values",
+    )  # fmt: skip
 
     def __init__(self, graph: Graph, name: str, *, keeps_values: bool = False) -> None:
         """With `keeps_values` no register is cleared after its last use, so that debuggers find what was computed."""
+        self._beginnings = BEGINNINGS.count
         emitter = _CodeBuilder(name)
         emitter.emit_graph(graph)
         self.graph, self.name = graph, name
@@ -90,6 +94,11 @@ class Code:
             encode(instruction, self.constants, len(self.values)) for instruction in self.instructions
         )
         self.blank: list[Any] = [None] * (len(self.values) - len(graph.inputs) + 1)
+
+    @property
+    def is_current(self) -> bool:
+        """True while operators are served as they were when the code was made, which holds their functions."""
+        return self._beginnings == BEGINNINGS.count
 
     def register_of(self, value: Value) -> int:
         """The register that holds the value.  Raises ValueError if the graph does not have it."""

@@ -68,12 +68,12 @@ class GraphExecutor:
     for calls from Python, which `engine.executor.calls` makes once.
 
     `_recent` is the plan that ran last, and its key, `_passing` what ran last where that is no plan that is kept;
-    `_is_long` says that the first call ran before there was a plan, which is then made in the thread that compiles;
-    `_making` has what runs while the plan of a key is made in the thread that compiles.
+    `_ahead` has what runs in place of plans that are not there yet, by their keys: the first of them is made by the
+    thread that compiles from the second call on, `_due` is its key before that; or by who asks for plans.
     """
 
     __slots__ = (
-        "_anywhere", "_calls", "_code", "_direct", "_dropped", "_is_begun", "_is_long", "_lookups", "_made", "_making",
+        "_ahead", "_anywhere", "_calls", "_code", "_direct", "_dropped", "_due", "_is_begun", "_lookups", "_made",
         "_passing", "_recent", "_settled", "boundary", "cache", "function", "graph", "profiled", "reader",
     )  # fmt: skip
 
@@ -94,12 +94,13 @@ class GraphExecutor:
         self._recent: tuple[Key, ExecutionPlan | None] = ((), None)
         self._dropped = PlanCounts()
         self._passing: ExecutionPlan | None = None
-        self._making: dict[Key, ExecutionPlan] = {}
+        self._ahead: dict[Key, ExecutionPlan] = {}
+        self._due: Key | None = None
         self._made: set[Key] = set()
         self._calls = itertools.count()
         self._lookups = 0
         self._settled = 0
-        self._is_begun = self._is_long = False
+        self._is_begun = False
 
     @property
     def anywhere(self) -> GraphExecutor:
@@ -115,8 +116,8 @@ class GraphExecutor:
 
     @property
     def code(self) -> Code:
-        """The instructions for the interpreter, made when first asked for."""
-        if self._code is None:
+        """The instructions for the interpreter, made when first asked for, and when operators have begun anew."""
+        if self._code is None or not self._code.is_current:
             self._code = Code(self.graph, self.function.name)
         return self._code
 
@@ -129,7 +130,9 @@ class GraphExecutor:
 
     @property
     def plans(self) -> list[ExecutionPlan]:
-        """The plans of all executors, the most recently used last."""
+        """The plans of all executors, the most recently used last; those that calls ran ahead of are made now."""
+        for each in self.executors:
+            each._catch_up()
         return [plan for each in self.executors for plan in each.cache.plans()]
 
     @property
@@ -145,7 +148,7 @@ class GraphExecutor:
 
     @property
     def optimized_graph(self) -> Graph:
-        """The same; where the interpreter ran in place of a plan that is being made, that is waited for."""
+        """The same; where the interpreter ran in place of a plan, that is made, or waited for."""
         return _awaited(plan) if (plan := self._recently) else self.graph
 
     @property
@@ -155,8 +158,16 @@ class GraphExecutor:
 
     @property
     def recent_plan(self) -> ExecutionPlan | None:
-        """The plan that ran last; None if that was a profiled run, or the interpreter's."""
-        return next((plan for each in reversed(self.executors) if (plan := each._recent[1])), None)
+        """The plan that ran last, or that the last call ran ahead of; None if that was a profiled run."""
+        for each in self.executors:
+            each._catch_up()
+        return next((plan for each in reversed(self.executors) if (plan := each._recent[1] or each._overtaken)), None)
+
+    @property
+    def _overtaken(self) -> ExecutionPlan | None:
+        """The plan that the last call ran ahead of, once it is there."""
+        passing = self._passing
+        return passing.optimized if passing is not None and passing.have_made is not None else None
 
     def profile_next(self) -> None:
         """Have the next call profiled; if there is a plan for it, that is made anew."""
@@ -203,19 +214,23 @@ class GraphExecutor:
             if SWITCHES.listeners:
                 tell(plan_events.PlanLookup(self.function.name, plan.spec, True))
             return plan
-        return self._look_up(key)
+        return self._look_up(key, inputs)
 
-    def _look_up(self, key: Key) -> ExecutionPlan:
+    def _look_up(self, key: Key, inputs: Sequence[Any]) -> ExecutionPlan:
         self.settle(under_way=1)
         before, is_first, self._is_begun = self._recent[1] or self._passing, not self._is_begun, True
-        if is_first and self._may_run_before_plan() and runs_before_plan(self.graph, once=not self.function.inlines):
-            self._lookups += 1
-            spec, self._is_long = self.reader.spec(key), self.function.inlines and not is_leaving()
-            plan = ExecutionPlan(self.function.name, spec, self.graph, reason="a first call", _code=self.code)
+        inlines = self.function.inlines
+        if is_first and self._may_run_before_plan() and runs_before_plan(self.graph, inputs, once=not inlines):
+            plan = self._interpreted(key, "a first call")
+            if inlines and not is_leaving():
+                self._run_ahead(key, plan, before)
+                self._due = key
+            else:
+                self._lookups += 1  # a call that finds no plan, and asks for none
             return self._pass(plan)
-        if self._is_long and self._may_make_aside(key):
-            return self._pass(self._meanwhile(key))
-        if self.function.inlines and self._may_be_profiled(key):
+        if self._ahead and self._may_make_aside(key):
+            return self._pass(self._meanwhile(key, before))
+        if inlines and self._may_be_profiled(key):
             profiling = self.profiled.profiling_plan(key, self.cache.has(key))
             if profiling is not None:
                 self._lookups += 1  # a call that finds no plan, and makes none
@@ -223,9 +238,10 @@ class GraphExecutor:
                 return self._pass(profiling)
             waits = tiering.mode() == "background" and not PROFILING.guards_groups
             if waits and key in self.profiled.recorded and not self.cache.has(key):
-                return self._pass(self._meanwhile(key))
-        plan, hit = self.cache.get(key, lambda: self._make(key))
+                return self._pass(self._meanwhile(key, before))
+        plan, hit = self.cache.get(key, lambda: self._make(key), misses=key not in self._ahead)
         self._recent, self._passing = (key, plan), None
+        self._is_there(key, plan)
         if not hit:
             self._settled += 1  # the call that made a plan is none that found one
         if not plan.occasion:
@@ -247,29 +263,49 @@ class GraphExecutor:
         self._recent, self._passing = ((), None), plan
         return plan
 
-    def _meanwhile(self, key: Key) -> ExecutionPlan:
-        """The generic graph for the interpreter, while the plan that a profile asks for is made."""
-        found = self._making.get(key)
-        if found is not None:
-            self._lookups += 1
-            return found
-        self.cache.statistics.misses += 1
-        self._settled += 1
-        spec, reason = self.reader.spec(key), "its plan is being made"
-        found = ExecutionPlan(self.function.name, spec, self.graph, reason=reason, is_awaited=True, _code=self.code)
-        self._making[key] = found
-        tiering.in_background(partial(self._make_in_background, key))
+    def _meanwhile(self, key: Key, before: ExecutionPlan | None) -> ExecutionPlan:
+        """The generic graph for the interpreter, while the plan of the key is made."""
+        found = self._ahead.get(key)
+        if found is None or key == self._due:
+            found = self._interpreted(key, "its plan is being made")
+            self._run_ahead(key, found, before)
+            tiering.in_background(partial(self._make_ahead, key))
         return found
 
-    def _make_in_background(self, key: Key) -> None:
+    def _interpreted(self, key: Key, reason: str) -> ExecutionPlan:
+        """The generic graph, in place of a plan."""
+        return ExecutionPlan(self.function.name, self.reader.spec(key), self.graph, reason=reason, _code=self.code)
+
+    def _run_ahead(self, key: Key, plan: ExecutionPlan, before: ExecutionPlan | None) -> None:
+        """Let this run until there is a plan for the key; the first call that it runs is the one that finds none."""
+        known = self._ahead.get(key)
+        if known is None:
+            self.cache.statistics.misses += 1
+            self._settled += 1
+        plan.occasion = known.occasion if known is not None else self._occasion(key, plan, before)
+        self._ahead[key], plan.have_made = plan, self._catch_up
+        if key == self._due:
+            self._due = None
+
+    def _make_ahead(self, key: Key) -> None:
         """Make the plan of a key; if that fails, the interpreter goes on."""
-        plan, _ = self.cache.get(key, lambda: self._make(key), misses=0)
-        if (meanwhile := self._making.pop(key, None)) is not None:
-            meanwhile.optimized = plan
+        self._is_there(key, self.cache.get(key, lambda: self._make(key), misses=0)[0])
+
+    def _is_there(self, key: Key, plan: ExecutionPlan) -> None:
+        """Tell what ran ahead of the plan."""
+        if (ahead := self._ahead.pop(key, None)) is not None:
+            ahead.optimized, plan.occasion = plan, ahead.occasion
+            if key == self._due:
+                self._due = None
+
+    def _catch_up(self) -> None:
+        """Have the plans that calls ran ahead of: made here, unless the thread that compiles is about it."""
+        for key in [*self._ahead]:
+            self._make_ahead(key)
 
     def wait(self) -> None:
         """Until no plan is being made in the background."""
-        if any(each._making for each in self.executors):
+        if any(each._ahead.keys() - {each._due} for each in self.executors):
             tiering.wait()
 
     def _drop(self, plan: ExecutionPlan) -> None:
@@ -281,10 +317,10 @@ class GraphExecutor:
         return not (SWITCHES.listeners or self.profiled.is_wanted or PROFILING.is_enabled)
 
     def _may_make_aside(self, key: Key) -> bool:
-        """True where the interpreter goes on while the plan of a long program is made, which no other one waits for."""
+        """True where the interpreter goes on while the first plan is made, which no other one waits for."""
         if tiering.mode() != "background" or not self._may_run_before_plan() or self.cache.has(key):
             return False
-        return key in self._making or (tiering.is_idle() and len(self.cache) == 0)
+        return (key in self._ahead and key != self._due) or (tiering.is_idle() and len(self.cache) == 0)
 
     def _may_be_profiled(self, key: Key) -> bool:
         """True where plans are made for tensors on one device."""
@@ -370,8 +406,8 @@ def last_executed_optimized_graph() -> Graph | None:
 def _awaited(plan: ExecutionPlan) -> Graph:
     """The plan's graph with its checks; where the interpreter ran in place of a plan, that of the plan, which is waited
     for if it is being made."""
-    if plan.is_awaited and plan.optimized is None:
-        tiering.wait()
-    if plan.is_awaited and plan.optimized is not None:
-        plan.optimized.form_groups()
+    if plan.have_made is not None:
+        plan.have_made()
+        if plan.optimized is not None:
+            plan.optimized.form_groups()
     return shown_graph.shown_graph(plan.optimized or plan)

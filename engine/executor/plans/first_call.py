@@ -1,62 +1,90 @@
 """First calls that run before there is a plan for them.
 
-In: the graph of a function.  Out: True if the interpreter runs it once in much less time than a plan takes to make: it
-has no loops but over dimensions, and is long, what it calls counted as often as it is called.  A program that is
-loaded, called once and left never pays for its plan; one that is called again has it made beside, from its second call
-on, or in that call where other things are being compiled (`GraphExecutor`).  What is known
-to run once, as an entry at a prompt, need not be long, but leaves what it calls to the plans of that, unless the
-process ends with it, too.
+In: the graph of a function and the inputs of a call.  Out: True if the interpreter, whose operators are native, runs
+the call in less time than a plan takes to make.  That is so unless a loop may take many rounds: how many is read off
+the inputs, where a count comes from sizes, lengths or numbers among them.  A program that is loaded, called once and
+left never pays for a plan; one that is called again has it made beside, from its second call on, or in that call where
+other things are being compiled (`GraphExecutor`).  What is known to run once, as an entry at a prompt, leaves what it
+calls to the plans of that, unless the process ends with it, too.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import inf, prod
+from typing import Any, Final
 
+from engine.aten.values.tensor import Tensor
 from engine.executor.plans.switches import is_leaving
 from engine.fuser.backend import tiering
 from engine.ir.constants import constant_value
-from engine.ir.graph import Graph, Value
+from engine.ir.graph import Block, Graph, Node, Value
 from engine.ir.match import callee_of
 from engine.ir.unit import Function
-from engine.lang.types import INT, ListType
 
-LONG: Final = 200
-"""Nodes from which on a plan takes tens of milliseconds."""
+MOST: Final = 20_000
+"""Nodes that are run in about the time that a plan takes to make."""
 FEW: Final = 64
-"""Rounds of a loop that are soon done."""
-LIST_OF_INTS: Final = ListType(INT)
-_SUMS: Final = frozenset({"aten::add", "aten::sub", "aten::floordiv", "aten::__range_length"})
+"""The length that is expected of what is no input."""
 
 
-def runs_before_plan(graph: Graph, *, once: bool = False) -> bool:
-    """True if the first call is the interpreter's; `once` if it is the only one, too."""
-    is_last = is_leaving()
-    if tiering.mode() != "background" or (once and not is_last and any(map(callee_of, graph.all_nodes()))):
+def runs_before_plan(graph: Graph, inputs: Sequence[Any], *, once: bool = False) -> bool:
+    """True if the first call, with these inputs, is the interpreter's; `once` if it is the only one, too."""
+    if tiering.mode() != "background":
         return False
-    length = _length(graph, {})
-    return length is not None and (once or is_last or length >= LONG)
+    if once and not is_leaving() and any(map(callee_of, graph.all_nodes())):
+        return False
+    return _Rounds(graph, inputs).work(graph) <= MOST
 
 
-def _length(graph: Graph, known: dict[Function, int | None]) -> int | None:
-    """The number of nodes; None where some may run many times."""
-    total = 0
-    for node in graph.all_nodes():
+class _Rounds:
+    """How often the loops of a call go round at most, as far as its inputs tell."""
+
+    def __init__(self, graph: Graph, inputs: Sequence[Any]) -> None:
+        self._numbers: Mapping[Value, int] = {
+            value: abs(given) for value, given in zip(graph.inputs, inputs, strict=True) if type(given) is int
+        }
+        self._longest = max(FEW, *map(_length, inputs), 0)
+        self._known: dict[Function, float] = {}
+
+    def work(self, block: Block | Graph) -> float:
+        """The number of nodes that run; infinite where nothing tells."""
+        return sum(map(self._work_of, block.nodes()))
+
+    def _work_of(self, node: Node) -> float:
+        if node.kind == "prim::Loop":
+            return self._most(node.inputs[0]) * (1 + self.work(node.blocks[0]))
         callee = callee_of(node)
-        if callee is not None and callee not in known:
-            known[callee] = None  # for a function that calls itself
-            known[callee] = _length(callee.graph, known)
-        length = 1 if callee is None else known[callee]
-        if length is None or (node.kind == "prim::Loop" and not _is_small(node.inputs[0])):
-            return None
-        total += length
-    return total
+        return 1 + sum(map(self.work, node.blocks)) + (self._work_of_call(callee) if callee is not None else 0)
+
+    def _work_of_call(self, callee: Function) -> float:
+        if callee not in self._known:
+            self._known[callee] = inf  # for a function that calls itself
+            self._known[callee] = self.work(callee.graph)
+        return self._known[callee]
+
+    def _most(self, number: Value) -> float:
+        """The greatest value that an integer is expected to have."""
+        constant, node = constant_value(number), number.node
+        if type(constant) is int:
+            return abs(constant)
+        if number in self._numbers:
+            return self._numbers[number]
+        if node.kind in _LENGTHS:
+            return self._longest
+        combined = _COMBINED.get(node.kind)
+        return combined(map(self._most, node.inputs)) if combined is not None else inf
 
 
-def _is_small(count: Value) -> bool:
-    """True for the number of dimensions of a tensor, small constants, and what is computed of them."""
-    node, constant = count.node, constant_value(count)
-    if type(constant) is int:
-        return constant <= FEW
-    if node.kind == "aten::len":
-        return node.input.type == LIST_OF_INTS
-    return node.kind == "aten::dim" or (node.kind in _SUMS and all(map(_is_small, node.inputs)))
+_LENGTHS: Final = frozenset({"aten::len", "aten::size", "aten::dim"})
+_COMBINED: Final[Mapping[str, Callable[[Iterator[float]], float]]] = {
+    "aten::add": sum, "aten::sub": sum, "aten::mul": prod, "aten::floordiv": max, "aten::__range_length": max,
+    "prim::min": min, "prim::max": max, "prim::ListConstruct": max, "aten::__getitem__": next,
+}  # fmt: skip
+
+
+def _length(value: Any) -> int:
+    """The greatest size of a tensor, the length of a collection; 0 of anything else."""
+    if isinstance(value, Tensor):
+        return max(value.array.shape, default=0)
+    return len(value) if isinstance(value, (list, tuple, dict, str)) else 0

@@ -87,10 +87,10 @@ class ExecutionPlan:
     gradients: int = 0
     """Of the graph of a backward pass: the number of its first inputs, which are gradients."""
     optimized: ExecutionPlan | None = None
-    """Of a run that is profiled: the plan of the function that ran before, if there is one; of what runs while a plan
-    is being made: that plan, once it is there."""
-    is_awaited: bool = False
-    """True for what runs while a plan is being made."""
+    """Of a run that is profiled: the plan of the function that ran before, if there is one; of what runs in place of a
+    plan: that plan, once it is there."""
+    have_made: Callable[[], object] | None = None
+    """Of what runs in place of a plan: has that made, unless it is there."""
     _code: Code | None = None
     itself: ref[ExecutionPlan] = field(init=False, repr=False)
     """For those who must not keep it."""
@@ -144,8 +144,8 @@ class ExecutionPlan:
 
     @property
     def code(self) -> Code:
-        """The instructions for the interpreter, made when first asked for."""
-        if self._code is None:
+        """The instructions for the interpreter, made when first asked for, and when operators have begun anew."""
+        if self._code is None or not self._code.is_current:
             self._code = Code(self.graph, self.name)
         return self._code
 

@@ -15,6 +15,8 @@ from engine.executor.plans.executor import executor_of
 from engine.fuser.backend import tiering
 from engine.fuser.library import serving
 
+pytestmark = pytest.mark.usefixtures("plans_at_once")
+
 PROGRAMS = (
     "x + y", "x - 2 * y", "(x * y).relu()", "x / 3", "-x", "x.abs() + 1", "x > y", "x == 1", "torch.where(x > y, x, y)",
     "x.clamp(0, 1)", "x.masked_fill(x > 0, 2)", "x.sum()", "x.sum(-1)", "x.mean(0, True)", "x.amax(-1)",

@@ -11,6 +11,8 @@ from engine.frontend.compilation.compile import compile_source
 from engine.ir.graph import Graph
 from engine.ir.parser import parse_ir
 
+pytestmark = pytest.mark.usefixtures("plans_at_once")
+
 
 def of(text: str, name: str) -> tuple[int, int]:
     graph = parse_ir(text)

@@ -20,6 +20,8 @@ from engine.lang import scalars
 from engine.lang.errors import ExecutionError
 from engine.lang.types import FLOAT, NUMBER, TensorType
 
+pytestmark = pytest.mark.usefixtures("plans_at_once")
+
 VALUES = np.array([0.0, -0.0, 1.0, -2.5, 0.3, 80.0, -80.0, 1e30, np.inf, -np.inf, np.nan, 3.0])
 
 

@@ -53,6 +53,7 @@ def test_a_dead_write_is_gone_before_it_can_fail() -> None:
         assert run(executor_of(made), [x]) == 2
 
 
+@pytest.mark.usefixtures("plans_at_once")
 def test_plans_are_kept_by_dtype_rank_and_grad() -> None:
     executor = executor_of(function("def f(x: Tensor):\n    return x + 1"))
     calls = [np.ones(2, "f4"), np.ones(3, "f4"), np.ones((2, 2), "f4"), np.ones(2, "f8"), np.ones(4, "f4")]
@@ -78,6 +79,7 @@ def test_plans_are_bounded() -> None:
     assert sum(isinstance(event, PlanEvicted) for event in told) == 3
 
 
+@pytest.mark.usefixtures("plans_at_once")
 def test_the_graph_that_ran_is_told() -> None:
     made = function("def g(x: Tensor):\n    return x + 1\ndef f(x: Tensor):\n    return g(x) * 2")
     call_function(made, [tensor([1.0])])
@@ -197,6 +199,7 @@ def test_one_thread_makes_an_executor_and_others_wait(monkeypatch: pytest.Monkey
     assert len(set(map(id, found))) == 1
 
 
+@pytest.mark.usefixtures("plans_at_once")
 def test_functions_that_do_not_inline_leave_what_they_call_to_its_own_plans() -> None:
     unit = compile_source("def g(x):\n    return x + x\n\ndef f(x):\n    return g(x) * 2\n")
     f, g = unit.functions["f"], unit.functions["g"]

@@ -175,6 +175,7 @@ def test_examples_have_sizes_and_no_memory(made: StandIn) -> None:
     assert all(array.base is not None for array in by_kind.values())
 
 
+@pytest.mark.usefixtures("plans_at_once")
 def test_plans_run_without_kernels_until_there_are_some(made: StandIn) -> None:
     tiering.set_mode("background")
     function, args = function_of(CHAIN), (of(3), of(3))

@@ -25,6 +25,8 @@ from engine.ir.unit import Function
 from engine.lang.errors import Error, ExecutionError
 from engine.lang.types import BOOL, INT, FunctionType
 
+pytestmark = pytest.mark.usefixtures("plans_at_once")
+
 LARGEST = 2**63 - 1
 PROGRAMS = {
     "sums that wrap": (

@@ -222,7 +222,7 @@ def test_plans_from_profiles_are_made_in_the_background() -> None:
         PROFILING.is_enabled = False
     (compiled,) = [event for event in events if isinstance(event, PlanCompiled)]
     assert (compiled.tier, compiled.seconds > 0, threads) == ("generated", True, {"compiling"})
-    assert (executor.statistics.hits, executor.statistics.misses) == (1, 1)
+    assert (executor.statistics.hits, executor.statistics.misses) == (3, 1), "two found the plan that was being made"
     executor.settle()
     assert [plan.hits for plan in executor.cache.plans()] == [1]
 

@@ -7,6 +7,8 @@ from engine.executor.plans.executor import executor_of
 from engine.fuser.backend import tiering
 from engine.lang.errors import ArgumentError, ExecutionError
 
+pytestmark = pytest.mark.usefixtures("plans_at_once")
+
 pytest.importorskip("llvmlite")
 
 
