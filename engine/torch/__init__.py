@@ -1,15 +1,32 @@
 """The `torch` namespace for PyTorch scripts: `import engine.torch as torch` (or `import engine as torch`).
 
-In: names as PyTorch spells them.  Out: the engine's functions, classes and modules; see `names`.
+In: names as PyTorch spells them.  Out: the engine's functions, classes and modules; see `names`.  What loading an
+archive, a first call and its plan need is imported here, and not by the first call, for which somebody may wait.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import Any, Final
 
 from engine.torch import names
 from engine.torch.version import __version__ as __version__
+
+_COMMON: Final = (
+    "activations", "comparison", "control", "conversion", "creation", "layout", "lists", "matmul", "normalization",
+    "pointwise", "reductions", "scalars", "shape", "strings",
+)  # fmt: skip
+"""Families of operators that many programs use."""
+AT_ONCE: Final = (
+    "engine.torch.jit", "engine.torch.serialization",
+    *(f"engine.torch.namespace.{each}" for each in ("creation", "functions", "python_functions", "tensor_methods", "wrappers")),
+    "engine.lang.plain_blocks", "engine.frontend.emit.body", "engine.frontend.lowering.lower",
+    "engine.executor.plans.making", "engine.executor.plans.cpu_kernels", "engine.fuser.library.serving",
+    "engine.fuser.operators.slots", "engine.fuser.stubs.method_code", "engine.fuser.backend.scratch",
+    "engine.fuser.backend.threads",
+    *(f"engine.aten.ops.{family}" for family in _COMMON),
+)  # fmt: skip
+"""Modules that come with the namespace, and what they need."""
 
 
 def __getattr__(name: str) -> Any:
@@ -21,3 +38,11 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*(name for name in globals() if name.startswith("__")), *names.known()})
+
+
+with import_module("engine.lang.interpreter_settings").collecting_rarely():
+    for each in AT_ONCE:
+        import_module(each)
+    for each, row in import_module("engine.passes.pipeline").PASSES.items():
+        if {"compile", "plans"} & {*row.stages}:
+            import_module(f"engine.passes.{each}")

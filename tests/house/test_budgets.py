@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import engine
 from benchmarks import compile as programs
 from benchmarks import passes as graphs
 from engine.executor.plans.pipelines import BEFORE_EXECUTION, POST_DERIVATIVE, PRE_DERIVATIVE, PRE_SPECIALISATION
@@ -108,8 +109,9 @@ def test_running_a_text_loads_neither_plans_nor_archives(tmp_path: Path) -> None
 
 
 LOADING = """
-import sys, engine.torch as torch
-torch.jit.load({file!r})
+import sys
+from engine.serialize.archive import load_archive
+load_archive({file!r})
 print(*sys.modules)
 """
 
@@ -125,6 +127,32 @@ def test_loading_an_archive_loads_no_compiler() -> None:
     shown = {"engine.executor.plans.explanation", "engine.executor.debugging", "engine.torch.nn.functional", "tempfile"}
     assert not loaded & (compilers | shown | {*HEAVY, "argparse", "json", "hashlib", "pathlib"})
     assert len(ours(loaded)) <= 272
+
+
+CALLING = """
+import sys, engine.torch as torch
+from engine.fuser.backend import tiering
+known = {{*sys.modules}}
+f = torch.jit.load({file!r})
+for _ in range(3):
+    f(torch.ones(3, 3))
+    tiering.wait()
+print(*known, "|", *({{*sys.modules}} - known))
+"""
+PROGRAMS = {
+    "chain": "def f(x):\n    return torch.softmax(torch.tanh(x @ x) + x.t(), 1)\n",
+    "loop": "def f(x):\n    y = [x]\n    for i in range(x.size(0)):\n        if i > 0:\n            y.append(x[i])\n"
+    "    return y\n",
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_loads_and_first_calls_find_all_that_they_need_in_the_namespace(name: str, tmp_path: Path) -> None:
+    file = str(tmp_path / "f.pt")
+    engine.jit.save(engine.CompilationUnit(PROGRAMS[name]).f, file)
+    with_namespace, later = printed_by(CALLING.format(file=file)).split("|")
+    assert not {*HEAVY, "engine.executor.debugging"} & {*with_namespace.split()}
+    assert not [name for name in ours({*later.split()}) if not name.startswith("engine.aten.")]
 
 
 def test_importing_the_engine_loads_nothing_else() -> None:
