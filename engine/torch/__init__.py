@@ -12,6 +12,7 @@ from typing import Any, Final
 from engine.torch import names
 from engine.torch.version import __version__ as __version__
 
+_NAMESPACE: Final = ("creation", "functions", "python_functions", "tensor_methods", "wrappers")
 _COMMON: Final = (
     "activations", "comparison", "control", "conversion", "creation", "layout", "lists", "matmul", "normalization",
     "pointwise", "reductions", "scalars", "shape", "strings",
@@ -19,7 +20,7 @@ _COMMON: Final = (
 """Families of operators that many programs use."""
 AT_ONCE: Final = (
     "engine.torch.jit", "engine.torch.serialization",
-    *(f"engine.torch.namespace.{each}" for each in ("creation", "functions", "python_functions", "tensor_methods", "wrappers")),
+    *(f"engine.torch.namespace.{part}" for part in _NAMESPACE),
     "engine.lang.plain_blocks", "engine.frontend.emit.body", "engine.frontend.lowering.lower",
     "engine.executor.plans.making", "engine.executor.plans.cpu_kernels", "engine.fuser.library.serving",
     "engine.fuser.operators.slots", "engine.fuser.stubs.method_code", "engine.fuser.backend.scratch",
