@@ -75,6 +75,24 @@ class ArchiveRecord:
     start: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class StoredRecord:
+    """A record apart from its file, deflated if it is so there; equal to any of the same name and contents.
+
+    `record` places it at the beginning of `data`.
+    """
+
+    record: ArchiveRecord
+    data: bytes
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def read(self) -> bytes:
+        """Its bytes.  Raises ArchiveError when it is damaged."""
+        return _contents(self.record, memoryview(self.data))
+
+
 @dataclass(eq=False, slots=True)
 class Container:
     """An open archive.  `folder` is the name of its top folder, `records` what it holds, `data` the whole file.
@@ -109,10 +127,13 @@ class Container:
     def read(self, name: str) -> bytes:
         """A copy of the record's bytes.  Raises ArchiveError when it is missing or damaged."""
         record = self._find(name)
-        stored = self.data[record.start : record.start + record.stored_size]
-        data = bytes(_inflate(stored, record) if record.method == DEFLATED else stored)
-        _check_crc(record, zlib.crc32(data))
-        return data
+        return _contents(record, self.data[record.start : record.start + record.stored_size])
+
+    def stored(self, name: str) -> StoredRecord:
+        """The record as it lies in the file, which is not kept for it.  Raises ArchiveError when it is missing."""
+        record = self._find(name)
+        data = bytes(self.data[record.start : record.start + record.stored_size])
+        return StoredRecord(ArchiveRecord(name, record.method, record.crc, len(data), record.size, 0), data)
 
     def read_short(self, name: str) -> bytes:
         """`read` for a record of one word.  Raises ArchiveError also for one that is longer than any."""
@@ -422,6 +443,13 @@ def _descriptor_size(file: memoryview, at: int, expected: tuple[int | None, int,
 
 
 # -- contents
+
+
+def _contents(record: ArchiveRecord, stored: memoryview) -> bytes:
+    """A copy of the record's bytes, compared with its checksum."""
+    data = bytes(_inflate(stored, record) if record.method == DEFLATED else stored)
+    _check_crc(record, zlib.crc32(data))
+    return data
 
 
 def _inflate(data: memoryview, record: ArchiveRecord) -> bytearray:
