@@ -76,6 +76,8 @@ class TypeReader:
 
     def read(self, tree: Tree) -> Type:
         """The type that the tree spells.  Raises CompileError when it is none."""
+        if tree.kind == "variable":
+            return self._named(Var(tree).name, tree)
         if tree.kind == "None":
             return NONE
         if tree.kind == "string_literal":
@@ -105,9 +107,11 @@ class TypeReader:
 
     def _named(self, name: str, tree: Tree) -> Type:
         known = _NAMES.get(name) or _DOTTED.get(name.removeprefix("engine."))
+        if known is not None:
+            return known
         if _SIZES.fullmatch(name):
             return ListType(INT)
-        found = known or self.resolver.resolve_type(name, tree.range)
+        found = self.resolver.resolve_type(name, tree.range)
         if found is not None:
             return found
         if (bare := name.rpartition(".")[2]) in _EXAMPLES:
@@ -116,19 +120,20 @@ class TypeReader:
         raise CompileError(f"Unknown type name '{name}'", tree.range, hints=type_hints(name, known_names))
 
     def _subscripted(self, view: Subscript) -> Type:
-        if dotted_name(view.value) is None:
+        generic = dotted_name(view.value)
+        if generic is None:
             raise CompileError(
                 "Subscripted type must be a type identifier", view.value.range, hints=("write List[int] or the like",)
             )
-        name = (dotted_name(view.value) or "").rpartition(".")[2]
-        if _BROADCASTING.fullmatch(name):
+        name = generic.rpartition(".")[2]
+        if name.startswith("BroadcastingList"):
+            if not _BROADCASTING.fullmatch(name):
+                raise CompileError(
+                    f"the length of a BroadcastingList must be a positive integer: {name}",
+                    view.range,
+                    hints=("write BroadcastingList2[int], or any length up to 6",),
+                )
             name = "List"
-        elif name.startswith("BroadcastingList"):
-            raise CompileError(
-                f"the length of a BroadcastingList must be a positive integer: {name}",
-                view.range,
-                hints=("write BroadcastingList2[int], or any length up to 6",),
-            )
         wanted = _GENERIC.get(name)
         if wanted is None:
             text = f"Unknown type constructor {view.value.range.text}"
@@ -181,14 +186,11 @@ def _make(name: str, parts: Sequence[Type], view: Subscript) -> Type:
 
 def dotted_name(tree: Tree) -> str | None:
     """`a.b.c` as text; None when the tree is anything else."""
-    parts: list[str] = []
+    name = ""
     while tree.kind == ".":
         view = Select(tree)
-        parts.append(view.name)
-        tree = view.value
-    if tree.kind != "variable":
-        return None
-    return ".".join([Var(tree).name, *reversed(parts)])
+        name, tree = f".{view.name}{name}", view.value
+    return f"{Var(tree).name}{name}" if tree.kind == "variable" else None
 
 
 _EXAMPLES: Final = {

@@ -325,6 +325,7 @@ def _checked_path(raw: bytes, offset: int) -> str:
 
 
 _NO_FOLDER: Final = re.compile(rb"\.{0,2}|[A-Za-z]:")
+_PLAIN_NAME: Final = re.compile(rb"\.?\w[\w.-]*+(?:/\.?\w[\w.-]*+)*+")
 _ODD_IN_FOLDERS: Final = re.compile(r"[\x00-\x1f\x7f\\\ud800-\udfff]")
 
 
@@ -342,6 +343,8 @@ def folder_for(path: object) -> str:
 
 def checked_name(raw: bytes, offset: int) -> str:
     """The name of a record, which leads to no place outside.  Raises ArchiveError."""
+    if _PLAIN_NAME.fullmatch(raw):  # nearly all are
+        return raw.decode()
     try:
         name = raw.decode()
     except UnicodeDecodeError:
@@ -421,7 +424,7 @@ def _locate(file: memoryview, entry: ArchiveRecord) -> tuple[ArchiveRecord, int]
     if flags & HAS_DESCRIPTOR:
         end += _descriptor_size(file, end, there)
         # What is not known when the header is written is zero in it, and follows in the descriptor.
-        same = same and all(mine in (0, other) for mine, other in zip(here, there, strict=True))
+        same = same and (here == there or all(mine in (0, other) for mine, other in zip(here, there, strict=True)))
     else:
         same = same and here == there
     if not same:
