@@ -115,16 +115,16 @@ class Scan:
             steps += 1
             if code == _STOP:
                 break
-            row = _ROWS.get(code)
-            if row is None:
+            found = _STEPS.get(code)
+            if found is None:
                 raise PickleRefusal(f"opcode {bytes([code])!r} has no place in an archive")
+            row, special, keeps_last, is_text, is_line = found
             argument, pops, pushes, cost, marked, _ = row
-            start, end = self.at + 1, self.at + 1
+            start = end = self.at + 1
             if argument:
                 start, end = self._argument(argument, start)
-            if code not in _KEEP_LAST:
+            if not keeps_last:
                 self._last = _NO_TEXTS
-            special = _SPECIAL.get(code)
             if special is not None:
                 special(self, code, start, end)
             if marked:
@@ -132,12 +132,12 @@ class Scan:
             if pops and self._height - pops < (self._marks[-1] if self._marks else 0):
                 raise PickleRefusal("it takes a value that is not there")
             self._height += pushes - pops
-            self._cost += cost + (end - start if argument in _TEXTS else 0)
+            self._cost += cost + end - start if is_text else cost
             if self._cost > room:
                 raise PickleRefusal(f"what it describes takes more than {room} bytes")
             if steps > most:
                 raise PickleRefusal(f"it has more than {most} opcodes")
-            self.at = end + (argument in ("line", "lines"))
+            self.at = end + is_line
         if self._height != 1 or self._marks:
             raise PickleRefusal("it ends with more or less than one value")
         self.at += 1
@@ -270,3 +270,8 @@ _SPECIAL: Final = {
     )
     for code in codes
 }  # fmt: skip
+_STEPS: Final = {
+    code: (row, _SPECIAL.get(code), code in _KEEP_LAST, row.argument in _TEXTS, row.argument in ("line", "lines"))
+    for code, row in _ROWS.items()
+}
+"""What the walk has to know of each opcode, together: it looks at every byte of an archive's pickles."""
