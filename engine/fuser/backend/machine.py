@@ -24,7 +24,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
-from pathlib import Path
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
@@ -239,7 +238,7 @@ def _key(text: str) -> str:
 def _circumstances(llvm: Any) -> tuple[str, ...]:
     """The rest of what decides the code of a program: who writes and compiles it, and for which processor."""
     versions = (import_module("llvmlite").__version__, str(llvm.llvm_version_info))
-    writers = kernel_cache.state_of([Path(__file__).parents[1]])
+    writers = kernel_cache.state_of_engine("fuser")
     processor = target.current()
     return *versions, processor.triple, processor.cpu, processor.flags, sys.version, writers
 
