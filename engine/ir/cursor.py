@@ -9,10 +9,11 @@ import re
 from typing import Final
 
 from engine.lang.errors import IRError
+from engine.lang.patterns import pattern_of
 from engine.lang.source import Source, SourceRange
 
-_SPACE: Final = re.compile(r"(?:\s+|#[^\n]*)*")
-_QUOTED: Final = re.compile(r'"(?:\\.|[^"\\])*"')
+_SPACE: Final = pattern_of(r"(?:\s+|#[^\n]*)*")
+_QUOTED: Final = pattern_of(r'"(?:\\.|[^"\\])*"')
 _OPENING: Final = {"(": ")", "[": "]", "{": "}", "<": ">"}
 
 

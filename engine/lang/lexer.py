@@ -24,6 +24,7 @@ from engine.lang.deferred import deferred
 from engine.lang.errors import ParseError
 from engine.lang.interpreter_settings import MAX_TEXT_WORDS, MAX_WORDS, WORDS_VARIABLE
 from engine.lang.literals import ROW_ITEM
+from engine.lang.patterns import pattern_of
 from engine.lang.source import Source, SourceRange
 from engine.lang.syntax_hints import character_hints, syntax_hints
 from engine.lang.tokens import EXTENDED_OPERATORS, KEYWORDS, OPERATORS, Token
@@ -76,9 +77,9 @@ _PYTHON_NUMBER = (
 )
 _OWN_KINDS: Final = {word: word for word in (*KEYWORDS, *OPERATORS, *EXTENDED_OPERATORS)}
 """Words that are their kind."""
-_SPACE = re.compile(r"[ \t\r\f]*(?:\\\r?\n[ \t\r\f]*)*")
-_INDENT = re.compile(r"[ \t\f]*")
-_DEFINITION = re.compile(r"^[ \t\f]*(def|class)\b", re.MULTILINE)
+_SPACE = pattern_of(r"[ \t\r\f]*(?:\\\r?\n[ \t\r\f]*)*")
+_INDENT = pattern_of(r"[ \t\f]*")
+_DEFINITION = pattern_of(r"^[ \t\f]*(def|class)\b", re.MULTILINE)
 
 
 def _compile(pair: str, word: str, number: str, operators: Iterable[str], type_comment: str) -> re.Pattern[str]:
@@ -273,8 +274,10 @@ def pattern_for(extended: bool, is_generated: bool) -> re.Pattern[str]:
 def _tokens(
     source: Source, extended: bool, begin: int, end: int | None, *, rows: bool, blocks: bool = False
 ) -> Iterator[Token]:
-    pattern = pattern_for(extended, source.is_generated)
-    text, match, end = source.text, pattern.match, len(source.text) if end is None else end
+    text = source.text
+    # words of any script are those of the language where there are none: so most texts share one expression
+    pattern = pattern_for(extended, source.is_generated or text.isascii())
+    match, end = pattern.match, len(text) if end is None else end
     make = partial(tuple.__new__, Token)  # which takes half as long as the call of a named tuple
     first = _INDENT.match(text, begin, end)
     assert first is not None, "the expression matches nothing at all, too"

@@ -6,7 +6,6 @@ does not know are looked up by the resolver.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -15,6 +14,7 @@ from engine.frontend.names.resolve import Resolver
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import Select, StringLiteral, Subscript, TupleLiteral, Var
 from engine.lang.errors import CompileError
+from engine.lang.patterns import pattern_of
 from engine.lang.source import SourceRange
 from engine.lang.types import (
     ANY,
@@ -61,8 +61,8 @@ _SPELLED: Final = {
     "**": "pow operator", "//": "floordiv",
 }  # fmt: skip
 """Kind of tree -> its name in error messages."""
-_BROADCASTING: Final = re.compile(r"BroadcastingList([1-6])")
-_SIZES: Final = re.compile(r"_size_([1-6])_t")
+_BROADCASTING: Final = pattern_of(r"BroadcastingList([1-6])")
+_SIZES: Final = pattern_of(r"_size_([1-6])_t")
 """The names of `torch.nn.common_types` for `BroadcastingList2[int]` and the like."""
 
 

@@ -19,7 +19,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import re
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
@@ -29,6 +28,7 @@ from platformdirs import user_cache_path
 
 from engine.fuser.backend import private_files
 from engine.fuser.backend.private_files import UNFINISHED
+from engine.lang.patterns import pattern_of
 from engine.lang.records import dataclass
 
 ROOM: Final = 256 << 20
@@ -39,7 +39,7 @@ _MAGIC: Final = b"tsrepl kernel 1\n"
 _HEAD: Final = len(_MAGIC) + 32
 """Bytes before what was stored: the kind of file, and the digest."""
 _SUFFIX: Final = ".kernel"
-_NAME: Final = re.compile(rf"[0-9a-f]{{64}}(\{_SUFFIX}|\..*\{UNFINISHED})")
+_NAME: Final = pattern_of(rf"[0-9a-f]{{64}}(\{_SUFFIX}|\..*\{UNFINISHED})")
 _SETTING: Final = "TSREPL_KERNEL_CACHE"
 ENGINE: Final = Path(__file__).parents[2]
 """The folder of the engine's rooms."""

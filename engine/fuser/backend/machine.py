@@ -38,6 +38,7 @@ from engine.fuser.ir.kernel import Buffer, Kernel
 from engine.fuser.ir.kernel_verifier import KernelError
 from engine.lang.errors import ArgumentError
 from engine.lang.locks import is_taken, lock
+from engine.lang.patterns import pattern_of
 from engine.lang.records import dataclass
 
 _lock: Final = lock()
@@ -253,7 +254,7 @@ def _optimized(llvm: Any, machine: Any, text: str) -> Any:
 
 
 _resolved: Final[set[str]] = set()
-_DECLARATION: Final = re.compile(r'^(?:declare [^@]*@"(?P<function>[^"]+)"|@"(?P<object>[^"]+)" = external)', re.M)
+_DECLARATION: Final = pattern_of(r'^(?:declare [^@]*@"(?P<function>[^"]+)"|@"(?P<object>[^"]+)" = external)', re.M)
 
 
 def _resolve(symbols: Iterable[str]) -> None:

@@ -7,7 +7,6 @@ changed, so what was read last is kept (`PARSED`), by the contents of both recor
 
 from __future__ import annotations
 
-import re
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -17,6 +16,7 @@ from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import ClassDef, Def
 from engine.ir.unit import DEFINING
 from engine.lang.errors import ArchiveError, CompileError
+from engine.lang.patterns import pattern_of
 from engine.lang.source import Source
 from engine.serialize.code.debug_records import lazy_finder
 from engine.serialize.container.read import StoredRecord
@@ -62,7 +62,7 @@ def _name_of(tree: Tree) -> str:
     return ClassDef(tree).name if tree.kind == "class_def" else Def(tree).name
 
 
-_HEADER_LINE: Final = re.compile(r"[ \t]*(?:op_version_set[ \t]*=[ \t]*\d+|import[ \t]+[\w.]+)?[ \t;]*\r?(?:\n|\Z)")
+_HEADER_LINE: Final = pattern_of(r"[ \t]*(?:op_version_set[ \t]*=[ \t]*\d+|import[ \t]+[\w.]+)?[ \t;]*\r?(?:\n|\Z)")
 """A line before the code of PyTorch 1.0 to 1.3: the archive's version, or a record whose names the code uses."""
 
 

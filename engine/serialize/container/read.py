@@ -14,7 +14,6 @@ first runs, and which saving does.
 from __future__ import annotations
 
 import os
-import re
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,6 +22,7 @@ from itertools import pairwise
 from typing import BinaryIO, Final
 
 from engine.lang.errors import ArchiveError
+from engine.lang.patterns import pattern_of
 from engine.lang.records import dataclass
 from engine.serialize.container.file_bytes import FileBytes, MappedFile, file_bytes
 
@@ -324,9 +324,9 @@ def _checked_path(raw: bytes, offset: int) -> str:
     return f"{folder.decode('utf-8', 'surrogateescape')}/{within}"
 
 
-_NO_FOLDER: Final = re.compile(rb"\.{0,2}|[A-Za-z]:")
-_PLAIN_NAME: Final = re.compile(rb"\.?\w[\w.-]*+(?:/\.?\w[\w.-]*+)*+")
-_ODD_IN_FOLDERS: Final = re.compile(r"[\x00-\x1f\x7f\\\ud800-\udfff]")
+_NO_FOLDER: Final = pattern_of(rb"\.{0,2}|[A-Za-z]:")
+_PLAIN_NAME: Final = pattern_of(rb"\.?\w[\w.-]*+(?:/\.?\w[\w.-]*+)*+")
+_ODD_IN_FOLDERS: Final = pattern_of(r"[\x00-\x1f\x7f\\\ud800-\udfff]")
 
 
 def folder_for(path: object) -> str:

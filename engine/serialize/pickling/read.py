@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any, Final
 
 from engine.lang.errors import ArchiveError, BudgetExceeded, EngineError, UnsupportedTensorError
+from engine.lang.patterns import pattern_of
 from engine.lang.records import dataclass
 from engine.serialize.pickling.scan import IMPLIED, Scan, UnsupportedTensor, expect_tuple
 from engine.serialize.pickling.scan import PickleRefusal as PickleRefusal
@@ -467,14 +468,15 @@ def _persistent(machine: PickleMachine) -> None:
 
 
 _STOP: Final = ord(".")
-_HALVES: Final = re.compile("[\ud800-\udfff]")
-_INTEGER: Final = re.compile(r"-?[0-9]{1,20}L?", re.ASCII)
-_FLOAT: Final = re.compile(r"-?([0-9]{1,400}(\.[0-9]{0,400})?(e[+-]?[0-9]{1,4})?|inf|nan)", re.ASCII)
+_HALVES: Final = pattern_of("[\ud800-\udfff]")
+_INTEGER: Final = pattern_of(r"-?[0-9]{1,20}L?", re.ASCII)
+_FLOAT: Final = pattern_of(r"-?([0-9]{1,400}(\.[0-9]{0,400})?(e[+-]?[0-9]{1,4})?|inf|nan)", re.ASCII)
 _ESCAPED: Final = {
     "\\": "\\", "'": "'", '"': '"', "n": "\n", "r": "\r", "t": "\t", "a": "\a", "b": "\b", "f": "\f", "v": "\v",
 }  # fmt: skip
-_ESCAPE: Final = re.compile(r"""\\(x[0-9a-fA-F]{2}|[0-7]{1,3}|[\\'"nrtabfv])""")
-_STRING: Final = re.compile(rf"""'([^'\\]|{_ESCAPE.pattern})*'|"([^"\\]|{_ESCAPE.pattern})*\"""")
+_ESCAPE_TEXT: Final = r"""\\(x[0-9a-fA-F]{2}|[0-7]{1,3}|[\\'"nrtabfv])"""
+_ESCAPE: Final = pattern_of(_ESCAPE_TEXT)
+_STRING: Final = pattern_of(rf"""'([^'\\]|{_ESCAPE_TEXT})*'|"([^"\\]|{_ESCAPE_TEXT})*\"""")
 _OPCODES: Final[Mapping[int, Callable[[PickleMachine], object]]] = {
     code[0]: step
     for code, step in {
