@@ -69,8 +69,9 @@ _PAIR = r"is\ not|not\ in"
 """As in PyTorch, without regard to the next character: `not index` begins with `not in`."""
 _PYTHON_PAIR = r"(?:is[ \t]+not|not[ \t]+in)\b"
 _WORD = r"[A-Za-z_][A-Za-z_0-9]*+"
-_PYTHON_WORD = r"[A-Za-z_\x80-\U0010ffff][A-Za-z_0-9\x80-\U0010ffff]*+"
-"""Beyond ASCII `_identifier_in` tells where the word ends."""
+_PYTHON_WORD = r"[^\x00-@\[-^`{-\x7f][^\x00-/:-@\[-^`{-\x7f]*+"
+"""`[A-Za-z_\x80-\U0010ffff]`, and with digits, by what is not in them, which takes a tenth of the time to compile.
+Beyond ASCII `_identifier_in` tells where the word ends."""
 _PYTHON_NUMBER = (
     r"0[xX][0-9a-fA-F_]++|0[bB][01_]++|0[oO][0-7_]++"
     r"|(?:[0-9][0-9_]*+(?:\.[0-9_]*+)?|\.[0-9][0-9_]*+)(?:[eE][+-]?[0-9][0-9_]*+)?[jJ]?"

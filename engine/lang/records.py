@@ -150,11 +150,12 @@ def _written(cls: type, write: Callable[[type], Callable[..., Any]]) -> Callable
 class _FirstObjects(Unwritten):
     """`__init__` of a class that has had few objects so far."""
 
-    __slots__ = ("_is_frozen", "_left")
+    __slots__ = ("_fields", "_left", "_store")
 
     def __init__(self, owner: type, is_frozen: bool) -> None:
         super().__init__(owner, "__init__", partial(_written, owner, _frozen_init_of if is_frozen else _init_of))
-        self._left, self._is_frozen = FEW, is_frozen
+        self._left, self._store = FEW, object.__setattr__ if is_frozen else setattr
+        self._fields: tuple[Field[Any], ...] | None = None
 
     def __get__(self, instance: Any, kind: type) -> Any:
         if instance is None or self._left == 0:
@@ -165,20 +166,21 @@ class _FirstObjects(Unwritten):
     def _fill(self, instance: Any, *args: Any, **named: Any) -> None:
         """Give the object its fields, one by one.  What does not fit is left to `__init__`, which says so."""
         owner: Any = self._owner
-        made: Iterable[Any] = dataclasses.fields(owner)
-        store = object.__setattr__ if self._is_frozen else setattr
-        given = dict(zip((each.name for each in made if each.init and not each.kw_only), args, strict=False)) | named
-        wanted = {each.name for each in made if each.init}
-        needed = {each.name for each in made if each.init and not _has_default(each)}
-        if len(given) != len(args) + len(named) or not needed <= given.keys() <= wanted:
-            owner.__init__(instance, *args, **named)
-            return
-        for each in made:
-            if each.name in given:
-                store(instance, each.name, given[each.name])
+        fields = self._fields = self._fields or dataclasses.fields(owner)
+        given = dict(zip(owner.__match_args__, args, strict=False)) | named
+        fits = len(given) == len(args) + len(named)
+        for each in fields:
+            if each.init and each.name in given:
+                value = given.pop(each.name)
             elif _has_default(each):
-                store(instance, each.name, each.default_factory() if _is_made(each) else each.default)
-        if hasattr(owner, "__post_init__"):
+                value = each.default if each.default_factory is MISSING else each.default_factory()
+            else:
+                fits = fits and not each.init
+                continue
+            self._store(instance, each.name, value)
+        if not fits or given:
+            owner.__init__(instance, *args, **named)
+        elif hasattr(owner, "__post_init__"):
             instance.__post_init__()
 
 

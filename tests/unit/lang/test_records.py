@@ -129,7 +129,7 @@ def test_methods_are_written_with_their_first_call() -> None:
     before = dict(vars(point))
     first, second = point(1), point(1)
     after = dict(vars(point))
-    assert {name for name in after if after[name] is not before.get(name)} == {"__dataclass_fields__"}
+    assert {name for name in after if after[name] is not before.get(name)} == {"__dataclass_fields__", "__match_args__"}
     assert first == second
     assert inspect.isfunction(vars(point)["__eq__"])
     assert after["__init__"] is vars(point)["__init__"]
