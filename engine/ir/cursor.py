@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from engine.lang.deferred import pattern_of
 from engine.lang.errors import IRError
-from engine.lang.patterns import pattern_of
 from engine.lang.source import Source, SourceRange
 
 _SPACE: Final = pattern_of(r"(?:\s+|#[^\n]*)*")

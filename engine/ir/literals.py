@@ -18,7 +18,7 @@ from engine.aten.values import xp
 from engine.aten.values.tensor import Tensor
 from engine.ir.cursor import Cursor
 from engine.lang import scalars
-from engine.lang.patterns import pattern_of
+from engine.lang.deferred import pattern_of
 from engine.lang.types import BOOL, COMPLEX, DEVICE, FLOAT, TENSOR, DictType, TensorType, Type
 
 _T = TypeVar("_T")

@@ -17,8 +17,8 @@ from engine.ir import literals
 from engine.ir.constants import attribute_kind_of
 from engine.ir.cursor import Cursor
 from engine.ir.graph import Block, Graph, Node, Value
+from engine.lang.deferred import pattern_of
 from engine.lang.errors import IRError, ParseError, SchemaError, did_you_mean
-from engine.lang.patterns import pattern_of
 from engine.lang.schema_parser import parse_type
 from engine.lang.source import Source
 from engine.lang.types import TENSOR, ClassType, FunctionType, Type

@@ -15,9 +15,9 @@ from typing import Any, Final
 from weakref import WeakValueDictionary, ref
 
 from engine.ir.graph import Graph
+from engine.lang.deferred import pattern_of
 from engine.lang.errors import Caution, CompileError
 from engine.lang.locks import callers, lock
-from engine.lang.patterns import pattern_of
 from engine.lang.records import dataclass
 from engine.lang.schema import FunctionSchema
 from engine.lang.source import SourceRange

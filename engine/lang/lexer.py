@@ -20,11 +20,10 @@ from functools import cache, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from engine.lang.deferred import deferred
+from engine.lang.deferred import deferred, pattern_of
 from engine.lang.errors import ParseError
 from engine.lang.interpreter_settings import MAX_TEXT_WORDS, MAX_WORDS, WORDS_VARIABLE
 from engine.lang.literals import ROW_ITEM
-from engine.lang.patterns import pattern_of
 from engine.lang.source import Source, SourceRange
 from engine.lang.syntax_hints import character_hints, syntax_hints
 from engine.lang.tokens import EXTENDED_OPERATORS, KEYWORDS, OPERATORS, Token

@@ -13,7 +13,7 @@ import warnings
 from contextlib import suppress
 from typing import Final, NamedTuple
 
-from engine.lang.patterns import pattern_of
+from engine.lang.deferred import pattern_of
 
 INT_LIMIT = 2**63
 _OUT_OF_RANGE = "Integral constant out of range (must fit in a signed 64 bit integer)"

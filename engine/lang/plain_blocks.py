@@ -16,9 +16,9 @@ from collections.abc import Mapping
 from keyword import kwlist
 from typing import Final, NamedTuple
 
+from engine.lang.deferred import pattern_of
 from engine.lang.interpreter_settings import MAX_WORDS
 from engine.lang.literals import LiteralError, number_value, string_value
-from engine.lang.patterns import pattern_of
 from engine.lang.tokens import KEYWORDS
 
 WORDS: Final = min(MAX_WORDS, 200)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final, Literal, Protocol
 
+from engine.lang.deferred import pattern_of
 from engine.lang.errors import OperatorError, OperatorTypeError, did_you_mean
-from engine.lang.patterns import pattern_of
 from engine.lang.records import dataclass
 
 Category = Literal["bool", "int", "float", "complex"]

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, Final, TypeVar
 
+from engine.lang.deferred import pattern_of
 from engine.lang.errors import OperatorError, ParseError, SchemaError
 from engine.lang.lexer import Lexer
 from engine.lang.literals import LiteralError, number_value, string_value
-from engine.lang.patterns import pattern_of
 from engine.lang.scalars import DTYPE_ALIASES, DTYPE_BY_NAME, MEMORY_FORMATS, STRIDED, device
 from engine.lang.schema import NO_DEFAULT, Argument, FunctionSchema
 from engine.lang.source import Source, SourceRange

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from engine.lang.patterns import pattern_of
+from engine.lang.deferred import pattern_of
 
 if TYPE_CHECKING:
     from engine.aten.dispatch.op import Op

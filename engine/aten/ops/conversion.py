@@ -14,8 +14,8 @@ from engine.aten.formatting import values
 from engine.aten.values import arithmetic, xp
 from engine.aten.values.tensor import Tensor, tensor
 from engine.lang import scalars
+from engine.lang.deferred import pattern_of
 from engine.lang.errors import OperatorError, OperatorValueError
-from engine.lang.patterns import pattern_of
 
 # ------------------------------------------------------------------ numbers
 

@@ -15,8 +15,8 @@ from engine.aten.formatting.values import from_bytes, length, normal, to_bytes
 from engine.aten.kernels.memory import check_memory
 from engine.aten.values.arithmetic import slice_of
 from engine.aten.values.xp import UINT8
+from engine.lang.deferred import pattern_of
 from engine.lang.errors import OperatorError, OperatorIndexError
-from engine.lang.patterns import pattern_of
 
 # ------------------------------------------------------------------ one string to another, and questions about it
 

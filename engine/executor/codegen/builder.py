@@ -14,7 +14,7 @@ import numpy as np
 
 from engine.ir.constants import NOT_CONSTANT, constant_value
 from engine.ir.graph import Node, Value
-from engine.lang.patterns import pattern_of
+from engine.lang.deferred import pattern_of
 from engine.lang.records import dataclass
 
 _WORD: Final = pattern_of(r"\w+")

@@ -37,9 +37,9 @@ from engine.ir.constants import constant_value, insert_constant
 from engine.ir.facts.inference import resized_memory
 from engine.ir.graph import Graph, Node, Value
 from engine.ir.ops import op_of
+from engine.lang.deferred import pattern_of
 from engine.lang.generated import compile_function
 from engine.lang.interpreter_settings import collecting_rarely
-from engine.lang.patterns import pattern_of
 from engine.lang.scalars import CPU
 from engine.lang.types import ANY, DEVICE, ClassType, InterfaceType, OptionalType, TensorType, TupleType, Type
 

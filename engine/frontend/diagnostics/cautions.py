@@ -14,8 +14,8 @@ from engine.frontend.syntax.tree import BINARY_KINDS, Tree
 from engine.frontend.syntax.views import Apply, DictComp, For, ListComp, Var
 from engine.ir.constants import constant_value
 from engine.ir.graph import Graph, Node
+from engine.lang.deferred import pattern_of
 from engine.lang.errors import Caution
-from engine.lang.patterns import pattern_of
 from engine.lang.source import SourceRange
 from engine.lang.types import FLOAT, INT
 

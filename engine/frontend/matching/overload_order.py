@@ -12,7 +12,7 @@ from typing import Final
 
 from engine.aten.dispatch.op import Op
 from engine.aten.dispatch.table import overloads
-from engine.lang.patterns import pattern_of
+from engine.lang.deferred import pattern_of
 
 _BASE: Final = (
     "angle count dict einsum gcd lgamma list polar "

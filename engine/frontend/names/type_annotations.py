@@ -13,8 +13,8 @@ from engine.frontend.diagnostics.hints import type_hints
 from engine.frontend.names.resolve import Resolver
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import Select, StringLiteral, Subscript, TupleLiteral, Var
+from engine.lang.deferred import pattern_of
 from engine.lang.errors import CompileError
-from engine.lang.patterns import pattern_of
 from engine.lang.source import SourceRange
 from engine.lang.types import (
     ANY,

@@ -11,7 +11,7 @@ import re
 from functools import cache
 from typing import Final, NamedTuple
 
-from engine.lang.patterns import pattern_of
+from engine.lang.deferred import pattern_of
 
 _FOLDER: Final = os.path.join(os.path.dirname(__file__), "source")
 _SCOPES: Final = {

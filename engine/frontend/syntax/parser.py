@@ -36,10 +36,10 @@ from engine.frontend.syntax.views import (
     With,
     WithItem,
 )
+from engine.lang.deferred import pattern_of
 from engine.lang.errors import ParseError, together
 from engine.lang.interpreter_settings import MAX_PARAMETERS, collecting_rarely, deep_recursion
 from engine.lang.lexer import Lexer, check_length, definition_starts
-from engine.lang.patterns import pattern_of
 from engine.lang.source import Source, SourceRange
 
 AUGMENTED: Final = {

@@ -28,7 +28,7 @@ from platformdirs import user_cache_path
 
 from engine.fuser.backend import private_files
 from engine.fuser.backend.private_files import UNFINISHED
-from engine.lang.patterns import pattern_of
+from engine.lang.deferred import pattern_of
 from engine.lang.records import dataclass
 
 ROOM: Final = 256 << 20

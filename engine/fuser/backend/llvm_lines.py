@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from engine.fuser.backend.llvm_numbers import ir
-from engine.lang.patterns import pattern_of
+from engine.lang.deferred import pattern_of
 from engine.lang.records import dataclass
 
 

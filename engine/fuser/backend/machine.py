@@ -36,9 +36,9 @@ from engine.fuser.backend.symbols import SYMBOLS
 from engine.fuser.backend.symbols import MachineError as MachineError
 from engine.fuser.ir.kernel import Buffer, Kernel
 from engine.fuser.ir.kernel_verifier import KernelError
+from engine.lang.deferred import pattern_of
 from engine.lang.errors import ArgumentError
 from engine.lang.locks import is_taken, lock
-from engine.lang.patterns import pattern_of
 from engine.lang.records import dataclass
 
 _lock: Final = lock()

@@ -23,7 +23,7 @@ from engine.fuser.library import image
 from engine.fuser.library import key as keys
 from engine.fuser.library.key import Key, of_text
 from engine.fuser.library.objects import ImageError
-from engine.lang.patterns import pattern_of
+from engine.lang.deferred import pattern_of
 from engine.lang.records import dataclass
 
 KEYS: Final = 4

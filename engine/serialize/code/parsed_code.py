@@ -15,8 +15,8 @@ from engine.frontend.syntax.parser import parse_program
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import ClassDef, Def
 from engine.ir.unit import DEFINING
+from engine.lang.deferred import pattern_of
 from engine.lang.errors import ArchiveError, CompileError
-from engine.lang.patterns import pattern_of
 from engine.lang.source import Source
 from engine.serialize.code.debug_records import lazy_finder
 from engine.serialize.container.read import StoredRecord

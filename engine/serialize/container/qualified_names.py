@@ -9,7 +9,7 @@ from collections.abc import Hashable
 from dataclasses import field
 from typing import Final
 
-from engine.lang.patterns import pattern_of
+from engine.lang.deferred import pattern_of
 from engine.lang.records import dataclass
 from engine.lang.tokens import KEYWORDS
 

@@ -21,8 +21,8 @@ from dataclasses import field
 from itertools import pairwise
 from typing import BinaryIO, Final
 
+from engine.lang.deferred import pattern_of
 from engine.lang.errors import ArchiveError
-from engine.lang.patterns import pattern_of
 from engine.lang.records import dataclass
 from engine.serialize.container.file_bytes import FileBytes, MappedFile, file_bytes
 

@@ -16,8 +16,8 @@ from dataclasses import field
 from functools import partial
 from typing import Any, Final
 
+from engine.lang.deferred import pattern_of
 from engine.lang.errors import ArchiveError, BudgetExceeded, EngineError, UnsupportedTensorError
-from engine.lang.patterns import pattern_of
 from engine.lang.records import dataclass
 from engine.serialize.pickling.scan import IMPLIED, Scan, UnsupportedTensor, expect_tuple
 from engine.serialize.pickling.scan import PickleRefusal as PickleRefusal

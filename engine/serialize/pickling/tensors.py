@@ -22,8 +22,8 @@ from engine.aten.values.storage import Storage, address
 from engine.aten.values.tensor import Tensor
 from engine.aten.values.xp import COMPLEX, FLOATING, QUANTIZED, REAL, TO_NUMPY, Array, NumpyDtype, as_strided
 from engine.lang import scalars
+from engine.lang.deferred import pattern_of
 from engine.lang.errors import ArchiveError, MissingDeviceError, OperatorError, OperatorMemoryError, OperatorTypeError
-from engine.lang.patterns import pattern_of
 from engine.lang.records import dataclass
 from engine.serialize.container.file_bytes import shell_word
 from engine.serialize.container.qualified_names import CODE_FOLDER
