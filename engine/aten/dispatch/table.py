@@ -273,8 +273,8 @@ def _join(added: dict[str, Op]) -> None:
         for entry in added.values():
             if by_qualified_name.setdefault(entry.qualified_name, entry) is not entry:
                 raise _twice(entry)
-            others = (each for each in by_name.get(entry.name, ()) if each is not entry)
-            by_name[entry.name] = tuple(sorted((*others, entry), key=_FAMILY))
+            others = [each for each in by_name.get(entry.name, ()) if each is not entry]
+            by_name[entry.name] = tuple(sorted((*others, entry), key=_FAMILY)) if others else (entry,)
         for entry in added.values():
             for tell in NEW:
                 tell(entry)
