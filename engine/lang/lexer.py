@@ -25,12 +25,12 @@ from engine.lang.errors import ParseError
 from engine.lang.interpreter_settings import MAX_TEXT_WORDS, MAX_WORDS, WORDS_VARIABLE
 from engine.lang.literals import ROW_ITEM
 from engine.lang.source import Source, SourceRange
-from engine.lang.syntax_hints import character_hints, syntax_hints
 from engine.lang.tokens import EXTENDED_OPERATORS, KEYWORDS, OPERATORS, Token
 
 if TYPE_CHECKING:
-    from engine.lang import plain_blocks
+    from engine.lang import plain_blocks, syntax_hints
 else:
+    syntax_hints = deferred("engine.lang.syntax_hints")
     plain_blocks = deferred("engine.lang.plain_blocks")
 
 _LOOKED_AT: Final = 10_000
@@ -202,7 +202,7 @@ class Lexer:
         """The error that says that `wanted` should stand where the token (else the current one) stands."""
         found = token or self.cur
         before = self._tokens[max(0, self._at - _LOOKED_AT) : self._at]
-        hints = syntax_hints(wanted, found, [each for each in before if each.end <= found.start])
+        hints = syntax_hints.syntax_hints(wanted, found, [each for each in before if each.end <= found.start])
         return ParseError(f"expected {shown(wanted)} but found '{shown(found.kind)}' here", found.range, hints=hints)
 
     def _advance(self) -> None:
@@ -414,5 +414,6 @@ def _no_token(source: Source, at: int) -> ParseError:
     found, range = text[begin], SourceRange(source, begin, begin + 1)
     # PyTorch names the blank before the character, if there is one in the line.
     named = text[at] if text[at] in " \t" else found
-    hints = (f"this string does not end: close it with {found}",) if found in "'\"" else character_hints(found)
+    open_string = f"this string does not end: close it with {found}"
+    hints = (open_string,) if found in "'\"" else syntax_hints.character_hints(found)
     return ParseError(f"expected a valid token but found '{named}' here", range, hints=hints)

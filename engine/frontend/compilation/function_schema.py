@@ -11,7 +11,6 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from engine.frontend.diagnostics.hints import conversion_hints
 from engine.frontend.matching.convert import convert, unwrap_optional
 from engine.frontend.names.type_annotations import TypeReader
 from engine.frontend.syntax.tree import DefaultIfFits, PythonDefault, Tree
@@ -19,6 +18,7 @@ from engine.frontend.syntax.views import Const, Def, Param
 from engine.ir.constants import NOT_CONSTANT, constant_value, insert_constant
 from engine.ir.graph import Node, Value
 from engine.ir.ops import op_of
+from engine.lang.deferred import deferred
 from engine.lang.errors import CompileError
 from engine.lang.literals import INT_LIMIT
 from engine.lang.schema import NO_DEFAULT, Argument, FunctionSchema
@@ -35,6 +35,11 @@ from engine.lang.types import (
     TupleType,
     Type,
 )
+
+if TYPE_CHECKING:
+    from engine.frontend.diagnostics import hints
+else:
+    hints = deferred("engine.frontend.diagnostics.hints")
 
 if TYPE_CHECKING:
     from engine.frontend.emit import Emitter
@@ -109,7 +114,9 @@ def _defaults(
         (index, tree), type = given[at], wanted.elements[at]
         text = f'Expected a default value of type {type.annotation_str} on parameter "{params[index].name}"'
         given_type = f" but it is of type {actual[at].annotation_str}"
-        raise CompileError(f"{text}{given_type}", tree.range, hints=conversion_hints(actual[at], type, tree.range))
+        raise CompileError(
+            f"{text}{given_type}", tree.range, hints=hints.conversion_hints(actual[at], type, tree.range)
+        )
     return found | dict(zip((i for i, _ in given), _value_of(e, value, range), strict=True))
 
 
@@ -166,7 +173,7 @@ def evaluate_default(tree: Tree, type: Type | None, name: str, e: Emitter) -> An
                 f'Expected a default value of type {type.annotation_str} on parameter "{name}" but it is of type '
                 f"{value.type.annotation_str}",
                 tree.range,
-                hints=conversion_hints(value.type, type, tree.range),
+                hints=hints.conversion_hints(value.type, type, tree.range),
             )
     return _value_of(e, value, tree.range)
 

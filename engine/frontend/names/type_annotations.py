@@ -7,13 +7,12 @@ does not know are looked up by the resolver.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from engine.frontend.diagnostics.hints import type_hints
 from engine.frontend.names.resolve import Resolver
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import Select, StringLiteral, Subscript, TupleLiteral, Var
-from engine.lang.deferred import pattern_of
+from engine.lang.deferred import deferred, pattern_of
 from engine.lang.errors import CompileError
 from engine.lang.source import SourceRange
 from engine.lang.types import (
@@ -42,6 +41,11 @@ from engine.lang.types import (
     Type,
     union_of,
 )  # fmt: skip
+
+if TYPE_CHECKING:
+    from engine.frontend.diagnostics import hints
+else:
+    hints = deferred("engine.frontend.diagnostics.hints")
 
 _NAMES: Final[dict[str, Type]] = {
     "Tensor": TENSOR, "int": INT, "float": FLOAT, "complex": COMPLEX, "bool": BOOL, "str": STR, "Device": DEVICE,
@@ -117,7 +121,7 @@ class TypeReader:
         if (bare := name.rpartition(".")[2]) in _EXAMPLES:
             raise no_contained_type(bare, tree.range)
         known_names = [*_NAMES, *_GENERIC, *_DOTTED, *self.resolver.names()]
-        raise CompileError(f"Unknown type name '{name}'", tree.range, hints=type_hints(name, known_names))
+        raise CompileError(f"Unknown type name '{name}'", tree.range, hints=hints.type_hints(name, known_names))
 
     def _subscripted(self, view: Subscript) -> Type:
         generic = dotted_name(view.value)
@@ -137,7 +141,7 @@ class TypeReader:
         wanted = _GENERIC.get(name)
         if wanted is None:
             text = f"Unknown type constructor {view.value.range.text}"
-            raise CompileError(text, view.range, hints=type_hints(name, _GENERIC))
+            raise CompileError(text, view.range, hints=hints.type_hints(name, _GENERIC))
         trees = view.subscripts
         if len(trees) == 1 and trees[0].kind == "tuple_literal":
             if name == "Tuple" and trees[0].range.text.startswith("(") and TupleLiteral(trees[0]).inputs:
@@ -205,5 +209,5 @@ def no_contained_type(name: str, range: SourceRange | None) -> CompileError:
     return CompileError(
         f"Attempted to use {name} without {what}. Please add {add}, e.g. {_EXAMPLES[name]}",
         range,
-        hints=type_hints(name, ()),
+        hints=hints.type_hints(name, ()),
     )
