@@ -107,7 +107,7 @@ if TYPE_CHECKING:
 else:
 
     class pattern_of:
-        """What `re.compile` gives, with the same arguments: each method is kept here once it is asked for.
+        """The same as `re.compile`, which explains the arguments: each method is kept here once it is asked for.
 
         To compile an expression takes a tenth of a millisecond, and most modules that are loaded read no text.
         """

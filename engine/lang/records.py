@@ -97,7 +97,7 @@ def _with_defaults(plain: type, declared: Declared) -> type:
 
 @cache
 def _parameters(repr: bool, eq: bool, frozen: bool) -> SimpleNamespace:
-    """What data classes of the standard library that are derived from a record look at."""
+    """The options, for data classes of the standard library that are derived from a record."""
     return SimpleNamespace(init=True, repr=repr, eq=eq, order=False, unsafe_hash=False, frozen=frozen)
 
 

@@ -274,4 +274,5 @@ _STEPS: Final = {
     code: (row, _SPECIAL.get(code), code in _KEEP_LAST, row.argument in _TEXTS, row.argument in ("line", "lines"))
     for code, row in _ROWS.items()
 }
-"""What the walk has to know of each opcode, together: it looks at every byte of an archive's pickles."""
+"""The facts of each opcode together: its row, its step, whether that looks after `Scan._last`, whether the argument is
+a text, and a line."""
