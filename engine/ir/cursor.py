@@ -8,11 +8,12 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from engine.lang.deferred import pattern_of
 from engine.lang.errors import IRError
 from engine.lang.source import Source, SourceRange
 
-_SPACE: Final = re.compile(r"(?:\s+|#[^\n]*)*")
-_QUOTED: Final = re.compile(r'"(?:\\.|[^"\\])*"')
+_SPACE: Final = pattern_of(r"(?:\s+|#[^\n]*)*")
+_QUOTED: Final = pattern_of(r'"(?:\\.|[^"\\])*"')
 _OPENING: Final = {"(": ")", "[": "]", "{": "}", "<": ">"}
 
 

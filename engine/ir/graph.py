@@ -13,13 +13,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import field
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from engine.ir import order, printer
+from engine.ir import order
 from engine.ir.names import Names
+from engine.lang.deferred import deferred
 from engine.lang.records import dataclass
 from engine.lang.source import SourceRange
 from engine.lang.types import TENSOR, Type
+
+if TYPE_CHECKING:
+    from engine.ir import printer
+else:
+    printer = deferred("engine.ir.printer")
 
 _GAP = 1 << 20
 ATTRIBUTE_KINDS: Final = {

@@ -18,25 +18,26 @@ from engine.aten.values import xp
 from engine.aten.values.tensor import Tensor
 from engine.ir.cursor import Cursor
 from engine.lang import scalars
+from engine.lang.deferred import pattern_of
 from engine.lang.types import BOOL, COMPLEX, DEVICE, FLOAT, TENSOR, DictType, TensorType, Type
 
 _T = TypeVar("_T")
 _REAL = r"[+-]?(?:inf|nan|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)"
-_NUMBER: Final = re.compile(_REAL)
-_COMPLEX: Final = re.compile(rf"({_REAL})?\+?({_REAL})j")
-_STRING: Final = re.compile(r'"(?:\\.|[^"\\])*"', re.DOTALL)
-_ESCAPE: Final = re.compile(rb"\\(?:([abfnrtv\\\"'])|x([0-9a-fA-F]{2})|([)-7]{3}))", re.DOTALL)
+_NUMBER: Final = pattern_of(_REAL)
+_COMPLEX: Final = pattern_of(rf"({_REAL})?\+?({_REAL})j")
+_STRING: Final = pattern_of(r'"(?:\\.|[^"\\])*"', re.DOTALL)
+_ESCAPE: Final = pattern_of(rb"\\(?:([abfnrtv\\\"'])|x([0-9a-fA-F]{2})|([)-7]{3}))", re.DOTALL)
 _ESCAPED: Final = {b"a": b"\a", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
-_SHOWN_TENSOR: Final = re.compile(r"([^\[\]%]*)\[ CPU(\w+)Type\{([\d,]*)\} \]")
-_SLICE_HEAD: Final = re.compile(r"\([\d,]+,\.,\.\) =")
-_PAIR: Final = re.compile(rf"\(({_REAL}),({_REAL})\)")
+_SHOWN_TENSOR: Final = pattern_of(r"([^\[\]%]*)\[ CPU(\w+)Type\{([\d,]*)\} \]")
+_SLICE_HEAD: Final = pattern_of(r"\([\d,]+,\.,\.\) =")
+_PAIR: Final = pattern_of(rf"\(({_REAL}),({_REAL})\)")
 _WORDS: Final = {"True": True, "False": False, "None": None, "inf": math.inf, "nan": math.nan}
-_WORD: Final = re.compile(r"(True|False|None)\b")
-_ANNOTATE: Final = re.compile(r"annotate\(")
+_WORD: Final = pattern_of(r"(True|False|None)\b")
+_ANNOTATE: Final = pattern_of(r"annotate\(")
 
-FIRST: Final = re.compile(rf'"|{_REAL}|True\b|False\b|None\b|\{{|\(')
+FIRST: Final = pattern_of(rf'"|{_REAL}|True\b|False\b|None\b|\{{|\(')
 """Pattern for the beginning of a value that is neither a list nor a type."""
-FIRST_OF_LIST: Final = re.compile(rf'\[\s*(?:\]|"|{_REAL}\s*[,\]]|{_REAL}j)')
+FIRST_OF_LIST: Final = pattern_of(rf'\[\s*(?:\]|"|{_REAL}\s*[,\]]|{_REAL}j)')
 """Pattern for the beginning of a list of numbers or strings."""
 
 

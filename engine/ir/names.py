@@ -5,17 +5,17 @@ In: wishes.  Out: the latest wish is granted; the value that had the name before
 
 from __future__ import annotations
 
-import re
 from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
+from engine.lang.deferred import pattern_of
 from engine.lang.records import dataclass
 
 if TYPE_CHECKING:
     from engine.ir.graph import Value
 
-_SUFFIX: Final = re.compile(r"(.*)\.(\d+)")
-_NAMELESS: Final = re.compile(r"\$.*|_[0-9]*")
+_SUFFIX: Final = pattern_of(r"(.*)\.(\d+)")
+_NAMELESS: Final = pattern_of(r"\$.*|_[0-9]*")
 
 
 def name_after(variable: str) -> str:

@@ -17,6 +17,7 @@ from engine.ir import literals
 from engine.ir.constants import attribute_kind_of
 from engine.ir.cursor import Cursor
 from engine.ir.graph import Block, Graph, Node, Value
+from engine.lang.deferred import pattern_of
 from engine.lang.errors import IRError, ParseError, SchemaError, did_you_mean
 from engine.lang.schema_parser import parse_type
 from engine.lang.source import Source
@@ -27,13 +28,13 @@ FUNCTION: Final = parse_type("Function")
 Resolve = Callable[[str], Type | None]
 """Finds the class (or the FunctionType) that a name in the text means."""
 
-_VALUE: Final = re.compile(r"%([\w.]+)")
-_KIND: Final = re.compile(r"\w+::\w+")
-_IDENT: Final = re.compile(r"\w+")
-_SUBGRAPH: Final = re.compile(r"with\s+(\w+::\w+)\s*=\s*(?=graph)")
-_GROUP: Final = re.compile(r"(.*)_(\d+)")
-_BLOCK: Final = re.compile(r"block\d+")
-_CLASS: Final = re.compile(r"__torch__")
+_VALUE: Final = pattern_of(r"%([\w.]+)")
+_KIND: Final = pattern_of(r"\w+::\w+")
+_IDENT: Final = pattern_of(r"\w+")
+_SUBGRAPH: Final = pattern_of(r"with\s+(\w+::\w+)\s*=\s*(?=graph)")
+_GROUP: Final = pattern_of(r"(.*)_(\d+)")
+_BLOCK: Final = pattern_of(r"block\d+")
+_CLASS: Final = pattern_of(r"__torch__")
 
 
 def parse_ir(text: str, resolve: Resolve | None = None, *, with_unshown_tensors: bool = False) -> Graph:

@@ -6,7 +6,6 @@ and classes, each under a name that is unique in its unit.
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, MutableMapping
 from dataclasses import field
@@ -16,6 +15,7 @@ from typing import Any, Final
 from weakref import WeakValueDictionary, ref
 
 from engine.ir.graph import Graph
+from engine.lang.deferred import pattern_of
 from engine.lang.errors import Caution, CompileError
 from engine.lang.locks import callers, lock
 from engine.lang.records import dataclass
@@ -31,7 +31,7 @@ Definitions need each other across units, so there is one lock for all: no two t
 defines while another fails is its own.
 """
 _MANGLE: Final = "___torch_mangle_"
-_MANGLED: Final = re.compile(rf"(.*)\.{_MANGLE}\d+\.([^.]*)")
+_MANGLED: Final = pattern_of(rf"(.*)\.{_MANGLE}\d+\.([^.]*)")
 
 
 @dataclass(eq=False, slots=True, weakref_slot=True)

@@ -13,6 +13,8 @@ import warnings
 from contextlib import suppress
 from typing import Final, NamedTuple
 
+from engine.lang.deferred import pattern_of
+
 INT_LIMIT = 2**63
 _OUT_OF_RANGE = "Integral constant out of range (must fit in a signed 64 bit integer)"
 _SIMPLE_ESCAPES = {
@@ -20,12 +22,12 @@ _SIMPLE_ESCAPES = {
     "a": "\a", "b": "\b", "f": "\f", "n": "\n", "t": "\t", "v": "\v",
 }  # fmt: skip
 _UNSUPPORTED_ESCAPES = {"x": "hex", "u": "unicode", "U": "unicode"}
-_ESCAPE = re.compile(r"\\([0-7]{3}|.)", re.DOTALL)
-_ARCHIVED_ESCAPE = re.compile(r"\\([0-7]{3}|[.-0][)-7]{2}|.)", re.DOTALL)
+_ESCAPE = pattern_of(r"\\([0-7]{3}|.)", re.DOTALL)
+_ARCHIVED_ESCAPE = pattern_of(r"\\([0-7]{3}|[.-0][)-7]{2}|.)", re.DOTALL)
 """Also PyTorch's octal digits of a signed byte, which may be below zero: `\\0)+` is the byte 0xC3."""
 
 
-_BYTES = re.compile("[\udc80-\udcff]+")
+_BYTES = pattern_of("[\udc80-\udcff]+")
 """Bytes beyond ASCII, of escapes."""
 
 
@@ -33,7 +35,7 @@ _ROW_NUMBER = r"-?(?:[0-9]++\.[0-9]*+(?:[eE][+-]?[0-9]++)?|[0-9]++[eE][+-]?[0-9]
 _ROW_STRING = r"""'(?!'')[^'\\\n]*+(?:\\[^\n][^'\\\n]*+)*+'|"(?!"")[^"\\\n]*+(?:\\[^\n][^"\\\n]*+)*+\""""
 ROW_ITEM: Final = rf"(?:(?:{_ROW_NUMBER}|True|False|CONSTANTS\.c[0-9]{{1,9}}+)(?![\w.])|{_ROW_STRING})"
 """The literals that rows have: numbers of certainly less than 64 bits, strings in one line, constants of the table."""
-_ITEM = re.compile(ROW_ITEM)
+_ITEM = pattern_of(ROW_ITEM)
 
 
 class TableName(NamedTuple):
@@ -126,7 +128,7 @@ def string_literal(text: str) -> str:
     return f'"{_ODD.sub(_escaped, text)}"'
 
 
-_ODD = re.compile(r"""[^ !#-&(-\[\]-~]""")
+_ODD = pattern_of(r"""[^ !#-&(-\[\]-~]""")
 _WRITTEN = {value: f"\\{letter}" for letter, value in _SIMPLE_ESCAPES.items() if letter != "\n"}
 
 

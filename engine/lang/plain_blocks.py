@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from keyword import kwlist
 from typing import Final, NamedTuple
 
+from engine.lang.deferred import pattern_of
 from engine.lang.interpreter_settings import MAX_WORDS
 from engine.lang.literals import LiteralError, number_value, string_value
 from engine.lang.tokens import KEYWORDS
@@ -100,7 +101,7 @@ _BINARY: Final = frozenset([
     "is", "is not", "in", "not in",
 ])  # fmt: skip
 _NOTHING: Final[frozenset[str]] = frozenset()
-_BLANK_LINES: Final = re.compile(r"(?:[ \t\r\f]*\n)*")
+_BLANK_LINES: Final = pattern_of(r"(?:[ \t\r\f]*\n)*")
 
 
 def plain_block_end(text: str, begin: int, end: int, pattern: re.Pattern[str]) -> int | None:

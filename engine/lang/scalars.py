@@ -6,9 +6,9 @@ In: their names.  Out: one object each, with the number that TorchScript program
 
 from __future__ import annotations
 
-import re
 from typing import Final, Literal, Protocol
 
+from engine.lang.deferred import pattern_of
 from engine.lang.errors import OperatorError, OperatorTypeError, did_you_mean
 from engine.lang.records import dataclass
 
@@ -163,7 +163,7 @@ DEVICE_TYPES: Final = {
 }  # fmt: skip
 """The types of devices that a program may name, in the order of PyTorch's error, with its numbers
 (c10/core/DeviceType.h).  Only those of the CPU, of CUDA and of `meta` have tensors here."""
-_DEVICE = re.compile(rf"({'|'.join(DEVICE_TYPES)})(?::(0|[1-9]\d*))?")
+_DEVICE = pattern_of(rf"({'|'.join(DEVICE_TYPES)})(?::(0|[1-9]\d*))?")
 
 
 @dataclass(frozen=True, slots=True)

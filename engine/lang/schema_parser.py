@@ -7,12 +7,12 @@ In: `aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor`, 
 from __future__ import annotations
 
 import math
-import re
 import sys
 from collections.abc import Callable
 from functools import cache
 from typing import Any, Final, TypeVar
 
+from engine.lang.deferred import pattern_of
 from engine.lang.errors import OperatorError, ParseError, SchemaError
 from engine.lang.lexer import Lexer
 from engine.lang.literals import LiteralError, number_value, string_value
@@ -33,7 +33,7 @@ WORD_DEFAULTS: Final[dict[str, Any]] = {
 }  # fmt: skip
 """Words that stand for a default value."""
 
-_NAME = re.compile(r"(?P<name>__torch__(?:\.\w+)+|(?:\w+::)*\w+)(?:\.(?P<overload>\w+))?\s*")
+_NAME = pattern_of(r"(?P<name>__torch__(?:\.\w+)+|(?:\w+::)*\w+)(?:\.(?P<overload>\w+))?\s*")
 
 
 def parse_type(text: str, resolve: Resolve | None = None) -> Type:
@@ -176,7 +176,7 @@ def _fitted(value: Any, type: Type, broadcast: int | None, place: SourceRange) -
 
 # ------------------------------------------------------------------ schemas put together
 
-_PARTS: Final = re.compile(r"((?:\w+::)*\w+)(?:\.(\w+))?\((.*)\) -> (.+)")
+_PARTS: Final = pattern_of(r"((?:\w+::)*\w+)(?:\.(\w+))?\((.*)\) -> (.+)")
 
 
 def _put_together(text: str) -> FunctionSchema | None:

@@ -11,15 +11,20 @@ import time
 from collections.abc import Callable, Iterable
 from functools import cache, partial
 from importlib import import_module
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from engine.ir.clone import copy_graph
 from engine.ir.graph import Graph
 from engine.ir.pass_log import Settings, current, logged
 from engine.ir.rewrites import Rewrite, is_watched, run_watched, watching
-from engine.ir.verify import verify
+from engine.lang.deferred import deferred
 from engine.lang.errors import CompileError, did_you_mean
 from engine.lang.records import dataclass
+
+if TYPE_CHECKING:
+    from engine.ir import verify
+else:
+    verify = deferred("engine.ir.verify")
 
 Pass = Callable[..., bool]
 
@@ -240,6 +245,6 @@ def find_pass(name: str) -> Pass:
 def verifier(event: PassEvent) -> None:
     """A listener that checks the graph after each pass."""
     try:
-        verify(event.graph)
+        verify.verify(event.graph)
     except AssertionError as error:
         raise AssertionError(f"{event.name} broke the graph: {error}\nwhich was\n{event.before_text}") from error

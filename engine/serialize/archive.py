@@ -8,8 +8,7 @@ written appears in one step and is the same, byte for byte, each time the same m
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal
 
 from engine.aten.values.ivalue import Object
@@ -28,7 +27,7 @@ from engine.passes.erase_shape_information import unshaped
 from engine.serialize.code.kept_graphs import KeptGraphs
 from engine.serialize.code.source_import import SourceImporter
 from engine.serialize.container.qualified_names import CODE_FOLDER, HOLDER, MODEL, record_of
-from engine.serialize.container.read import VERSIONS, WRITTEN_BY_SAVE, Container, checked_name, folder_for
+from engine.serialize.container.read import VERSIONS, WRITTEN_BY_SAVE, Container, StoredRecord, checked_name, folder_for
 from engine.serialize.identify.load_errors import explain_load_errors
 from engine.serialize.mobile.file import BYTECODE, is_bytecode_only, is_flatbuffer, open_program
 from engine.serialize.pickling.read import PickleGlobal
@@ -270,15 +269,15 @@ class _CodeRecords:
             if name.startswith(CODE_FOLDER) and name.endswith(".py"):
                 yield name, self._container.read(name)
 
-    def text(self, prefix: str) -> tuple[str, Callable[[], bytes] | None] | None:
+    def text(self, prefix: str) -> tuple[str, StoredRecord | None] | None:
         """The code that defines the names under `prefix`, and its debug record; None when there is none."""
         name = record_of(prefix)
         if name not in self._container:
             return None
         debug = f"{name}.debug_pkl"
-        read = partial(self._container.read, debug) if debug in self._container else None
+        stored = self._container.stored(debug) if debug in self._container else None
         try:
-            return self._container.read(name).decode(), read
+            return self._container.read(name).decode(), stored
         except UnicodeDecodeError as error:
             raise ArchiveError("the code is not UTF-8", record=name, offset=error.start) from None
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from engine.lang.deferred import pattern_of
+
 if TYPE_CHECKING:
     from engine.aten.dispatch.op import Op
 
@@ -36,7 +38,7 @@ def node_name(op: Op) -> str:
     return f"{_DIMENSIONS.sub(_upper, stem)}Backward{int(overload in _SECOND)}"
 
 
-_DIMENSIONS: Final = re.compile(r"[123]d(?=[A-Z]|$)")
+_DIMENSIONS: Final = pattern_of(r"[123]d(?=[A-Z]|$)")
 """`2d` in a name is written `2D`."""
 
 

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from engine.aten.devices.pinned import pin_memory
 from engine.aten.dispatch import table
 from engine.aten.dispatch.call_plan import Implemented, gathers_ints, plan_for
-from engine.aten.dispatch.mismatch import no_overload
 from engine.aten.dispatch.op import Op
 from engine.aten.dispatch.overload_cache import cached
 from engine.aten.dispatch.parameters import REFUSED, element_of, is_size, keyword_of, parameters_of
@@ -27,8 +26,14 @@ from engine.aten.values import promotion
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.tensor import Tensor
 from engine.lang import scalars
+from engine.lang.deferred import deferred
 from engine.lang.schema import NO_DEFAULT
 from engine.lang.types import INT, ListType
+
+if TYPE_CHECKING:
+    from engine.aten.dispatch import mismatch
+else:
+    mismatch = deferred("engine.aten.dispatch.mismatch")
 
 
 def call(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
@@ -149,7 +154,7 @@ def _into_several(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], i
             values = _match(op, args, rest | dict(zip(written, outs, strict=True)), lenient, is_method)
             if values is not None:
                 return _for_python(op, values)
-    raise no_overload(name, candidates, args, kwargs, is_method)
+    raise mismatch.no_overload(name, candidates, args, kwargs, is_method)
 
 
 def _plan(
@@ -171,7 +176,7 @@ def call_overload(op: Op, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> A
         values = _match(op, args, kwargs, lenient, is_method=False)
         if values is not None:
             return _for_python(op, values)
-    raise no_overload(op.name.removeprefix("aten::"), [op], args, kwargs)
+    raise mismatch.no_overload(op.name.removeprefix("aten::"), [op], args, kwargs)
 
 
 def _for_python(op: Op, values: list[Any]) -> Any:
@@ -191,7 +196,7 @@ def _choose(
             if values is not None:
                 has_lists = any(isinstance(v, (list, tuple)) for v in (*args, *kwargs.values()))
                 return op, values, lenient, not has_lists or (i == 0 and not lenient)
-    raise no_overload(name, candidates, args, kwargs, is_method)
+    raise mismatch.no_overload(name, candidates, args, kwargs, is_method)
 
 
 def _about_tensors(name: str) -> Sequence[Op]:

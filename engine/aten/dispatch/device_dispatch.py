@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from functools import cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from engine.aten.devices import philox
-from engine.aten.devices.namespace_rebinding import rebound_for
 from engine.aten.devices.universal import on_host
 from engine.aten.dispatch import quantized_forms
 from engine.aten.dispatch.errors import describe, refusal
@@ -25,7 +24,13 @@ from engine.aten.values.hooks import HOOKS
 from engine.aten.values.libraries import Library
 from engine.aten.values.tensor import Tensor
 from engine.lang import scalars
+from engine.lang.deferred import deferred
 from engine.lang.errors import EngineError, OperatorError, OperatorMemoryError
+
+if TYPE_CHECKING:
+    from engine.aten.devices import namespace_rebinding
+else:
+    namespace_rebinding = deferred("engine.aten.devices.namespace_rebinding")
 
 CROSSING: Final = frozenset({"aten::to", "aten::copy_", "aten::cpu", "aten::cuda", "aten::type_as"})
 """Operators whose arguments may be on different devices."""
@@ -91,7 +96,7 @@ def computed(op: Op, kernel: Callable[..., Any], *args: Any) -> Any:
                 return on_host(library, kernel, *map(_without_device, args))
         if op.name in ON_HOST or op.qualified_name in ON_HOST:
             return on_host(library, kernel, *map(_without_device, args))
-        return _given(library, rebound_for(library, place.index).of(kernel), args)
+        return _given(library, namespace_rebinding.rebound_for(library, place.index).of(kernel), args)
 
 
 def _given(library: Library, function: Callable[..., Any], args: Sequence[Any]) -> Any:
@@ -142,7 +147,7 @@ def worked(op: Op, work: Callable[..., Any], *args: Any) -> Any:
     if op.nondeterministic:
         return _drawn(op, work, args, place)
     with library.on(place.index):
-        return _given(library, rebound_for(library, place.index).of(work), args)
+        return _given(library, namespace_rebinding.rebound_for(library, place.index).of(work), args)
 
 
 def _formed(op: Op, work: Callable[..., Any], args: Sequence[Any]) -> Any:
@@ -238,7 +243,7 @@ def _crossed(op: Op, kernel: Callable[..., Any], args: Sequence[Any]) -> Any:
         return kernel(first, *rest)
     index = library.index_of(first)
     with library.on(index):
-        return _given(library, rebound_for(library, index).of(kernel), (first, *rest))
+        return _given(library, namespace_rebinding.rebound_for(library, index).of(kernel), (first, *rest))
 
 
 def rescued(op: Op, body: Callable[..., Any], args: tuple[Any, ...], error: Exception) -> Any:

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from importlib import import_module
 from importlib.util import cache_from_source
+from types import FrameType
 from typing import Any, Final, NamedTuple
 
 from engine.lang.locks import callers
@@ -111,9 +112,11 @@ class Work(NamedTuple):
 
 def family_at_work() -> Work:
     """The family whose module is being imported by this thread, if what it calls is not another module's import."""
-    for frame in callers(sys._getframe(1)):
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:  # and not `callers`: this is asked for each row
         if frame.f_code.co_name == "<module>":
             return Work(_PLACES.get(frame.f_globals.get("__name__", ""), LAST), frame.f_globals)
+        frame = frame.f_back
     return Work(LAST)
 
 

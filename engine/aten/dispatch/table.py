@@ -42,6 +42,8 @@ class _Family:
 
     names: dict[str, Any] | None
     rows: dict[str, Op] = field(default_factory=dict)
+    overloads: dict[str, list[Op]] = field(default_factory=dict)
+    """The rows by their operators' names."""
     facts: list[Callable[[], None]] = field(default_factory=list)
     """Facts for rows of other families."""
 
@@ -68,8 +70,8 @@ def op(text: str, *, variants: str = "", **facts: Any) -> Op:
     """
     if "functional" in facts:
         facts = _inherited(facts["functional"]) | facts
-    family = families.family_at_work().place
-    entry = Op(text, compiler=compile_op, family=family, variants=frozenset(variants.split()), **facts)
+    work = families.family_at_work()
+    entry = Op(text, compiler=compile_op, family=work.place, variants=frozenset(variants.split()), **facts)
     bodies = (entry.scalar, entry.kernel, entry.python, entry.composite, entry.functional)
     if bodies.count(None) != len(bodies) - 1:
         raise SchemaError(f"{entry.qualified_name} has {len(bodies) - bodies.count(None)} bodies, and needs one")
@@ -77,12 +79,11 @@ def op(text: str, *, variants: str = "", **facts: Any) -> Op:
     for variant, derived_text in derived_texts(entry):
         kinds = entry.variants & {"method", variant}
         facts = _inherited(entry)
-        made.append(Op(derived_text, compiler=compile_op, family=family, functional=entry, variants=kinds, **facts))
-    if family == families.LAST:
+        made.append(Op(derived_text, compiler=compile_op, family=work.place, functional=entry, variants=kinds, **facts))
+    if work.place == families.LAST:
         _add_alone(made)
     else:
-        for each in made:
-            _add(each)
+        _add(made, work)
     return entry
 
 
@@ -181,9 +182,9 @@ def registered(name: str) -> Sequence[Op]:
     work = families.family_at_work()
     if _unread is not None:
         _publish(families.import_families(place for place in _unread.places.get(name, ()) if place < work.place))
-    own = _coming(work).rows.values() if work.place < families.LAST else ()
+    own = _coming(work).overloads.get(name, ()) if work.place < families.LAST else ()
     before = (entry for entry in _by_name.get(name, ()) if entry.family <= work.place)
-    return (*before, *(entry for entry in own if entry.name == name))
+    return (*before, *own)
 
 
 def find(qualified_name: str) -> Op | None:
@@ -227,16 +228,17 @@ def _add_alone(made: Sequence[Op]) -> None:
         overloads(entry.name)  # families come first
     with _publishing:
         _to_come.pop(families.LAST, None)
-        for entry in made:
-            _add(entry)
+        _add(made, families.family_at_work())
         _publish([families.LAST])
 
 
-def _add(entry: Op) -> None:
-    """Register a row, which joins the table with those beside it."""
-    own = _coming(families.family_at_work()).rows
-    if own.setdefault(entry.qualified_name, entry) is not entry:
-        raise _twice(entry)
+def _add(made: Iterable[Op], work: families.Work) -> None:
+    """Register rows, which join the table with those beside them."""
+    own = _coming(work)
+    for entry in made:
+        if own.rows.setdefault(entry.qualified_name, entry) is not entry:
+            raise _twice(entry)
+        own.overloads.setdefault(entry.name, []).append(entry)
 
 
 def _twice(entry: Op) -> SchemaError:
@@ -271,8 +273,8 @@ def _join(added: dict[str, Op]) -> None:
         for entry in added.values():
             if by_qualified_name.setdefault(entry.qualified_name, entry) is not entry:
                 raise _twice(entry)
-            others = (each for each in by_name.get(entry.name, ()) if each is not entry)
-            by_name[entry.name] = tuple(sorted((*others, entry), key=_FAMILY))
+            others = [each for each in by_name.get(entry.name, ()) if each is not entry]
+            by_name[entry.name] = tuple(sorted((*others, entry), key=_FAMILY)) if others else (entry,)
         for entry in added.values():
             for tell in NEW:
                 tell(entry)

@@ -7,14 +7,19 @@ quotes in containers, tensors as C++ prints them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from engine.aten.formatting import printing
 from engine.aten.values.arithmetic import HIGH, LOW, is_negative_nan, single
 from engine.aten.values.ivalue import EnumValue, Object
 from engine.aten.values.tensor import Tensor
+from engine.lang.deferred import deferred
 from engine.lang.errors import OperatorError
 from engine.lang.scalars import device
+
+if TYPE_CHECKING:
+    from engine.aten.formatting import printing
+else:
+    printing = deferred("engine.aten.formatting.printing")
 
 # ------------------------------------------------------------------ str
 

@@ -14,6 +14,7 @@ from engine.aten.formatting import values
 from engine.aten.values import arithmetic, xp
 from engine.aten.values.tensor import Tensor, tensor
 from engine.lang import scalars
+from engine.lang.deferred import pattern_of
 from engine.lang.errors import OperatorError, OperatorValueError
 
 # ------------------------------------------------------------------ numbers
@@ -37,8 +38,8 @@ def complex_of(real: float, imaginary: float) -> complex:
 
 
 _SPACE: Final = " \t\n\v\f\r"
-_INT: Final = re.compile(r"[+-]?[0-9]+")
-_FLOAT: Final = re.compile(
+_INT: Final = pattern_of(r"[+-]?[0-9]+")
+_FLOAT: Final = pattern_of(
     r"[+-]?(?:0x(?:[0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)(?:p[+-]?\d+)?|(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?"
     r"|inf(?:inity)?|nan(?:\([a-z0-9_]*\))?)",
     re.IGNORECASE | re.ASCII,

@@ -7,7 +7,6 @@ inside a str (Python's `surrogateescape`).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -16,6 +15,7 @@ from engine.aten.formatting.values import from_bytes, length, normal, to_bytes
 from engine.aten.kernels.memory import check_memory
 from engine.aten.values.arithmetic import slice_of
 from engine.aten.values.xp import UINT8
+from engine.lang.deferred import pattern_of
 from engine.lang.errors import OperatorError, OperatorIndexError
 
 # ------------------------------------------------------------------ one string to another, and questions about it
@@ -182,8 +182,8 @@ for _name in ("startswith", "endswith"):
 
 # ------------------------------------------------------------------ splitting and joining
 
-_LINE_ENDS: Final = re.compile(b"[\n\r\v\f\x1c\x1d\x1e\x80\x85\xa8\xa9\xe2]")
-_SPACES: Final = re.compile(b"[ \t\n\r\v\f\x1c\x1d\x1e\x80\x85\xa8\xa9\xe2]+")
+_LINE_ENDS: Final = pattern_of(b"[\n\r\v\f\x1c\x1d\x1e\x80\x85\xa8\xa9\xe2]")
+_SPACES: Final = pattern_of(b"[ \t\n\r\v\f\x1c\x1d\x1e\x80\x85\xa8\xa9\xe2]+")
 """Python's separators as UTF-8 bytes, each of which separates."""
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from engine.aten import autograd
 from engine.aten.dispatch import calls, table
 from engine.aten.dispatch.compose import LateOperator
 from engine.aten.dispatch.op import Op
-from engine.aten.formatting import printing
 from engine.aten.python import indexing
 from engine.aten.values import tensor as tensors
 from engine.aten.values import xp
@@ -25,6 +24,11 @@ from engine.aten.values.tensor import Tensor
 from engine.lang import deferred
 from engine.lang.errors import OperatorTypeError
 from engine.lang.generated import define
+
+if TYPE_CHECKING:
+    from engine.aten.formatting import printing
+else:
+    printing = deferred.deferred("engine.aten.formatting.printing")
 
 _NUMBERS: Final = (int, float, complex)
 
@@ -197,8 +201,12 @@ def give_back(name: str) -> None:
         setattr(Tensor, name, _TAKEN.pop(name))
 
 
+def _text(tensor: Tensor) -> str:
+    return printing.tensor_repr(tensor)
+
+
 bind(_SPECIAL)
 bind(autograd.METHODS)
 tensors.ABOVE.call = calls.call
-tensors.ABOVE.text = printing.tensor_repr
+tensors.ABOVE.text = _text
 tensors.ABOVE.permute = _special(["return run.op.impl(self, dims)"], ["dims"], run="permute")

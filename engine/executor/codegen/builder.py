@@ -6,7 +6,6 @@ to, and the environment in which the text is compiled.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import field
 from typing import Any, Final
@@ -15,9 +14,10 @@ import numpy as np
 
 from engine.ir.constants import NOT_CONSTANT, constant_value
 from engine.ir.graph import Node, Value
+from engine.lang.deferred import pattern_of
 from engine.lang.records import dataclass
 
-_WORD: Final = re.compile(r"\w+")
+_WORD: Final = pattern_of(r"\w+")
 
 
 @dataclass(eq=False, slots=True)

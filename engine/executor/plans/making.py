@@ -6,7 +6,6 @@ its own, since a call that runs before there is a plan for it needs none of this
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Mapping
 from functools import partial
@@ -38,6 +37,7 @@ from engine.ir.constants import constant_value, insert_constant
 from engine.ir.facts.inference import resized_memory
 from engine.ir.graph import Graph, Node, Value
 from engine.ir.ops import op_of
+from engine.lang.deferred import pattern_of
 from engine.lang.generated import compile_function
 from engine.lang.interpreter_settings import collecting_rarely
 from engine.lang.scalars import CPU
@@ -196,7 +196,7 @@ _QUANTIZING: Final = (
 )  # fmt: skip
 
 
-_OF_NUMBERS: Final = re.compile("_dynamic|_prepack|embedding.*(byte|4bit)|make_quantized")
+_OF_NUMBERS: Final = pattern_of("_dynamic|_prepack|embedding.*(byte|4bit)|make_quantized")
 """Parts of names of quantization operators that return no quantized tensor."""
 
 

@@ -11,18 +11,35 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from engine.frontend.diagnostics.hints import conversion_hints
 from engine.frontend.matching.convert import convert, unwrap_optional
 from engine.frontend.names.type_annotations import TypeReader
 from engine.frontend.syntax.tree import DefaultIfFits, PythonDefault, Tree
-from engine.frontend.syntax.views import Def, Param
+from engine.frontend.syntax.views import Const, Def, Param
 from engine.ir.constants import NOT_CONSTANT, constant_value, insert_constant
 from engine.ir.graph import Node, Value
 from engine.ir.ops import op_of
+from engine.lang.deferred import deferred
 from engine.lang.errors import CompileError
+from engine.lang.literals import INT_LIMIT
 from engine.lang.schema import NO_DEFAULT, Argument, FunctionSchema
 from engine.lang.source import SourceRange
-from engine.lang.types import INFERRED_TENSOR, ListType, TensorType, TupleType, Type
+from engine.lang.types import (
+    BOOL,
+    FLOAT,
+    INFERRED_TENSOR,
+    INT,
+    NONE,
+    ListType,
+    OptionalType,
+    TensorType,
+    TupleType,
+    Type,
+)
+
+if TYPE_CHECKING:
+    from engine.frontend.diagnostics import hints
+else:
+    hints = deferred("engine.frontend.diagnostics.hints")
 
 if TYPE_CHECKING:
     from engine.frontend.emit import Emitter
@@ -77,6 +94,9 @@ def _defaults(
             with suppress(CompileError):
                 found[i] = evaluate_default(tree.default, arguments[i].type, params[i].name, fresh())
     found |= {i: None for i, tree in given if _leaves_out(tree, arguments[i].type)}
+    annotated = [(i, tree) for i, tree in written if i not in found and params[i].annotation is not None]
+    values = {i: _literal(tree, arguments[i].type) for i, tree in annotated}
+    found |= {i: value for i, value in values.items() if value is not NO_DEFAULT}
     given = [(i, tree) for i, tree in given if i not in found and not isinstance(tree, DefaultIfFits)]
     if not given:
         return found
@@ -94,8 +114,25 @@ def _defaults(
         (index, tree), type = given[at], wanted.elements[at]
         text = f'Expected a default value of type {type.annotation_str} on parameter "{params[index].name}"'
         given_type = f" but it is of type {actual[at].annotation_str}"
-        raise CompileError(f"{text}{given_type}", tree.range, hints=conversion_hints(actual[at], type, tree.range))
+        raise CompileError(
+            f"{text}{given_type}", tree.range, hints=hints.conversion_hints(actual[at], type, tree.range)
+        )
     return found | dict(zip((i for i, _ in given), _value_of(e, value, range), strict=True))
+
+
+def _literal(tree: Tree, type: Type) -> Any:
+    """The value of a literal that is of this type as it stands; `NO_DEFAULT` of others, which have to be compiled."""
+    if tree.kind == "None":
+        return None if type is NONE or isinstance(type, OptionalType) else NO_DEFAULT
+    wanted = unwrap_optional(type)
+    if tree.kind in ("True", "False"):
+        return tree.kind == "True" if wanted is BOOL else NO_DEFAULT
+    if tree.kind != "const" or wanted not in (INT, FLOAT):
+        return NO_DEFAULT
+    value = Const(tree).value
+    if wanted is INT:
+        return value if isinstance(value, int) and -INT_LIMIT <= value < INT_LIMIT else NO_DEFAULT
+    return value if isinstance(value, float) else NO_DEFAULT
 
 
 def _leaves_out(tree: Tree, type: Type) -> bool:
@@ -136,7 +173,7 @@ def evaluate_default(tree: Tree, type: Type | None, name: str, e: Emitter) -> An
                 f'Expected a default value of type {type.annotation_str} on parameter "{name}" but it is of type '
                 f"{value.type.annotation_str}",
                 tree.range,
-                hints=conversion_hints(value.type, type, tree.range),
+                hints=hints.conversion_hints(value.type, type, tree.range),
             )
     return _value_of(e, value, tree.range)
 

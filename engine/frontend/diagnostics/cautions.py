@@ -7,7 +7,6 @@ tree: in Python's order there would have to be brackets.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
@@ -15,6 +14,7 @@ from engine.frontend.syntax.tree import BINARY_KINDS, Tree
 from engine.frontend.syntax.views import Apply, DictComp, For, ListComp, Var
 from engine.ir.constants import constant_value
 from engine.ir.graph import Graph, Node
+from engine.lang.deferred import pattern_of
 from engine.lang.errors import Caution
 from engine.lang.source import SourceRange
 from engine.lang.types import FLOAT, INT
@@ -229,8 +229,8 @@ def _dtype(node: Node, range: SourceRange) -> Iterator[Caution]:
 
 
 _DTYPE_IS_A_NUMBER: Final = "a dtype is a number here: torch.float32 is 6, torch.int64 is 4"
-_FIELD: Final = re.compile(r"\{[^{}]+\}")
-_SPECIFIER: Final = re.compile(r"%[^sdifec]")
+_FIELD: Final = pattern_of(r"\{[^{}]+\}")
+_SPECIFIER: Final = pattern_of(r"%[^sdifec]")
 _SHOWING: Final = frozenset(["prim::ReturnStmt", "prim::Print", "aten::str", "aten::format"])
 _TREES: Final[dict[str, Callable[[Tree], Iterable[Caution]]]] = {
     **dict.fromkeys(_COMPARISONS, _comparison), "and": _and, "~": _invert, "list_comp": _list_comp,

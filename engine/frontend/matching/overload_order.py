@@ -6,13 +6,13 @@ forms before those with `out`, then those for numbers and lists; and some overlo
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import cache, partial
 from typing import Final
 
 from engine.aten.dispatch.op import Op
 from engine.aten.dispatch.table import overloads
+from engine.lang.deferred import pattern_of
 
 _BASE: Final = (
     "angle count dict einsum gcd lgamma list polar "
@@ -65,9 +65,9 @@ def _starts_with_tensor(entry: Op) -> bool:
     return _TENSOR_FIRST.search(entry.text) is not None
 
 
-_OUT: Final = re.compile(r"\*,.* out\w*( *=[^,)]*)?[,)].* -> ")
+_OUT: Final = pattern_of(r"\*,.* out\w*( *=[^,)]*)?[,)].* -> ")
 """An argument that is given by name, which begins with `out`."""
-_TENSOR_FIRST: Final = re.compile(r"^[^(]*\(Tensor(\([^)]*\))? ")
+_TENSOR_FIRST: Final = pattern_of(r"^[^(]*\(Tensor(\([^)]*\))? ")
 
 
 def _place(first: tuple[str, ...], entry: Op) -> int:

@@ -6,14 +6,13 @@ does not know are looked up by the resolver.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from engine.frontend.diagnostics.hints import type_hints
 from engine.frontend.names.resolve import Resolver
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import Select, StringLiteral, Subscript, TupleLiteral, Var
+from engine.lang.deferred import deferred, pattern_of
 from engine.lang.errors import CompileError
 from engine.lang.source import SourceRange
 from engine.lang.types import (
@@ -43,6 +42,11 @@ from engine.lang.types import (
     union_of,
 )  # fmt: skip
 
+if TYPE_CHECKING:
+    from engine.frontend.diagnostics import hints
+else:
+    hints = deferred("engine.frontend.diagnostics.hints")
+
 _NAMES: Final[dict[str, Type]] = {
     "Tensor": TENSOR, "int": INT, "float": FLOAT, "complex": COMPLEX, "bool": BOOL, "str": STR, "Device": DEVICE,
     "number": NUMBER, "Generator": GENERATOR, "Stream": STREAM, "Storage": STORAGE, "None": NONE, "NoneType": NONE,
@@ -61,8 +65,8 @@ _SPELLED: Final = {
     "**": "pow operator", "//": "floordiv",
 }  # fmt: skip
 """Kind of tree -> its name in error messages."""
-_BROADCASTING: Final = re.compile(r"BroadcastingList([1-6])")
-_SIZES: Final = re.compile(r"_size_([1-6])_t")
+_BROADCASTING: Final = pattern_of(r"BroadcastingList([1-6])")
+_SIZES: Final = pattern_of(r"_size_([1-6])_t")
 """The names of `torch.nn.common_types` for `BroadcastingList2[int]` and the like."""
 
 
@@ -76,6 +80,8 @@ class TypeReader:
 
     def read(self, tree: Tree) -> Type:
         """The type that the tree spells.  Raises CompileError when it is none."""
+        if tree.kind == "variable":
+            return self._named(Var(tree).name, tree)
         if tree.kind == "None":
             return NONE
         if tree.kind == "string_literal":
@@ -105,34 +111,37 @@ class TypeReader:
 
     def _named(self, name: str, tree: Tree) -> Type:
         known = _NAMES.get(name) or _DOTTED.get(name.removeprefix("engine."))
+        if known is not None:
+            return known
         if _SIZES.fullmatch(name):
             return ListType(INT)
-        found = known or self.resolver.resolve_type(name, tree.range)
+        found = self.resolver.resolve_type(name, tree.range)
         if found is not None:
             return found
         if (bare := name.rpartition(".")[2]) in _EXAMPLES:
             raise no_contained_type(bare, tree.range)
         known_names = [*_NAMES, *_GENERIC, *_DOTTED, *self.resolver.names()]
-        raise CompileError(f"Unknown type name '{name}'", tree.range, hints=type_hints(name, known_names))
+        raise CompileError(f"Unknown type name '{name}'", tree.range, hints=hints.type_hints(name, known_names))
 
     def _subscripted(self, view: Subscript) -> Type:
-        if dotted_name(view.value) is None:
+        generic = dotted_name(view.value)
+        if generic is None:
             raise CompileError(
                 "Subscripted type must be a type identifier", view.value.range, hints=("write List[int] or the like",)
             )
-        name = (dotted_name(view.value) or "").rpartition(".")[2]
-        if _BROADCASTING.fullmatch(name):
+        name = generic.rpartition(".")[2]
+        if name.startswith("BroadcastingList"):
+            if not _BROADCASTING.fullmatch(name):
+                raise CompileError(
+                    f"the length of a BroadcastingList must be a positive integer: {name}",
+                    view.range,
+                    hints=("write BroadcastingList2[int], or any length up to 6",),
+                )
             name = "List"
-        elif name.startswith("BroadcastingList"):
-            raise CompileError(
-                f"the length of a BroadcastingList must be a positive integer: {name}",
-                view.range,
-                hints=("write BroadcastingList2[int], or any length up to 6",),
-            )
         wanted = _GENERIC.get(name)
         if wanted is None:
             text = f"Unknown type constructor {view.value.range.text}"
-            raise CompileError(text, view.range, hints=type_hints(name, _GENERIC))
+            raise CompileError(text, view.range, hints=hints.type_hints(name, _GENERIC))
         trees = view.subscripts
         if len(trees) == 1 and trees[0].kind == "tuple_literal":
             if name == "Tuple" and trees[0].range.text.startswith("(") and TupleLiteral(trees[0]).inputs:
@@ -181,14 +190,11 @@ def _make(name: str, parts: Sequence[Type], view: Subscript) -> Type:
 
 def dotted_name(tree: Tree) -> str | None:
     """`a.b.c` as text; None when the tree is anything else."""
-    parts: list[str] = []
+    name = ""
     while tree.kind == ".":
         view = Select(tree)
-        parts.append(view.name)
-        tree = view.value
-    if tree.kind != "variable":
-        return None
-    return ".".join([Var(tree).name, *reversed(parts)])
+        name, tree = f".{view.name}{name}", view.value
+    return f"{Var(tree).name}{name}" if tree.kind == "variable" else None
 
 
 _EXAMPLES: Final = {
@@ -203,5 +209,5 @@ def no_contained_type(name: str, range: SourceRange | None) -> CompileError:
     return CompileError(
         f"Attempted to use {name} without {what}. Please add {add}, e.g. {_EXAMPLES[name]}",
         range,
-        hints=type_hints(name, ()),
+        hints=hints.type_hints(name, ()),
     )

@@ -11,6 +11,8 @@ import re
 from functools import cache
 from typing import Final, NamedTuple
 
+from engine.lang.deferred import pattern_of
+
 _FOLDER: Final = os.path.join(os.path.dirname(__file__), "source")
 _SCOPES: Final = {
     "torch.nn.functional": "torch.nn.functional",
@@ -41,7 +43,7 @@ _POOLS: Final = {
     **{f"max_pool{n}d": 6 for n in (1, 2, 3)}, **{f"adaptive_max_pool{n}d": 2 for n in (1, 2, 3)},
     **{f"fractional_max_pool{n}d": 4 for n in (2, 3)},
 }  # fmt: skip
-_DEFINITION: Final = re.compile(r"^(?:def|class) (\w+)", re.MULTILINE)
+_DEFINITION: Final = pattern_of(r"^(?:def|class) (\w+)", re.MULTILINE)
 
 
 class Definition(NamedTuple):

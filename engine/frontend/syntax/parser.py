@@ -8,7 +8,6 @@ NotSupportedError with its range.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from itertools import islice
 from keyword import iskeyword
@@ -37,6 +36,7 @@ from engine.frontend.syntax.views import (
     With,
     WithItem,
 )
+from engine.lang.deferred import pattern_of
 from engine.lang.errors import ParseError, together
 from engine.lang.interpreter_settings import MAX_PARAMETERS, collecting_rarely, deep_recursion
 from engine.lang.lexer import Lexer, check_length, definition_starts
@@ -504,7 +504,7 @@ class Parser:
         return SourceRange(self.lexer.source, start, start if last is None else last.range.end)
 
 
-_PARAMETER_COMMENT: Final = re.compile(r",?[ \t]*# type:[ \t]*(?!\(|ignore\b)([^#\n]+)")
+_PARAMETER_COMMENT: Final = pattern_of(r",?[ \t]*# type:[ \t]*(?!\(|ignore\b)([^#\n]+)")
 _ENDS: Final = ("newline", ";", "eof")
 _COMPOUND: Final[dict[str, Callable[[Parser], Tree]]] = {
     "if": Parser._if,

@@ -54,7 +54,7 @@ class Tree:
     @property
     def trees(self) -> tuple[Tree, ...]:
         """The children that are not leaves."""
-        return tuple(child for child in self.children if isinstance(child, Tree))
+        return tuple([child for child in self.children if isinstance(child, Tree)])
 
     @property
     def text(self) -> str:

@@ -19,8 +19,8 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -28,6 +28,7 @@ from platformdirs import user_cache_path
 
 from engine.fuser.backend import private_files
 from engine.fuser.backend.private_files import UNFINISHED
+from engine.lang.deferred import pattern_of
 from engine.lang.records import dataclass
 
 ROOM: Final = 256 << 20
@@ -38,8 +39,10 @@ _MAGIC: Final = b"tsrepl kernel 1\n"
 _HEAD: Final = len(_MAGIC) + 32
 """Bytes before what was stored: the kind of file, and the digest."""
 _SUFFIX: Final = ".kernel"
-_NAME: Final = re.compile(rf"[0-9a-f]{{64}}(\{_SUFFIX}|\..*\{UNFINISHED})")
+_NAME: Final = pattern_of(rf"[0-9a-f]{{64}}(\{_SUFFIX}|\..*\{UNFINISHED})")
 _SETTING: Final = "TSREPL_KERNEL_CACHE"
+ENGINE: Final = Path(__file__).parents[2]
+"""The folder of the engine's rooms."""
 
 
 def key_of(parts: Iterable[str]) -> str:
@@ -57,11 +60,21 @@ def state_of(folders: Iterable[Path]) -> str:
     It is kept under their sizes and times, since to read them takes longer.
     """
     rooms = [*folders]
-    seen = key_of(("sources", *(fact for folder in rooms for fact in sorted(_facts(folder)))))
-    if (known := load(seen)) is not None:
+    return _state(rooms, map(_seen, rooms))
+
+
+def state_of_engine(*rooms: str) -> str:
+    """The same for the engine's own rooms, each looked at once in a process, which has loaded what was there then."""
+    return _state([ENGINE / room for room in rooms], map(_seen_in, rooms))
+
+
+def _state(folders: Iterable[Path], seen: Iterable[str]) -> str:
+    """The key for the contents of the folders, which are known by what was seen of them."""
+    key = key_of(("sources", *seen))
+    if (known := load(key)) is not None:
         return known.decode()
-    found = key_of(fact for folder in rooms for fact in _contents(folder))
-    store(seen, found.encode())
+    found = key_of(fact for folder in folders for fact in _contents(folder))
+    store(key, found.encode())
     return found
 
 
@@ -71,14 +84,24 @@ def _contents(folder: Path) -> Iterator[str]:
         yield hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _facts(folder: Path) -> Iterator[str]:
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.name.endswith(".py"):
-                found = entry.stat()
-                yield f"{entry.path} {found.st_size} {found.st_mtime_ns}"
-            elif entry.is_dir() and entry.name != "__pycache__":
-                yield from _facts(Path(entry.path))
+@cache
+def _seen_in(room: str) -> str:
+    return _seen(ENGINE / room)
+
+
+def _seen(folder: Path) -> str:
+    """The names, sizes and times of all sources in the folder."""
+    facts: list[str] = []
+    waiting = [os.fspath(folder)]
+    while waiting:
+        with os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                if entry.name.endswith(".py"):
+                    found = entry.stat()
+                    facts.append(f"{entry.path} {found.st_size} {found.st_mtime_ns}")
+                elif entry.is_dir() and entry.name != "__pycache__":
+                    waiting.append(entry.path)
+    return "\n".join(sorted(facts))
 
 
 def load(key: str) -> bytes | None:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from engine.fuser.backend.llvm_numbers import ir
+from engine.lang.deferred import pattern_of
 from engine.lang.records import dataclass
 
 
@@ -89,14 +90,14 @@ def _llvm_rows(text: str) -> Iterator[tuple[str, int]]:
         yield _NAME.sub(lambda name: names.get(name[0], name[0]), plain), known.get(found["name"], 0) if found else 0
 
 
-_NOTE: Final = re.compile(r"^(!\d+) = (?:distinct )?!DI\w+\((.*)\)$", re.M)
-_LINE: Final = re.compile(r"\bline: (?P<line>\d+)")
-_MARK: Final = re.compile(r",? !dbg (?P<name>!\d+)")
-_OF_LINES: Final = re.compile(
+_NOTE: Final = pattern_of(r"^(!\d+) = (?:distinct )?!DI\w+\((.*)\)$", re.M)
+_LINE: Final = pattern_of(r"\bline: (?P<line>\d+)")
+_MARK: Final = pattern_of(r",? !dbg (?P<name>!\d+)")
+_OF_LINES: Final = pattern_of(
     rf'!\d+ = (?:distinct )?!DI|!llvm\.dbg\.cu =|!llvm\.module\.flags =|!\d+ = !{{ ?i32 2, !"{_VERSION}"'
 )
-_NOTED: Final = re.compile(r"!\d+ = ")
-_NAME: Final = re.compile(r"!\d+")
+_NOTED: Final = pattern_of(r"!\d+ = ")
+_NAME: Final = pattern_of(r"!\d+")
 
 
 def listing_of_assembly(text: str) -> Listing:
@@ -115,10 +116,10 @@ def _assembly_rows(text: str) -> Iterator[tuple[str, int]]:
             yield each, line if is_instruction else 0
 
 
-_PLACE: Final = re.compile(r"\s*\.loc\s+\d+\s+(?P<line>\d+)")
-_DIRECTIVE: Final = re.compile(
+_PLACE: Final = pattern_of(r"\s*\.loc\s+\d+\s+(?P<line>\d+)")
+_DIRECTIVE: Final = pattern_of(
     r"\s*\.(?:file|cfi_\w+)\b|\s*\.section\s+\.debug_|(?:\.L|\$L__)(?:func_begin|tmp)\d+:|\$L__func_end\d+:"
 )
 """Directives and labels for lines, and for finding callers: nothing that runs."""
-_INSTRUCTION: Final = re.compile(r"\s+[^.\s#/]")
-_INNER: Final = re.compile(r"\s|[.$]")
+_INSTRUCTION: Final = pattern_of(r"\s+[^.\s#/]")
+_INNER: Final = pattern_of(r"\s|[.$]")

@@ -24,7 +24,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
-from pathlib import Path
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
@@ -37,6 +36,7 @@ from engine.fuser.backend.symbols import SYMBOLS
 from engine.fuser.backend.symbols import MachineError as MachineError
 from engine.fuser.ir.kernel import Buffer, Kernel
 from engine.fuser.ir.kernel_verifier import KernelError
+from engine.lang.deferred import pattern_of
 from engine.lang.errors import ArgumentError
 from engine.lang.locks import is_taken, lock
 from engine.lang.records import dataclass
@@ -239,7 +239,7 @@ def _key(text: str) -> str:
 def _circumstances(llvm: Any) -> tuple[str, ...]:
     """The rest of what decides the code of a program: who writes and compiles it, and for which processor."""
     versions = (import_module("llvmlite").__version__, str(llvm.llvm_version_info))
-    writers = kernel_cache.state_of([Path(__file__).parents[1]])
+    writers = kernel_cache.state_of_engine("fuser")
     processor = target.current()
     return *versions, processor.triple, processor.cpu, processor.flags, sys.version, writers
 
@@ -254,7 +254,7 @@ def _optimized(llvm: Any, machine: Any, text: str) -> Any:
 
 
 _resolved: Final[set[str]] = set()
-_DECLARATION: Final = re.compile(r'^(?:declare [^@]*@"(?P<function>[^"]+)"|@"(?P<object>[^"]+)" = external)', re.M)
+_DECLARATION: Final = pattern_of(r'^(?:declare [^@]*@"(?P<function>[^"]+)"|@"(?P<object>[^"]+)" = external)', re.M)
 
 
 def _resolve(symbols: Iterable[str]) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
-from pathlib import Path
 from typing import Any, Final
 
 from engine.fuser.backend import kernel_cache
@@ -71,4 +70,4 @@ def _machine(llvm: Any, target: str) -> Any:
 def _key(code: Code, target: str) -> str:
     with llvm_binding() as llvm:
         versions = (import_module("llvmlite").__version__, str(llvm.llvm_version_info), to_nvptx.TRIPLE, target)
-    return kernel_cache.key_of((repr(code), *versions, kernel_cache.state_of([Path(__file__).parents[1]])))
+    return kernel_cache.key_of((repr(code), *versions, kernel_cache.state_of_engine("fuser")))

@@ -123,21 +123,20 @@ def read(name: str, text: bytes) -> list[Form]:
     ]
 
 
-def _numbered(part: Sequence[Form]) -> Iterator[tuple[Form, int]]:
-    """The forms of a part, each with the number of those before it that take the same, for other sizes."""
+def _numbered(part: Sequence[Form]) -> Iterator[tuple[Form, tuple[str, int]]]:
+    """The forms of a part, each with what it takes, and the number of those before it that take the same, for other
+    sizes."""
     before = Counter[str]()
     for form in part:
-        key = repr(form.given)
-        yield form, before[key]
-        before[key] += 1
+        taken = repr([(each.kind, each.value) for each in form.given])  # in which 1, 1.0 and True differ
+        yield form, (taken, before[taken])
+        before[taken] += 1
 
 
 def merged(parts: Sequence[Sequence[Form]]) -> list[Form]:
     """The forms of an operator, each with the row functions that it has in any part."""
     found: dict[Any, Form] = {}
-    for form, nth in (each for part in parts for each in _numbered(part)):
-        key = repr(form.given), nth  # in which 1, 1.0 and True differ
+    for form, key in (each for part in parts for each in _numbered(part)):
         known = found.get(key)
-        entries = form.entries if known is None else {**known.entries, **form.entries}
-        found[key] = replace(form, entries=entries)
+        found[key] = form if known is None else replace(form, entries={**known.entries, **form.entries})
     return [*found.values()]

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -24,6 +23,7 @@ from engine.fuser.library import image
 from engine.fuser.library import key as keys
 from engine.fuser.library.key import Key, of_text
 from engine.fuser.library.objects import ImageError
+from engine.lang.deferred import pattern_of
 from engine.lang.records import dataclass
 
 KEYS: Final = 4
@@ -32,7 +32,7 @@ COMPLETE: Final = "complete"
 BUILDING: Final = "building "
 """The beginning of notes as long as somebody builds; the part that is being built follows."""
 SUFFIX: Final = ".image"
-_NAME: Final = re.compile(rf"(?:(?P<part>[a-z0-9_]+)\.)?(?P<key>[0-9a-f]{{16}})(?:\{SUFFIX}|\.state|\..*\{UNFINISHED})")
+_NAME: Final = pattern_of(rf"(?:(?P<part>[a-z0-9_]+)\.)?(?P<key>[0-9a-f]{{16}})(?:\{SUFFIX}|\.state|\..*\{UNFINISHED})")
 _LOCK: Final = "lock"
 
 

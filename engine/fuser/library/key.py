@@ -27,7 +27,6 @@ from engine.lang.records import dataclass
 PACKAGED: Final = Path(__file__).parent / "images"
 """Images that came with the package, in a folder for each level, and the state of its sources."""
 SOURCES: Final = "sources"
-_ENGINE: Final = Path(__file__).parents[2]
 _ROOMS: Final = ("aten", "fuser", "ir", "lang", "passes")
 """Rooms whose sources decide what the code is."""
 COMPILER: Final = "llvmlite"
@@ -99,7 +98,7 @@ def sources() -> str:
     """The state of the sources: what came with the package, or of the files as they are."""
     with suppress(OSError):
         return (PACKAGED / SOURCES).read_text("ascii").strip()
-    return kernel_cache.state_of(_ENGINE / room for room in _ROOMS)
+    return kernel_cache.state_of_engine(*_ROOMS)
 
 
 def _compiler() -> Iterator[str]:

@@ -30,6 +30,7 @@ else:  # not needed where the library of operators has this
 SUPPLY: Final = 256
 PLACES: Final = "method.places"
 """A function that gives the address of the first place."""
+NAMES: Final = (*(f"method.{i}" for i in range(SUPPLY)), PLACES)
 _free: Final[list[tuple[int, int]]] = []
 """Addresses of native functions, and of the places for what they call."""
 _supplies: Final = itertools.count()
@@ -61,13 +62,12 @@ def method(kind: type, name: str, function: Callable[..., Any], doc: str = "") -
 
 def _supply() -> list[tuple[int, int]]:
     number = next(_supplies)
-    made = program(number)
-    addresses = (compiled_ahead(made.names) if number == 0 else None) or machine.compile_program(made).addresses
+    ahead = compiled_ahead(NAMES) if number == 0 else None
+    addresses = ahead or machine.compile_program(program(number)).addresses
     first = ctypes.CFUNCTYPE(ctypes.c_int64)(addresses[PLACES])()
-    return [(addresses[name], first + 8 * i) for i, name in enumerate(made.names[:-1])]
+    return [(addresses[name], first + 8 * i) for i, name in enumerate(NAMES[:-1])]
 
 
 def program(number: int = 0) -> machine.Program:
     """The native code of a supply, each of which has places of its own."""
-    names = (*(f"method.{i}" for i in range(SUPPLY)), PLACES)
-    return machine.Program(f"methods {number} {process().layout}", method_code.module, names)
+    return machine.Program(f"methods {number} {process().layout}", method_code.module, NAMES)

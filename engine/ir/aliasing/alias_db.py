@@ -12,13 +12,20 @@ moves nodes from block to block makes a new one.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from engine.ir.aliasing import moves, text
+from engine.ir.aliasing import moves
 from engine.ir.aliasing.analysis import analyze, analyze_node
 from engine.ir.aliasing.mutability import is_mutable_type
 from engine.ir.graph import Graph, Node, Use, Value
 from engine.ir.ops import SWITCHES_GRADIENTS, has_side_effects, is_nondeterministic, schema_of
 from engine.ir.order import walk_inside
+from engine.lang.deferred import deferred
+
+if TYPE_CHECKING:
+    from engine.ir.aliasing import text
+else:
+    text = deferred("engine.ir.aliasing.text")
 
 
 class AliasDb:

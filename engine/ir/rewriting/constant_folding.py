@@ -7,16 +7,23 @@ never run removed, and results of control flow that do not depend on it drawn ou
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from engine.ir.aliasing.alias_db import AliasDb
 from engine.ir.aliasing.mutability import is_mutable_type
 from engine.ir.constants import constant_key, constant_value
 from engine.ir.evaluate import evaluate, insert_result
 from engine.ir.graph import Block, Graph, Node, Value
 from engine.ir.ops import has_side_effects, is_nondeterministic
-from engine.ir.printer import constant_text
 from engine.ir.rewrites import allowed
 from engine.ir.rewriting.dead_code import remove_dead_code
 from engine.ir.views import IfView, LoopView
+from engine.lang.deferred import deferred
+
+if TYPE_CHECKING:
+    from engine.ir import printer
+else:
+    printer = deferred("engine.ir.printer")
 
 _NEVER_RUN = (
     "prim::Constant", "prim::AutogradZero", "prim::Uninitialized", "prim::unchecked_unwrap_optional",
@@ -68,7 +75,7 @@ class _Folding:
 
     def _fold_node(self, node: Node) -> None:
         results = evaluate(node)
-        if results is None or not allowed(node, lambda: ", ".join(map(constant_text, results))):
+        if results is None or not allowed(node, lambda: ", ".join(map(printer.constant_text, results))):
             return
         for output, result in zip(node.outputs, results, strict=True):
             output.replace_all_uses_with(insert_result(node, output, result))

@@ -82,27 +82,28 @@ class _ClassBody:
 
     def statement(self, tree: Tree) -> None:
         """Take in one line.  Raises CompileError for one that classes do not have."""
-        assign = Assign(tree) if tree.kind == "assign" and len(Assign(tree).targets) == 1 else None
-        if assign is None:
+        targets = Assign(tree).targets if tree.kind == "assign" else ()
+        if len(targets) != 1:
             raise CompileError("a class of an archive holds attributes and methods only", tree.range)
-        target = assign.targets[0]
+        target, assign = targets[0], Assign(tree)
         if target.kind == "subscript":
             self._attribute(_subscripted_name(target), _value_of(assign))
             return
-        name = Var(target).name if target.kind == "variable" else ""
+        name, annotation = Var(target).name if target.kind == "variable" else "", assign.annotation
         if name in _LISTS:
             self.named[_LISTS[name]] = _texts(_value_of(assign))
-        elif assign.annotation is not None and assign.value is not None:
+        elif annotation is not None and assign.value is not None:
             self._type.constants[name] = constant_of(self._importer, assign.value)
-        elif assign.annotation is not None:
-            self._attribute(name, assign.annotation)
+        elif annotation is not None:
+            self._attribute(name, annotation)
         elif name != "__annotations__":
             raise CompileError("a class of an archive holds attributes and methods only", tree.range)
 
     def _attribute(self, name: str, annotation: Tree) -> None:
         if not name or self._type.slot(name) is not None:
             raise CompileError(f"the class has two attributes '{name}'", annotation.range)
-        kind = next((each for each in ("parameter", "buffer") if name in self.named[each]), "attribute")
+        named = self.named
+        kind = "parameter" if name in named["parameter"] else "buffer" if name in named["buffer"] else "attribute"
         self._type.add_attribute(name, self._reader.read(annotation), kind)
 
 

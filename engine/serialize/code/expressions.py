@@ -16,6 +16,7 @@ from engine.lang.errors import ArchiveError
 from engine.lang.literals import string_literal
 from engine.lang.types import NONE, FunctionType, OptionalType, TupleType, Type
 from engine.serialize.code.call_arguments import necessary_arguments
+from engine.serialize.code.opaque import KEYWORDS
 from engine.serialize.code.python_text import name_text, tells_its_type
 from engine.serialize.code.tagged_text import TaggedText
 from engine.serialize.container.qualified_names import is_identifier
@@ -226,10 +227,6 @@ def _unknown_operator(writer: ExpressionPrinter, text: TaggedText, node: Node) -
     for index, (word, value) in enumerate(zip(words, node.inputs[positional:], strict=True)):
         text.write(", " if positional + index else "", f"{word}=", writer.use(value))
     text.write(")")
-
-
-KEYWORDS: Final = "keywords"
-"""The attribute of such a node that names its last arguments."""
 
 
 def operator_name(kind: str) -> str:

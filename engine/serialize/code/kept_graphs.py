@@ -31,12 +31,11 @@ from engine.lang.types import FunctionType, Type
 
 if TYPE_CHECKING:
     import hashlib
-    import pathlib
 
     from engine.fuser.backend import kernel_cache, tiering
     from engine.serialize.code.source_import import SourceImporter
 else:
-    hashlib, pathlib = deferred("hashlib"), deferred("pathlib")
+    hashlib = deferred("hashlib")
     kernel_cache = deferred("engine.fuser.backend.kernel_cache")
     tiering = deferred("engine.fuser.backend.tiering")
 
@@ -180,5 +179,4 @@ def _shown(constants: Sequence[Any]) -> Iterator[Any]:
 @cache
 def _compiler() -> str:
     """The state of the engine's sources that compile."""
-    root = pathlib.Path(__file__).parents[2]
-    return kernel_cache.state_of(root / room for room in ("aten", "frontend", "ir", "lang", "passes", "serialize"))
+    return kernel_cache.state_of_engine("aten", "frontend", "ir", "lang", "passes", "serialize")

@@ -14,12 +14,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from engine.ir.constants import type_of
 from engine.ir.unit import Function
+from engine.lang.deferred import deferred
 from engine.lang.records import dataclass
 from engine.lang.source import SourceRange
 from engine.lang.types import FunctionType, Type
 from engine.passes.erase_shape_information import unshaped
-from engine.serialize.code.python_text import qualname_of
 from engine.serialize.container.qualified_names import ROOT
+
+if TYPE_CHECKING:
+    from engine.serialize.code import python_text
+else:
+    python_text = deferred("engine.serialize.code.python_text")
 
 if TYPE_CHECKING:
     from engine.serialize.code.source_export import SourcePrinter
@@ -63,7 +68,7 @@ class KeptText:
             found = self.find_type(known)
             if found is not None:
                 printer.need(found)
-                return ".".join([printer.class_name(found, qualname_of(found) or known), *rest])
+                return ".".join([printer.class_name(found, python_text.qualname_of(found) or known), *rest])
             function = self.find_function(known)
             if function is not None:
                 return ".".join([printer.function_name(FunctionType(function)), *rest])

@@ -20,12 +20,14 @@ from engine.lang.deferred import deferred
 from engine.lang.errors import EngineError, MissingOperatorError
 from engine.lang.source import SourceRange
 from engine.lang.types import TENSOR
-from engine.serialize.code.expressions import KEYWORDS
 
 if TYPE_CHECKING:
     from engine.lang import missing_operators
 else:
     missing_operators = deferred("engine.lang.missing_operators")
+
+KEYWORDS: Final = "keywords"
+"""The attribute of a node of an unknown operator that names its last arguments."""
 
 _WRITTEN_ELSEWHERE: Final = ("prim", "torch")
 """Namespaces whose names may be no rows of the operator table and still mean something."""

@@ -9,8 +9,7 @@ together by `compile_all`.  An error in one is an ArchiveError in either case.
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final, Protocol
@@ -24,9 +23,9 @@ from engine.frontend.sugared.classes import ClassValue, ConstantValue, FunctionV
 from engine.frontend.sugared.custom_methods import custom_class
 from engine.frontend.sugared.sugared_value import Builder, SugaredValue
 from engine.frontend.sugared.values import SpecialForm
-from engine.frontend.syntax.parser import parse_expression, parse_program
+from engine.frontend.syntax.parser import parse_expression
 from engine.frontend.syntax.tree import Tree
-from engine.frontend.syntax.views import ClassDef, Def
+from engine.frontend.syntax.views import ClassDef
 from engine.ir.constants import type_of
 from engine.ir.graph import Value
 from engine.ir.unit import DEFINING, CompilationUnit, Function
@@ -38,17 +37,15 @@ from engine.lang.source import Source, SourceRange
 from engine.lang.types import ClassType, Type
 from engine.passes.erase_shape_information import unshaped
 from engine.serialize.code.class_import import import_class
-from engine.serialize.code.debug_records import lazy_finder
 from engine.serialize.code.kept_graphs import KeptGraphs
 from engine.serialize.code.kept_text import KeptText
 from engine.serialize.code.opaque import ArchivedNamespace, MissingOperators, OpaqueCalls, unusable
+from engine.serialize.code.parsed_code import PARSED, DebugRecord
 from engine.serialize.container.qualified_names import ROOT, name_of, prefix_of, record_of
 from engine.serialize.upgrade.upgraders import operator_as_of
 from engine.serialize.upgrade.versions import NEWEST_READ
 
 Constants = Callable[[], Sequence[Any]]
-DebugRecord = bytes | Callable[[], bytes] | None
-"""A debug record, or a function that reads it."""
 
 
 class CodeRecords(Protocol):
@@ -72,7 +69,7 @@ class SourceImporter:
         self.constants = constants
         self.resolver = ArchiveResolver(self)
         self._records = records
-        self._parsed: dict[str, dict[str, Tree]] = {}
+        self._parsed: dict[str, Mapping[str, Tree]] = {}
         self._unsigned: dict[Function, Callable[[], None]] = {}
         self._is_compiling = False
 
@@ -222,36 +219,12 @@ class SourceImporter:
         tree = self._trees(prefix_of(qualname)).get(name_of(qualname))
         return tree if tree is not None and tree.kind == kind else None
 
-    def _trees(self, prefix: str) -> dict[str, Tree]:
+    def _trees(self, prefix: str) -> Mapping[str, Tree]:
         """Definitions of one record by name; parsed once."""
         if prefix not in self._parsed:
             found = self._records.text(prefix)
-            self._parsed[prefix] = {} if found is None else _by_name(parse_code(found[0], record_of(prefix), found[1]))
+            self._parsed[prefix] = {} if found is None else PARSED.definitions(found[0], record_of(prefix), found[1])
         return self._parsed[prefix]
-
-
-_HEADER_LINE: Final = re.compile(r"[ \t]*(?:op_version_set[ \t]*=[ \t]*\d+|import[ \t]+[\w.]+)?[ \t;]*\r?(?:\n|\Z)")
-"""A line before the code of PyTorch 1.0 to 1.3: the archive's version, or a record whose names the code uses."""
-
-
-def parse_code(text: str, record: str, debug: DebugRecord) -> list[Tree]:
-    """The definitions in a record of code; `debug` is its debug record.  Raises ArchiveError."""
-    text = _without_header(text)
-    read = debug if callable(debug) or debug is None else lambda: debug
-    original = None if read is None else lazy_finder(read, f"{record}.debug_pkl")
-    try:
-        return parse_program(Source(text, record, original=original, is_generated=True), lazy=True)
-    except CompileError as error:
-        offset = None if error.range is None else error.range.start
-        raise ArchiveError(f"the code cannot be read: {error}", record=record, offset=offset) from error
-
-
-def _without_header(text: str) -> str:
-    """The code, its header blank: what the header says is known, and debug records count every byte."""
-    at = 0
-    while at < len(text) and (line := _HEADER_LINE.match(text, at)) is not None:
-        at = line.end()
-    return "".join(char if char == "\n" else " " for char in text[:at]) + text[at:]
 
 
 def _place(error: EngineError, qualname: str) -> tuple[str, int | None]:
@@ -265,10 +238,6 @@ def _place(error: EngineError, qualname: str) -> tuple[str, int | None]:
 
 def _record(qualname: str) -> str:
     return record_of(prefix_of(qualname))
-
-
-def _by_name(trees: Sequence[Tree]) -> dict[str, Tree]:
-    return {(ClassDef(tree).name if tree.kind == "class_def" else Def(tree).name): tree for tree in trees}
 
 
 # -- names in the code

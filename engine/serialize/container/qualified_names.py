@@ -5,11 +5,11 @@ In: names.  Out: prefixes, record paths, and names that are unique in one archiv
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable
 from dataclasses import field
 from typing import Final
 
+from engine.lang.deferred import pattern_of
 from engine.lang.records import dataclass
 from engine.lang.tokens import KEYWORDS
 
@@ -20,8 +20,8 @@ CODE_FOLDER: Final = "code/"
 MODEL: Final = "model.json"
 """The record that describes a program before PyTorch 1.3."""
 _MANGLE: Final = "___torch_mangle_"
-_MANGLED_PART: Final = re.compile(rf"{_MANGLE}\d+")
-_IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_MANGLED_PART: Final = pattern_of(rf"{_MANGLE}\d+")
+_IDENTIFIER: Final = pattern_of(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def is_identifier(text: str) -> bool:

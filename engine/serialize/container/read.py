@@ -14,7 +14,6 @@ first runs, and which saving does.
 from __future__ import annotations
 
 import os
-import re
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,6 +21,7 @@ from dataclasses import field
 from itertools import pairwise
 from typing import BinaryIO, Final
 
+from engine.lang.deferred import pattern_of
 from engine.lang.errors import ArchiveError
 from engine.lang.records import dataclass
 from engine.serialize.container.file_bytes import FileBytes, MappedFile, file_bytes
@@ -75,6 +75,24 @@ class ArchiveRecord:
     start: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class StoredRecord:
+    """A record apart from its file, deflated if it is so there; equal to any of the same name and contents.
+
+    `record` places it at the beginning of `data`.
+    """
+
+    record: ArchiveRecord
+    data: bytes
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def read(self) -> bytes:
+        """Its bytes.  Raises ArchiveError when it is damaged."""
+        return _contents(self.record, memoryview(self.data))
+
+
 @dataclass(eq=False, slots=True)
 class Container:
     """An open archive.  `folder` is the name of its top folder, `records` what it holds, `data` the whole file.
@@ -109,10 +127,13 @@ class Container:
     def read(self, name: str) -> bytes:
         """A copy of the record's bytes.  Raises ArchiveError when it is missing or damaged."""
         record = self._find(name)
-        stored = self.data[record.start : record.start + record.stored_size]
-        data = bytes(_inflate(stored, record) if record.method == DEFLATED else stored)
-        _check_crc(record, zlib.crc32(data))
-        return data
+        return _contents(record, self.data[record.start : record.start + record.stored_size])
+
+    def stored(self, name: str) -> StoredRecord:
+        """The record as it lies in the file, which is not kept for it.  Raises ArchiveError when it is missing."""
+        record = self._find(name)
+        data = bytes(self.data[record.start : record.start + record.stored_size])
+        return StoredRecord(ArchiveRecord(name, record.method, record.crc, len(data), record.size, 0), data)
 
     def read_short(self, name: str) -> bytes:
         """`read` for a record of one word.  Raises ArchiveError also for one that is longer than any."""
@@ -303,8 +324,9 @@ def _checked_path(raw: bytes, offset: int) -> str:
     return f"{folder.decode('utf-8', 'surrogateescape')}/{within}"
 
 
-_NO_FOLDER: Final = re.compile(rb"\.{0,2}|[A-Za-z]:")
-_ODD_IN_FOLDERS: Final = re.compile(r"[\x00-\x1f\x7f\\\ud800-\udfff]")
+_NO_FOLDER: Final = pattern_of(rb"\.{0,2}|[A-Za-z]:")
+_PLAIN_NAME: Final = pattern_of(rb"\.?\w[\w.-]*+(?:/\.?\w[\w.-]*+)*+")
+_ODD_IN_FOLDERS: Final = pattern_of(r"[\x00-\x1f\x7f\\\ud800-\udfff]")
 
 
 def folder_for(path: object) -> str:
@@ -321,6 +343,8 @@ def folder_for(path: object) -> str:
 
 def checked_name(raw: bytes, offset: int) -> str:
     """The name of a record, which leads to no place outside.  Raises ArchiveError."""
+    if _PLAIN_NAME.fullmatch(raw):  # nearly all are
+        return raw.decode()
     try:
         name = raw.decode()
     except UnicodeDecodeError:
@@ -400,7 +424,7 @@ def _locate(file: memoryview, entry: ArchiveRecord) -> tuple[ArchiveRecord, int]
     if flags & HAS_DESCRIPTOR:
         end += _descriptor_size(file, end, there)
         # What is not known when the header is written is zero in it, and follows in the descriptor.
-        same = same and all(mine in (0, other) for mine, other in zip(here, there, strict=True))
+        same = same and (here == there or all(mine in (0, other) for mine, other in zip(here, there, strict=True)))
     else:
         same = same and here == there
     if not same:
@@ -422,6 +446,13 @@ def _descriptor_size(file: memoryview, at: int, expected: tuple[int | None, int,
 
 
 # -- contents
+
+
+def _contents(record: ArchiveRecord, stored: memoryview) -> bytes:
+    """A copy of the record's bytes, compared with its checksum."""
+    data = bytes(_inflate(stored, record) if record.method == DEFLATED else stored)
+    _check_crc(record, zlib.crc32(data))
+    return data
 
 
 def _inflate(data: memoryview, record: ArchiveRecord) -> bytearray:

@@ -28,7 +28,8 @@ from engine.lang.errors import ArchiveError, CompileError, OperatorError
 from engine.lang.records import dataclass
 from engine.lang.source import Source
 from engine.lang.types import TENSOR, ClassType, Type
-from engine.serialize.code.source_import import SourceImporter, parse_code
+from engine.serialize.code.parsed_code import parse_code
+from engine.serialize.code.source_import import SourceImporter
 from engine.serialize.container.qualified_names import MODEL, ROOT, is_qualified
 from engine.serialize.container.read import Container
 from engine.serialize.pickling.read import PickleGlobal, Unbuilt

@@ -34,7 +34,7 @@ from engine.lang.types import (
     Type,
 )
 from engine.passes.pipeline import run_pass
-from engine.serialize.code.expressions import KEYWORDS
+from engine.serialize.code.opaque import KEYWORDS
 from engine.serialize.mobile.bytecode import MobileFunction, MobileInstruction, Operator
 from engine.serialize.mobile.schema import OPERATORS
 

@@ -9,26 +9,31 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from engine.aten import prepacked
-from engine.aten.quantized import packed
 from engine.aten.values.ivalue import CustomObject, EnumValue, Object
 from engine.aten.values.quantizer import is_quantized, present
 from engine.aten.values.tensor import Tensor
 from engine.ir.constants import type_of
 from engine.lang import scalars
+from engine.lang.deferred import deferred
 from engine.lang.records import dataclass
 from engine.lang.types import ANY, BOOL, FLOAT, INT, TENSOR, ListType, TupleType, Type
 from engine.serialize.pickling.read import PickleGlobal, PickleRefusal
 from engine.serialize.pickling.value_types import misfit
+
+if TYPE_CHECKING:
+    from engine.aten import prepacked
+    from engine.aten.quantized import packed
+else:
+    packed = deferred("engine.aten.quantized.packed")
+    prepacked = deferred("engine.aten.prepacked")
 
 ReadType = Callable[[str], Type]
 """Reads an annotation of the archive; raises EngineError."""
 _LISTS: Final = {"build_intlist": INT, "build_doublelist": FLOAT, "build_boollist": BOOL, "build_tensorlist": TENSOR}
 _MODULE: Final = "torch.jit._pickle"
 _PLAIN: Final = (int, float, complex, str, type(None), scalars.device, Object, EnumValue)
-_CLASSES: Final = {**packed.CLASSES, **prepacked.CLASSES}
 MOST_PARTS: Final = 10_000
 """A tuple whose type would have more parts is taken for anything: tuples of tuples get big from little text."""
 
@@ -78,7 +83,7 @@ class StateTypes:
 
 def fill_custom(instance: CustomObject, state: Any, types: StateTypes, read_type: ReadType | None) -> None:
     """Give the object its state.  Raises PickleRefusal, OperatorError for one that its class cannot have."""
-    known = _CLASSES.get(instance.type)
+    known = packed.CLASSES.get(instance.type) or prepacked.CLASSES.get(instance.type)
     if known is None:
         instance.state, instance.state_type = state, types.type_of(state, read_type)
         return

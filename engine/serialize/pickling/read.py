@@ -16,6 +16,7 @@ from dataclasses import field
 from functools import partial
 from typing import Any, Final
 
+from engine.lang.deferred import pattern_of
 from engine.lang.errors import ArchiveError, BudgetExceeded, EngineError, UnsupportedTensorError
 from engine.lang.records import dataclass
 from engine.serialize.pickling.scan import IMPLIED, Scan, UnsupportedTensor, expect_tuple
@@ -47,7 +48,7 @@ class Unbuilt:
     make: Callable[[Any], Any]
 
 
-_ATOMS: Final = (str, int, float, bool, type(None), PickleGlobal)
+_ATOMS: Final = frozenset([str, int, float, bool, type(None), PickleGlobal])
 
 Globals = Callable[[str, str], Any]
 """(module, name) -> its meaning; raises PickleRefusal for an unknown name."""
@@ -120,6 +121,12 @@ class PickleMachine:
 
     # -- bytes
 
+    def number(self, form: struct.Struct) -> Any:
+        """The next bytes as one number."""
+        (value,) = form.unpack_from(self.data, self.at)
+        self.at += form.size
+        return value
+
     def take(self, count: int) -> bytes:
         end = self.at + count
         assert end <= len(self.data)
@@ -142,14 +149,24 @@ class PickleMachine:
         self.stack.append(value)
 
     def pop(self) -> Any:
-        if len(self.stack) <= (self.marks[-1] if self.marks else 0):
-            raise PickleRefusal("it takes a value that is not there")
+        self._need(1)
         return self.stack.pop()
 
+    def pop_all(self, count: int) -> list[Any]:
+        """The last values, which go away."""
+        self._need(count)
+        start = len(self.stack) - count
+        values = self.stack[start:]
+        del self.stack[start:]
+        return values
+
     def top(self) -> Any:
-        value = self.pop()
-        self.stack.append(value)
-        return value
+        self._need(1)
+        return self.stack[-1]
+
+    def _need(self, count: int) -> None:
+        if len(self.stack) - count < (self.marks[-1] if self.marks else 0):
+            raise PickleRefusal("it takes a value that is not there")
 
     def remember(self, index: int) -> None:
         """Give the last value the memo number."""
@@ -173,29 +190,26 @@ class PickleMachine:
         Raises PickleRefusal when that nests too deep, or when something holds `container` already: what is
         written fills a container before it uses it, and so nothing can hold itself.
         """
-        depth = self._depth(container)
+        depths = self._depths
+        known = depths.get(id(container))
+        depth = known[1] if known else 0
         for part in parts:
-            if isinstance(part, _ATOMS):
+            if part.__class__ in _ATOMS:
                 continue
             if type(part) is Unbuilt:
                 raise PickleRefusal("it uses an instance before that has its state")
-            depth = max(depth, self._depth(part) + 1)
+            known = depths.get(id(part))
+            own = known[1] if known else 0
+            depth = max(depth, own + 1)
             # The part is kept beside its depth, so that its id is not given to another.
-            self._depths[id(part)] = (part, self._depth(part), True)
-        if self._is_held(container):
+            depths[id(part)] = (part, own, True)
+        known = depths.get(id(container))
+        if known and known[2]:
             raise PickleRefusal("it fills what it has used already")
         if depth > MAX_DEPTH:
             raise PickleRefusal(f"it nests deeper than {MAX_DEPTH}")
         if depth:
-            self._depths[id(container)] = (container, depth, False)
-
-    def _depth(self, value: Any) -> int:
-        known = self._depths.get(id(value))
-        return known[1] if known else 0
-
-    def _is_held(self, value: Any) -> bool:
-        known = self._depths.get(id(value))
-        return known is not None and known[2]
+            depths[id(container)] = (container, depth, False)
 
 
 # -- opcodes
@@ -213,7 +227,7 @@ def _number(layout: str) -> Callable[[PickleMachine], None]:
     form = struct.Struct(layout)
 
     def step(machine: PickleMachine) -> None:
-        machine.stack.append(form.unpack(machine.take(form.size))[0])
+        machine.stack.append(machine.number(form))
 
     return step
 
@@ -222,7 +236,7 @@ def _put(layout: str) -> Callable[[PickleMachine], None]:
     form = struct.Struct(layout)
 
     def step(machine: PickleMachine) -> None:
-        machine.remember(form.unpack(machine.take(form.size))[0])
+        machine.remember(machine.number(form))
 
     return step
 
@@ -231,7 +245,7 @@ def _get(layout: str) -> Callable[[PickleMachine], None]:
     form = struct.Struct(layout)
 
     def step(machine: PickleMachine) -> None:
-        index = form.unpack(machine.take(form.size))[0]
+        index = machine.number(form)
         machine.push(machine.memo[index])
 
     return step
@@ -241,7 +255,7 @@ def _text(layout: str, *, strict: bool = True) -> Callable[[PickleMachine], None
     form = struct.Struct(layout)
 
     def step(machine: PickleMachine) -> None:
-        raw = machine.take(form.unpack(machine.take(form.size))[0])
+        raw = machine.take(machine.number(form))
         # Strings of programs are bytes: invalid UTF-8 is kept as surrogates.
         machine.push(raw.decode(errors="strict" if strict else "surrogateescape"))
 
@@ -250,8 +264,7 @@ def _text(layout: str, *, strict: bool = True) -> Callable[[PickleMachine], None
 
 def _tuple_of(count: int) -> Callable[[PickleMachine], None]:
     def step(machine: PickleMachine) -> None:
-        parts = [machine.pop() for _ in range(count)][::-1]
-        _push_tuple(machine, parts)
+        _push_tuple(machine, machine.pop_all(count))
 
     return step
 
@@ -399,7 +412,7 @@ def _bytes(layout: str) -> Callable[[PickleMachine], None]:
     form = struct.Struct(layout)
 
     def step(machine: PickleMachine) -> None:
-        raw = machine.take(form.unpack(machine.take(form.size))[0])
+        raw = machine.take(machine.number(form))
         _call_implied(machine, ord("C"), (raw.decode("latin1"), "latin1"))
 
     return step
@@ -455,14 +468,15 @@ def _persistent(machine: PickleMachine) -> None:
 
 
 _STOP: Final = ord(".")
-_HALVES: Final = re.compile("[\ud800-\udfff]")
-_INTEGER: Final = re.compile(r"-?[0-9]{1,20}L?", re.ASCII)
-_FLOAT: Final = re.compile(r"-?([0-9]{1,400}(\.[0-9]{0,400})?(e[+-]?[0-9]{1,4})?|inf|nan)", re.ASCII)
+_HALVES: Final = pattern_of("[\ud800-\udfff]")
+_INTEGER: Final = pattern_of(r"-?[0-9]{1,20}L?", re.ASCII)
+_FLOAT: Final = pattern_of(r"-?([0-9]{1,400}(\.[0-9]{0,400})?(e[+-]?[0-9]{1,4})?|inf|nan)", re.ASCII)
 _ESCAPED: Final = {
     "\\": "\\", "'": "'", '"': '"', "n": "\n", "r": "\r", "t": "\t", "a": "\a", "b": "\b", "f": "\f", "v": "\v",
 }  # fmt: skip
-_ESCAPE: Final = re.compile(r"""\\(x[0-9a-fA-F]{2}|[0-7]{1,3}|[\\'"nrtabfv])""")
-_STRING: Final = re.compile(rf"""'([^'\\]|{_ESCAPE.pattern})*'|"([^"\\]|{_ESCAPE.pattern})*\"""")
+_ESCAPE_TEXT: Final = r"""\\(x[0-9a-fA-F]{2}|[0-7]{1,3}|[\\'"nrtabfv])"""
+_ESCAPE: Final = pattern_of(_ESCAPE_TEXT)
+_STRING: Final = pattern_of(rf"""'([^'\\]|{_ESCAPE_TEXT})*'|"([^"\\]|{_ESCAPE_TEXT})*\"""")
 _OPCODES: Final[Mapping[int, Callable[[PickleMachine], object]]] = {
     code[0]: step
     for code, step in {

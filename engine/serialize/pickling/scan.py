@@ -104,49 +104,53 @@ class Scan:
 
     def run(self) -> None:
         """Walk to the end.  Raises PickleRefusal; `at` is then where."""
-        length = len(self.data) if self.stored is None else self.stored
+        data, size = self.data, len(self.data)
+        length = size if self.stored is None else self.stored
         room, most = max(ROOM, GROWTH * length), max(STEPS, STEPS_PER_BYTE * length)
         steps = 0
         while True:
-            code = self._byte()
+            if self.at >= size:
+                raise PickleRefusal("it is cut off")
+            code: int = data[self.at]
             steps += 1
             if code == _STOP:
                 break
-            row = _ROWS.get(code)
-            if row is None:
+            found = _STEPS.get(code)
+            if found is None:
                 raise PickleRefusal(f"opcode {bytes([code])!r} has no place in an archive")
-            start, end = self._argument(row)
-            special = _SPECIAL.get(code)
-            if code not in _KEEP_LAST:
+            row, special, keeps_last, is_text, is_line = found
+            argument, pops, pushes, cost, marked, _ = row
+            start = end = self.at + 1
+            if argument:
+                start, end = self._argument(argument, start)
+            if not keeps_last:
                 self._last = _NO_TEXTS
             if special is not None:
                 special(self, code, start, end)
-            self._move(row, end - start if row.argument in _TEXTS else 0)
+            if marked:
+                self._close(row)
+            if pops and self._height - pops < (self._marks[-1] if self._marks else 0):
+                raise PickleRefusal("it takes a value that is not there")
+            self._height += pushes - pops
+            self._cost += cost + end - start if is_text else cost
             if self._cost > room:
                 raise PickleRefusal(f"what it describes takes more than {room} bytes")
             if steps > most:
                 raise PickleRefusal(f"it has more than {most} opcodes")
-            self.at = end + (row.argument in ("line", "lines"))
+            self.at = end + is_line
         if self._height != 1 or self._marks:
             raise PickleRefusal("it ends with more or less than one value")
         self.at += 1
 
-    def _byte(self) -> int:
-        if self.at >= len(self.data):
-            raise PickleRefusal("it is cut off")
-        code: int = self.data[self.at]
-        return code
-
-    def _argument(self, row: Effect) -> tuple[int, int]:
+    def _argument(self, argument: int | str, start: int) -> tuple[int, int]:
         """The start and end of the argument."""
-        start = self.at + 1
-        if row.argument == "lines":
+        if argument == "lines":
             return start, self._line_end(self._line_end(start) + 1)
-        if row.argument == "line":
+        if argument == "line":
             return start, self._line_end(start)
-        assert isinstance(row.argument, int)
-        end = start + abs(row.argument)
-        if end <= len(self.data) and row.argument < 0:
+        assert isinstance(argument, int)
+        end = start + abs(argument)
+        if end <= len(self.data) and argument < 0:
             start, end = end, end + int.from_bytes(self.data[start:end], "little")
         if end > len(self.data):
             raise PickleRefusal("it is cut off")
@@ -158,18 +162,13 @@ class Scan:
             raise PickleRefusal("it is cut off")
         return end
 
-    def _move(self, row: Effect, size: int) -> None:
-        floor = self._marks[-1] if self._marks else 0
-        if row.marked:
-            if not self._marks:
-                raise PickleRefusal("it closes what it never opened")
-            self._cost += row.per_value * (self._height - floor)
-            self._height = self._marks.pop()
-            floor = self._marks[-1] if self._marks else 0
-        if self._height - row.pops < floor:
-            raise PickleRefusal("it takes a value that is not there")
-        self._height += row.pushes - row.pops
-        self._cost += row.cost + size
+    def _close(self, row: Effect) -> None:
+        """Take the last mark away, and the values above it."""
+        if not self._marks:
+            raise PickleRefusal("it closes what it never opened")
+        mark = self._marks.pop()
+        self._cost += row.per_value * (self._height - mark)
+        self._height = mark
 
     # -- opcodes that do more than move values
 
@@ -271,3 +270,9 @@ _SPECIAL: Final = {
     )
     for code in codes
 }  # fmt: skip
+_STEPS: Final = {
+    code: (row, _SPECIAL.get(code), code in _KEEP_LAST, row.argument in _TEXTS, row.argument in ("line", "lines"))
+    for code, row in _ROWS.items()
+}
+"""The facts of each opcode together: its row, its step, whether that looks after `Scan._last`, whether the argument is
+a text, and a line."""

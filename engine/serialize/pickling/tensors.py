@@ -8,7 +8,6 @@ its storage.  The way back gives a storage's bytes.
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Mapping
 from dataclasses import field
@@ -23,6 +22,7 @@ from engine.aten.values.storage import Storage, address
 from engine.aten.values.tensor import Tensor
 from engine.aten.values.xp import COMPLEX, FLOATING, QUANTIZED, REAL, TO_NUMPY, Array, NumpyDtype, as_strided
 from engine.lang import scalars
+from engine.lang.deferred import pattern_of
 from engine.lang.errors import ArchiveError, MissingDeviceError, OperatorError, OperatorMemoryError, OperatorTypeError
 from engine.lang.records import dataclass
 from engine.serialize.container.file_bytes import shell_word
@@ -32,8 +32,8 @@ from engine.serialize.pickling.entries import check_view, size_of, storage_id
 from engine.serialize.pickling.read import PickleRefusal
 from engine.serialize.pickling.scan import expect_tuple
 
-_KEY: Final = re.compile(r"[A-Za-z0-9_.\-]{1,200}")
-_DEVICE: Final = re.compile(r"[a-z]+(:[0-9]{1,4})?")
+_KEY: Final = pattern_of(r"[A-Za-z0-9_.\-]{1,200}")
+_DEVICE: Final = pattern_of(r"[a-z]+(:[0-9]{1,4})?")
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,11 +16,12 @@ from engine.executor.plans.spec import ArgumentSpec
 from engine.lang.deferred import deferred
 from engine.lang.errors import ArgumentError
 from engine.lang.records import dataclass
-from engine.torch.compiled.graphs import Graph
 
 if TYPE_CHECKING:
     from engine.executor.plans import shown_graph
+    from engine.torch.compiled import graphs
 else:
+    graphs = deferred("engine.torch.compiled.graphs")
     shown_graph = deferred("engine.executor.plans.shown_graph")
 
 
@@ -53,8 +54,8 @@ class ExecutionPlanState:
     _plan: ExecutionPlan
 
     @property
-    def graph(self) -> Graph:
-        return Graph(shown_graph.shown_graph(self._plan))
+    def graph(self) -> graphs.Graph:
+        return graphs.Graph(shown_graph.shown_graph(self._plan))
 
     @property
     def code(self) -> Code:
@@ -68,9 +69,9 @@ class GraphExecutorState:
     _executor: GraphExecutor
 
     @property
-    def graph(self) -> Graph:
+    def graph(self) -> graphs.Graph:
         """The graph that runs for any arguments."""
-        return Graph(self._executor.graph)
+        return graphs.Graph(self._executor.graph)
 
     @property
     def fallback(self) -> Instructions:

@@ -34,13 +34,14 @@ from engine.lang.types import ClassType, InterfaceType, Type
 from engine.passes.pipeline import run_pass
 from engine.serialize.archive import PathOrFile, save_archive
 from engine.torch.compiled.debug_state import GraphExecutorState
-from engine.torch.compiled.graphs import PRINTING, Graph, inline_with_forks
 from engine.torch.compiled.schemas import FunctionSchema
 
 if TYPE_CHECKING:
     from engine.executor.plans import explanation
     from engine.serialize.code import python_text, source_export
+    from engine.torch.compiled import graphs
 else:
+    graphs = deferred("engine.torch.compiled.graphs")
     explanation = deferred("engine.executor.plans.explanation")
     python_text = deferred("engine.serialize.code.python_text")
     source_export = deferred("engine.serialize.code.source_export")
@@ -99,32 +100,32 @@ class _Compiled:
         return FunctionSchema(self._function.signature)
 
     @property
-    def graph(self) -> Graph:
+    def graph(self) -> graphs.Graph:
         """The graph as it was compiled."""
-        if not PRINTING.inlined:
-            return Graph(self._function.graph)
-        graph = PRINTING.inlined_graphs.get(self._function)
+        if not graphs.PRINTING.inlined:
+            return graphs.Graph(self._function.graph)
+        graph = graphs.PRINTING.inlined_graphs.get(self._function)
         if graph is None:
-            graph = PRINTING.inlined_graphs[self._function] = copy_graph(self._function.graph)
-            inline_with_forks(graph)
-        return Graph(graph)
+            graph = graphs.PRINTING.inlined_graphs[self._function] = copy_graph(self._function.graph)
+            graphs.inline_with_forks(graph)
+        return graphs.Graph(graph)
 
     @property
-    def inlined_graph(self) -> Graph:
+    def inlined_graph(self) -> graphs.Graph:
         """A copy of the graph with the calls of other functions replaced by their graphs."""
         graph = copy_graph(self._function.graph)
         run_pass("inline", graph)
-        return Graph(graph)
+        return graphs.Graph(graph)
 
     @property
     def code(self) -> str:
         """The graph as Python source."""
         return source_export.function_code(self._function)
 
-    def graph_for(self, *args: Any, **kwargs: Any) -> Graph:
+    def graph_for(self, *args: Any, **kwargs: Any) -> graphs.Graph:
         """Call the function with the arguments, and return the optimized graph that ran."""
         self(*args, **kwargs)
-        return Graph(executor_of(self._function).optimized_graph)
+        return graphs.Graph(executor_of(self._function).optimized_graph)
 
     def get_debug_state(self) -> GraphExecutorState:
         """The generic graph and the plans that calls have made, whose bailouts can be asked for."""

@@ -32,12 +32,6 @@ from engine.lang.errors import CompileError, did_you_mean
 from engine.lang.errors import Error as Error
 from engine.serialize.archive import PathOrFile, load_archive
 from engine.torch.compiled import types as types
-from engine.torch.compiled.graphs import Block as Block
-from engine.torch.compiled.graphs import Graph as Graph
-from engine.torch.compiled.graphs import Node as Node
-from engine.torch.compiled.graphs import Use as Use
-from engine.torch.compiled.graphs import Value as Value
-from engine.torch.compiled.graphs import parse_ir as parse_ir
 from engine.torch.compiled.objects import ScriptFunction as ScriptFunction
 from engine.torch.compiled.objects import ScriptMethod as ScriptMethod
 from engine.torch.compiled.objects import ScriptObject as ScriptObject
@@ -52,6 +46,13 @@ if TYPE_CHECKING:  # names of `_LATE`
     from engine.frontend.python import resolver as _resolver
     from engine.frontend.python import trees as _trees
     from engine.frontend.python.module_description import AnnotatedValue as Attribute  # noqa: F401
+    from engine.torch.compiled import graphs as _graphs
+    from engine.torch.compiled.graphs import Block as Block
+    from engine.torch.compiled.graphs import Graph as Graph
+    from engine.torch.compiled.graphs import Node as Node
+    from engine.torch.compiled.graphs import Use as Use
+    from engine.torch.compiled.graphs import Value as Value
+    from engine.torch.compiled.graphs import parse_ir as parse_ir
     from engine.torch.jit import flags as flags
     from engine.torch.jit import internal as internal
     from engine.torch.jit import logging as logging
@@ -89,6 +90,7 @@ if TYPE_CHECKING:  # names of `_LATE`
     from engine.torch.jit.tracing.trace import trace as trace
     from engine.torch.jit.tracing.trace import trace_module as trace_module
 else:
+    _graphs = deferred("engine.torch.compiled.graphs")
     _overloads = deferred("engine.frontend.python.overloads")
     _resolver = deferred("engine.frontend.python.resolver")
     _trees = deferred("engine.frontend.python.trees")
@@ -150,7 +152,7 @@ class CompilationUnit:
 def last_executed_optimized_graph() -> Graph | None:
     """The optimized graph that ran last; None before the first run."""
     found = executor.last_executed_optimized_graph()
-    return None if found is None else Graph(found)
+    return None if found is None else _graphs.Graph(found)
 
 
 # -- archives
@@ -298,6 +300,7 @@ def _homes(module: str, names: str) -> dict[str, str]:
 _LATE: Final[dict[str, str]] = {
     **{name: f"{__name__}.{name}" for name in "flags internal logging mobile passes tensorexpr upgraders".split()},
     "Attribute": "engine.frontend.python.module_description:AnnotatedValue",
+    **{name: f"engine.torch.compiled.graphs:{name}" for name in "Block Graph Node Use Value parse_ir".split()},
     **_homes("scripting.python_program", "clear_class_registry"),
     **_homes("scripting.script", "script"),
     **_homes("scripting.freezing", "freeze optimize_for_inference run_frozen_optimizations"),

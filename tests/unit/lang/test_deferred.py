@@ -1,7 +1,14 @@
-"""Modules that are loaded late, or left out."""
+"""Modules that are loaded late, or left out, and expressions that are compiled late."""
 
+import re
 import subprocess
 import sys
+
+import pytest
+
+from engine.lang.deferred import pattern_of
+
+COMPILE = re.compile
 
 
 def test_what_is_left_out_is_there_later() -> None:
@@ -17,3 +24,15 @@ def test_what_is_left_out_is_there_later() -> None:
         print(again is ssl)
     """
     assert subprocess.run([sys.executable, "-c", program], check=True, capture_output=True).stdout == b"True\n"
+
+
+def test_expressions_are_compiled_with_their_first_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = []
+    monkeypatch.setattr(re, "compile", lambda *made: compiled.append(made) or COMPILE(*made))
+    word = pattern_of(r"(a+)B", re.IGNORECASE)
+    assert not compiled
+    assert (found := word.match("aab")) is not None
+    assert found[1] == "aa"
+    assert word.fullmatch("aabc") is None
+    assert word.match("b") is None
+    assert len(compiled) == 2  # of two methods

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from engine.lang.records import dataclass
+from engine.lang.records import FEW, dataclass
 
 
 def _point(decorator: Any, **options: Any) -> Any:
@@ -129,10 +129,40 @@ def test_methods_are_written_with_their_first_call() -> None:
     before = dict(vars(point))
     first, second = point(1), point(1)
     after = dict(vars(point))
-    assert {name for name in after if after[name] is not before.get(name)} == {"__init__"}
+    assert {name for name in after if after[name] is not before.get(name)} == {"__dataclass_fields__", "__match_args__"}
     assert first == second
     assert inspect.isfunction(vars(point)["__eq__"])
     assert after["__init__"] is vars(point)["__init__"]
+
+
+def test_init_is_written_once_there_were_some_objects() -> None:
+    point = _point(dataclass)
+    objects = [point(1) for _ in range(FEW + 1)]
+    assert inspect.isfunction(vars(point)["__init__"])
+    assert objects[0] == objects[-1]
+
+
+WRONG = [((), {}), ((1, 2, "n", 4, 5), {}), ((1,), {"x": 2}), ((1,), {"w": 2})]
+
+
+@pytest.mark.parametrize("given", WRONG, ids=str)
+def test_the_first_objects_are_refused_in_the_same_words(given: tuple[tuple[Any, ...], dict[str, Any]]) -> None:
+    args, named = given
+    refusals = []
+    for decorator in (dataclass, dataclasses.dataclass):
+        with pytest.raises(TypeError) as refused:
+            _point(decorator)(*args, **named)
+        refusals.append(str(refused.value))
+    assert refusals[0] == refusals[1]
+
+
+def test_a_data_class_may_be_derived_from_a_record() -> None:
+    @dataclasses.dataclass
+    class Far(_point(dataclass)):  # type: ignore[misc]
+        z: int = 3
+
+    assert [each.name for each in dataclasses.fields(Far)] == ["x", "y", "note", "hidden", "z"]
+    assert (Far(1).x, Far(1, z=4).z) == (1, 4)
 
 
 def test_subclasses_share_what_was_written() -> None:

@@ -32,7 +32,6 @@ from engine.lang.errors import ArgumentError, MissingAttributeError
 from engine.lang.types import ClassType
 from engine.serialize.archive import Form, PathOrFile, save_archive
 from engine.torch.compiled.debug_state import GraphExecutorState
-from engine.torch.compiled.graphs import Graph
 from engine.torch.compiled.objects import CompiledModule, ConstMap, ScriptObject, python_class_of, refuse_python_calls
 from engine.torch.jit.scripting.enabled import ENABLED
 from engine.torch.jit.scripting.module_handle import ModuleHandle
@@ -41,6 +40,7 @@ from engine.torch.nn.modules.module import Module, replace_each
 if TYPE_CHECKING:
     from engine.frontend.python import module_description
     from engine.frontend.sugared import modules as sugared_modules
+    from engine.torch.compiled.graphs import Graph
     from engine.torch.jit.probing import cutting, taps
     from engine.torch.jit.scripting import python_program as program
 else:
