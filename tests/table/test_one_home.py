@@ -53,6 +53,7 @@ EXCEPTIONS: Final = {
     "fuser/scalars/scalar_rules.py": "operators of numbers as kernel IR",
     "fuser/library/serving.py": "Python's operators that are operators of the table",
     "fuser/library/shaped.py": "calls of operators with functions of any sizes, as examples",
+    "fuser/library/viewing.py": "operators that show memory, as functions of sizes and strides in stubs",
     "ir/evaluate.py": "matches by pattern what cannot be computed when compiling",
     "ir/facts/rules.py": "matches by pattern views, and what brings tensors to a device",
     "ir/rewriting/decompositions.py": "operators as graphs of others",

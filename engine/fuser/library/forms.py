@@ -17,10 +17,9 @@ from engine.lang.records import dataclass
 from engine.lang.schema import Argument
 
 Kind = Literal[
-    "TENSORS", "TRUTHS", "NUMBERS", "SETTINGS", "SAME", "EQUAL",
-    "WHOLES", "VECTORS", "REALS", "AXIS", "AXES", "LASTSIZES", "KEEPS", "TARGETS",
-    "LISTS", "TABLES", "INDICES", "UNREAD",
-    "RANKED", "TURNED", "ROWED", "WORDS",
+    "TENSORS", "TRUTHS", "NUMBERS", "SETTINGS", "SAME", "EQUAL", "UNREAD", "REALS", "AXIS", "AXES", "LASTSIZES",
+    "KEEPS", "LISTS", "WORDS", "INDEX", "BOUND", "MANYINTS", "TARGETS", "WHOLES", "VECTORS", "TABLES", "INDICES", "RANKED",
+    "TURNED", "ROWED", "SHOWN", "LIKE",
 ]  # fmt: skip
 """See `words.KIND`."""
 LINES: Final = "lines_"
@@ -68,6 +67,7 @@ class Form:
     axis: int = -1
     is_reduced: bool = False
     is_stacked: bool = False
+    function: str = ""
 
     @property
     def operands(self) -> int:
@@ -82,7 +82,7 @@ def fewest(op: Op, given: Sequence[Given]) -> int:
 
 def _may_be_missing(argument: Argument, given: Given) -> bool:
     """True if the argument's default is what the form takes."""
-    if given.kind in ("KEEPS", "UNREAD"):
+    if given.kind in ("KEEPS", "UNREAD", "INDEX", "BOUND"):
         return argument.has_default
     is_fixed = given.kind in ("SAME", "EQUAL", "WORDS")
     return is_fixed and argument.has_default and repr(argument.default) == repr(given.value)  # 1, 1.0, True differ
@@ -96,7 +96,7 @@ def line(name: str, forms: Iterable[Form]) -> str:
             form.fewest,
             form.asked,
             {type: [each.symbol, each.result, each.work] for type, each in form.entries.items()},
-            [form.stub, form.axis, form.is_reduced, form.is_stacked],
+            [form.stub, form.axis, form.is_reduced, form.is_stacked, form.function],
         ]
         for form in forms
     ]

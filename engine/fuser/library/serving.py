@@ -34,7 +34,7 @@ from engine.fuser.library.descriptors import Words, builtin, descriptor, process
 from engine.fuser.library.forms import LINES, Form, Given
 from engine.fuser.library.histories import fill, row_of
 from engine.fuser.library.objects import ImageError
-from engine.fuser.library.words import PROCESS
+from engine.fuser.library.words import DIMENSIONS, PROCESS
 from engine.fuser.stubs.methods import Method, method
 from engine.lang.records import dataclass
 
@@ -156,7 +156,7 @@ def array_entry(op: Op, following: Function) -> Function | None:
         return None
     try:
         take_parts()
-        described = [] if op.functional is not None else _known(op, is_hooked=False, is_bare=True)
+        described = [] if op.functional is not None or _shows(op) else _known(op, is_hooked=False, is_bare=True)
         if not described:
             return None
         known, key = _STATE.known.entries, (op, following)
@@ -165,6 +165,11 @@ def array_entry(op: Op, following: Function) -> Function | None:
         return known[key]
     except (AbiError, MachineError, ImageError):
         return None
+
+
+def _shows(op: Op) -> bool:
+    """True if the result is a view, which stubs make of tensors alone: of an array numpy makes them as quickly."""
+    return any(each.stub == SHOWING for each in _forms(op))
 
 
 def record(op: Op) -> None:
@@ -205,8 +210,8 @@ def _into(form: Form) -> Form:
     return replace(form, given=given, fewest=len(given))
 
 
-WRITING: Final = "serve_pointwise"
-"""The stub that writes to an argument."""
+WRITING, SHOWING = "serve_pointwise", "serve_shown"
+"""The stub that writes to an argument; the one that makes views."""
 
 
 def _target(op: Op) -> int:
@@ -254,7 +259,9 @@ def _positional(op: Op, described: Described) -> Iterator[tuple[Form, Words]]:
     """The forms for calls that give arguments by position alone, less those of which one has to be named."""
     places = sum(not each.kwarg_only for each in op.schema.arguments)
     for form, words in described:
-        if form.fewest <= places:
+        if form.given[places - 1].kind == "MANYINTS":
+            yield form, with_most(words, places - 1 + DIMENSIONS, is_spread=True)
+        elif form.fewest <= places:
             yield form, words if len(form.given) <= places else with_most(words, places)
 
 
