@@ -105,6 +105,7 @@ def descriptor(
         words[DESCRIPTOR["GIVEN"] + i] = _given(each.kind, each.value)
     words[DESCRIPTOR["FIXEDAXIS"]] = form.axis
     words[DESCRIPTOR["ISREDUCED"]], words[DESCRIPTOR["ISSTACKED"]] = form.is_reduced, form.is_stacked
+    words[DESCRIPTOR["MAYCOPY"]] = form.may_copy
     words[DESCRIPTOR["FUNCTION"]] = address(form.function) if form.function else 0
     words[DESCRIPTOR["HISTORIES"]] = 0 if histories is None else histories.ctypes.data
     for key, entry in entries.items():

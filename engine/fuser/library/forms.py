@@ -18,8 +18,8 @@ from engine.lang.schema import Argument
 
 Kind = Literal[
     "TENSORS", "TRUTHS", "NUMBERS", "SETTINGS", "SAME", "EQUAL", "UNREAD", "REALS", "AXIS", "AXES", "LASTSIZES",
-    "KEEPS", "LISTS", "WORDS", "INDEX", "BOUND", "MANYINTS", "TARGETS", "WHOLES", "VECTORS", "TABLES", "INDICES", "RANKED",
-    "TURNED", "ROWED", "SHOWN", "LIKE",
+    "KEEPS", "LISTS", "WORDS", "INDEX", "BOUND", "MANYINTS", "TARGETS", "WHOLES", "VECTORS", "TABLES", "INDICES",
+    "RANKED", "TURNED", "ROWED", "SHOWN", "LIKE",
 ]  # fmt: skip
 """See `words.KIND`."""
 LINES: Final = "lines_"
@@ -67,6 +67,7 @@ class Form:
     axis: int = -1
     is_reduced: bool = False
     is_stacked: bool = False
+    may_copy: bool = False
     function: str = ""
 
     @property
@@ -96,7 +97,7 @@ def line(name: str, forms: Iterable[Form]) -> str:
             form.fewest,
             form.asked,
             {type: [each.symbol, each.result, each.work] for type, each in form.entries.items()},
-            [form.stub, form.axis, form.is_reduced, form.is_stacked, form.function],
+            [form.stub, form.axis, form.is_reduced, form.is_stacked, form.may_copy, form.function],
         ]
         for form in forms
     ]

@@ -16,13 +16,18 @@ def plain_array(descriptor: i64, value: i64):
     marks = view(i32[...], array)
     if bitor(bitand(i64(marks[FLAGS]), PLAIN) != PLAIN, i64(marks[NDIM]) > DIMENSIONS - 1):
         return 0
-    if it[ISHOOKED] != 0:
-        may: i64 = may_record(it[PROCESS], value, 0)
-        if may != 0:
-            recording: i64 = is_recording(it[PROCESS])
-            if recording != 0:
-                return 0
     return array
+
+
+def is_recorded(descriptor: i64, value: i64):
+    it = view(i64[...], descriptor)
+    if it[ISHOOKED] == 0:
+        return 0
+    may: i64 = may_record(it[PROCESS], value, 0)
+    if may == 0:
+        return 0
+    recording: i64 = is_recording(it[PROCESS])
+    return recording
 
 
 def fits_beside(array: i64, first: i64, axis: i64):
@@ -59,6 +64,9 @@ def joined(descriptor: i64, args: i64, count: i64):
         item: i64 = PyList_GetItem(given[0], i)
         array: i64 = plain_array(descriptor, item)
         if array == 0:
+            return 0
+        has_history: i64 = is_recorded(descriptor, item)
+        if has_history != 0:
             return 0
         arrays[i] = array
     marks = view(i32[...], arrays[0])
@@ -136,6 +144,7 @@ def looked_up(descriptor: i64, args: i64, count: i64):
     given = view(i64[...], args)
     table: i64 = 0
     indices: i64 = 0
+    history: i64 = 0
     for i in range(count):
         kind = it[KINDS + i]
         if bitor(kind == TABLES, kind == INDICES):
@@ -144,6 +153,12 @@ def looked_up(descriptor: i64, args: i64, count: i64):
                 return 0
             if kind == TABLES:
                 table = array
+                has_history: i64 = is_recorded(descriptor, given[i])
+                if has_history != 0:
+                    known: i64 = history_of(descriptor, args, count)
+                    if known == 0:
+                        return 0
+                    history = known
             else:
                 indices = array
         else:
@@ -158,6 +173,8 @@ def looked_up(descriptor: i64, args: i64, count: i64):
     lengths = view(i64[...], places[DIMS])
     type: i64 = type_of(process, fields[DTYPE])
     if bitor(bitor(type < 0, places[DTYPE] != own[DTYPES + LONGS]), i64(marks[NDIM]) != 2):
+        return 0
+    if bitand(history != 0, own[ISFLOAT + type] == 0):
         return 0
     rank = i64(counts[NDIM]) + i64(marks[NDIM]) - 1
     if rank > DIMENSIONS:
@@ -193,6 +210,7 @@ def looked_up(descriptor: i64, args: i64, count: i64):
         memcpy(news[DATA] + i * row, fields[DATA] + numbers[i] * row, row)
     if state != 0:
         let_go(state, 2, arrays)
-    found: i64 = wrapped(descriptor, made)
-    return found
+    tensor: i64 = wrapped(descriptor, made)
+    done: i64 = recorded(process, history, args, count, tensor)
+    return done
 """

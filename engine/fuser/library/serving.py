@@ -198,7 +198,7 @@ def _read(op: Op, lines: Sequence[bytes]) -> Sequence[Form]:
     found = of_forms.merged([of_forms.read(name, each) for each in lines])
     if op.functional is None:
         return found
-    if target < 0 or op.writes_again:
+    if target < 0:
         return []
     written = [each for each in found if each.stub == WRITING]
     return written if target == 0 else [_into(each) for each in written]

@@ -57,7 +57,7 @@ DESCRIPTOR: Final = _places(
     ("ASKED", OPERANDS),
     ("KINDS", ARGUMENTS), ("GIVEN", ARGUMENTS), ("ROWS", len(TYPES)), ("RESULTS", len(TYPES)),
     "FIXEDAXIS", "ISREDUCED", "ISSTACKED", ("PLANES", len(TYPES)), ("SOLIDS", len(TYPES)),
-    "FUNCTION", "HISTORIES",
+    "MAYCOPY", "FUNCTION", "HISTORIES",
 )  # fmt: skip
 """Words of an operator.
 
@@ -69,7 +69,7 @@ KINDS: what each argument is (`KIND`); GIVEN: the object, or the bits of the flo
 row functions, and dtypes of their results, by the dtype.  FIXEDAXIS: the dimension that the operator goes along; -1
 where arguments say so, or it goes along all.  ISREDUCED: whether the result is without it.  ISSTACKED: whether tensors
 are joined along a new dimension.  PLANES, SOLIDS: functions for two and three dimensions, of which the second is it.
-FUNCTION: of a view (`viewing_calls`).
+MAYCOPY: whether tensors that have gaps or are turned are copied first.  FUNCTION: of a view (`viewing_calls`).
 HISTORIES: a row of the addresses of `HISTORY` words, by which tensors require grad (a bit for each); zeros for calls
 that are left to Python.
 """
@@ -138,6 +138,6 @@ NAMES: Final[Mapping[str, int]] = {
     "ALONGWORDS": PLACES_AT + OPERANDS + 1, "NUMBERSAT": NUMBERS_AT, "PLACESAT": PLACES_AT, "OPERANDS": OPERANDS,
     "SHAPEDWORDS": SHAPED_WORDS["ALL"], "EXTENTSEACH": 5, "PLACESIN": SHAPED_WORDS["PLACES"],
     "RANKIN": SHAPED_WORDS["RANK"], "SIZESIN": SHAPED_WORDS["SIZES"], "WORKIN": SHAPED_WORDS["WORK"],
-    "TOGETHER": 64, "LONGESTSTEP": 2**31, "LONGBYTES": 10 * RELEASE_AFTER,
+    "TOGETHER": 64, "LONGESTSTEP": 2**31, "MOSTCOPIED": 2**18, "LONGBYTES": 10 * RELEASE_AFTER,
     "LONG": RELEASE_AFTER, "SHARED": 2 * RELEASE_AFTER, "PART": RELEASE_AFTER // 2,
 }  # fmt: skip
