@@ -133,7 +133,7 @@ MADE: dict[str, Make] = {
 
 def test_each_operator_is_tried() -> None:
     assert MADE.keys() == CALLS.keys()
-    assert {*JOINS, *COPIES, "aten::embedding"} == MOVING.keys()
+    assert {*JOINS, *COPIES, *LOOKED_UP, *PAIRS, "aten::contiguous"} == MOVING.keys()
 
 
 def stubs_of(op: Op) -> Callable[..., Any]:
@@ -279,7 +279,7 @@ def test_copies_are_those_of_the_definition(name: str) -> None:
                 if isinstance(mine, Tensor):
                     assert_copied(mine, theirs)
                     assert mine._version == theirs._version
-        assert served > 9
+        assert served > 3
 
 
 def assert_copied(result: Tensor, wanted: Tensor) -> None:
@@ -363,6 +363,71 @@ def test_rows_are_those_that_indices_name() -> None:
         served += 1
         assert_same(result, defined(op, given))
     assert served > ROUNDS
+
+
+LOOKED_UP = ("aten::embedding", "aten::index_select", "aten::index.Tensor")
+
+
+@pytest.mark.parametrize("name", LOOKED_UP[1:])
+def test_parts_are_those_that_indices_name(name: str) -> None:
+    """Along any dimension, from the end where the operator counts so, and with indices that are refused."""
+    op, random, served = found(name), np.random.default_rng(8), 0
+    stubs = stubs_of(op)
+    for _ in range(20 * ROUNDS):
+        x = Tensor(
+            random.integers(0, 99, random.integers(1, 5, random.integers(0, 4))).astype(TYPES[random.integers(7)])
+        )
+        rank = max(x.array.ndim, 1)
+        dim = int(random.integers(-rank, rank + (random.random() < 0.1))) if name == LOOKED_UP[1] else 0
+        size = ([*x.array.shape] or [1])[dim % rank]
+        beyond = int(random.random() < 0.1)
+        shape = random.integers(0 if random.random() < 0.1 else 1, 4, random.integers(0, 3))
+        indices = random.integers(-size - beyond if random.random() < 0.3 else 0, size + beyond, shape)
+        index = Tensor(np.asarray(indices, np.int64 if random.random() < 0.9 else np.int32))
+        given = [x, dim, index] if name == LOOKED_UP[1] else [x, [index, None] if random.random() < 0.05 else [index]]
+        try:
+            result = stubs(*given)
+        except Missed:
+            result = outcome(op.run, given)
+            wanted = defined(op, given)
+            assert (type(result), str(result)) == (type(wanted), str(wanted)) or isinstance(result, Tensor)
+            continue
+        served += 1
+        assert_same(result, defined(op, given))
+    assert served > ROUNDS
+
+
+def outcome(run: Callable[..., Any], given: list[Any]) -> Any:
+    try:
+        return run(*given)
+    except Exception as error:
+        return error
+
+
+PAIRS = ("aten::max.dim", "aten::min.dim")
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_both_results_are_those_of_the_definition(name: str) -> None:
+    op, stubs = found(name), stubs_of(found(name))
+    (form,) = serving._forms(op)
+    for type in ("f32", "f64", "i64", "bf16"):
+        served = 0
+        for call in library_samples.along(form, type):
+            try:
+                result = stubs(*call)
+            except Missed:
+                continue
+            served += 1
+            wanted = defined(op, call)
+            assert len(result) == len(wanted) == 2
+            for mine, theirs in zip(result, wanted, strict=True):
+                agree(mine, theirs)
+                assert mine.array.strides == theirs.array.strides or mine.array.size < 2
+        assert served > 9
+    largest = torch.tensor([[1.0, 3.0], [5.0, 2.0]], requires_grad=True).max(1)
+    assert largest.values.tolist() == [3, 5] and largest.indices.tolist() == [1, 0]
+    assert largest.values.requires_grad and not largest.indices.requires_grad
 
 
 def assert_same(result: Any, wanted: Any) -> None:

@@ -59,6 +59,7 @@ EXTERNALS: Final[dict[str, External]] = {
     "PyBool_FromLong": External(("i64",), "ptr"),
     "PyLong_AsLongLongAndOverflow": External(("ptr", "ptr"), "i64"),
     "PyObject_GetAttr": External(("ptr", "ptr"), "ptr"),
+    "PyObject_SetAttr": External(("ptr", "ptr", "ptr"), "i32"),
     "PyObject_Vectorcall": External(("ptr", "ptr", "i64", "ptr"), "ptr"),
     "PyType_GenericAlloc": External(("ptr", "i64"), "ptr"),
     "PySet_Size": External(("ptr",), "i64"),

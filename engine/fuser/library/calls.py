@@ -33,7 +33,8 @@ from engine.fuser.library.words import NAMES
 
 _SERVED: Final = {
     "serve_pointwise": "computed", "serve_along": "gone_along", "serve_joined": "joined",
-    "serve_looked_up": "looked_up", "serve_shaped": "shaped", "serve_shown": "shown",
+    "serve_looked_up": "looked_up", "serve_shaped": "shaped", "serve_shown": "shown", "serve_parted": "parted",
+    "serve_paired": "paired",
 }  # fmt: skip
 """The stubs, and the helpers that find what they return, or 0."""
 _STUB: Final = """

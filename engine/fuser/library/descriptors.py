@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, Final
 
@@ -32,7 +32,8 @@ _OBJECTS: Final[dict[str, Any]] = {
     "NDARRAY": np.ndarray, "TENSOR": Tensor, "PARAMETER": Parameter, "HOOKS": HOOKS, "MODE": MODE,
     "ENABLED": "enabled", "NONE": None, "FALSE": False, "TRUE": True, "ZERO": 0, "FLOAT": float, "INT": int,
     "LIST": list, "TUPLE": tuple, "SIZE": Size, "STORAGE": Storage, "MEMORY": "memory", "SHAPENAME": "shape",
-    "MINUSONE": -1, "NODE": OperatorNode, "SAVED": Saved, "SEQUENCES": numbers,
+    "VIEWKIND": "_view_kind", "MANYVIEWS": "many", "MINUSONE": -1, "NODE": OperatorNode, "SAVED": Saved,
+    "SEQUENCES": numbers,
 }  # fmt: skip
 _SLOTS: Final = {
     "ARRAY": "array", "GRAD": "_requires_grad", "OWNSTORAGE": "_storage", "BASE": "_base", "VERSION": "version",
@@ -82,11 +83,13 @@ def descriptor(
     target: int = -1,
     is_hooked: bool,
     is_bare: bool = False,
+    pair: Sequence[Words] = (),
 ) -> Words:
     """The words of a form, whose row functions have these addresses.
 
     `histories`: how its calls are recorded (`histories`), where stubs record them; they live as long as the process.
-    `target`: the argument that is written to.
+    `target`: the argument that is written to.  `pair`: the words of the operators that give the two results; they live
+    as long as the process.
     """
     assert len(form.given) <= ARGUMENTS and form.operands <= OPERANDS, f"no stub takes so many arguments: {form}"
     words = np.zeros(DESCRIPTOR["ALL"], np.int64)
@@ -105,7 +108,9 @@ def descriptor(
         words[DESCRIPTOR["GIVEN"] + i] = _given(each.kind, each.value)
     words[DESCRIPTOR["FIXEDAXIS"]] = form.axis
     words[DESCRIPTOR["ISREDUCED"]], words[DESCRIPTOR["ISSTACKED"]] = form.is_reduced, form.is_stacked
-    words[DESCRIPTOR["MAYCOPY"]] = form.may_copy
+    words[DESCRIPTOR["MAYCOPY"]], words[DESCRIPTOR["FIXEDRANK"]] = form.may_copy, form.rank
+    for name, other in zip(("FIRST", "SECOND"), pair, strict=False):
+        words[DESCRIPTOR[name]] = other.ctypes.data
     words[DESCRIPTOR["FUNCTION"]] = address(form.function) if form.function else 0
     words[DESCRIPTOR["HISTORIES"]] = 0 if histories is None else histories.ctypes.data
     for key, entry in entries.items():

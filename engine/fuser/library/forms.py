@@ -56,7 +56,8 @@ class Form:
     `fewest`: the arguments that calls have to give; the others have their defaults.  `asked`: the operands that decide
     how the result lies, none where that is in C order.  `entries`: functions by the type of the operands; of those that
     go along a dimension, by the word of a descriptor that they belong to, and the type.  `stub`: its symbol; `axis`,
-    `is_reduced`, `is_stacked`: see `words.DESCRIPTOR`.
+    `is_reduced`, `is_stacked`, `may_copy`: see `words.DESCRIPTOR`.  `function`: the symbol of a view's; `rank`: the
+    dimensions of a table, 0 for any; `pair`: the operators that give the two results.
     """
 
     given: tuple[Given, ...]
@@ -69,6 +70,8 @@ class Form:
     is_stacked: bool = False
     may_copy: bool = False
     function: str = ""
+    rank: int = 0
+    pair: Sequence[str] = ()
 
     @property
     def operands(self) -> int:
@@ -89,6 +92,11 @@ def _may_be_missing(argument: Argument, given: Given) -> bool:
     return is_fixed and argument.has_default and repr(argument.default) == repr(given.value)  # 1, 1.0, True differ
 
 
+_PLAIN: Final = Form((), 0, (), {})
+_FACTS: Final = ("stub", "axis", "is_reduced", "is_stacked", "may_copy", "function", "rank", "pair")
+"""What is told of forms where it is not that of most."""
+
+
 def line(name: str, forms: Iterable[Form]) -> str:
     """The line of an operator."""
     rows = [
@@ -97,7 +105,7 @@ def line(name: str, forms: Iterable[Form]) -> str:
             form.fewest,
             form.asked,
             {type: [each.symbol, each.result, each.work] for type, each in form.entries.items()},
-            [form.stub, form.axis, form.is_reduced, form.is_stacked, form.may_copy, form.function],
+            {fact: value for fact in _FACTS if (value := getattr(form, fact)) != getattr(_PLAIN, fact)},
         ]
         for form in forms
     ]
@@ -118,9 +126,9 @@ def read(name: str, text: bytes) -> list[Form]:
             fewest,
             tuple(asked),
             {type: Entry(*entry) for type, entry in entries.items()},
-            *rest,
+            **facts,
         )
-        for given, fewest, asked, entries, rest in found
+        for given, fewest, asked, entries, facts in found
     ]
 
 

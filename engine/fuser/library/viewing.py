@@ -15,13 +15,15 @@ from engine.fuser.library.forms import Form, Given, fewest
 from engine.lang.schema import Argument
 from engine.lang.types import INT, ListType, OptionalType
 
-STUB: Final = "serve_shown"
 VIEWS: Final[Mapping[str, str]] = {
     "aten::view": "viewed", "aten::view_as": "viewed", "aten::reshape": "reshaped", "aten::reshape_as": "reshaped",
     "aten::flatten.using_ints": "flattened", "aten::expand": "expanded", "aten::expand_as": "expanded",
     "aten::broadcast_to": "expanded", "aten::t": "t", "aten::transpose.int": "transposed", "aten::permute": "permuted",
     "aten::unsqueeze": "unsqueezed", "aten::squeeze": "squeezed", "aten::squeeze.dim": "squeezed_at",
     "aten::select.int": "selected", "aten::slice.Tensor": "sliced", "aten::narrow": "narrowed",
+    "aten::contiguous": "itself",
+    "aten::split.Tensor": "split", "aten::chunk": "chunked", "aten::unbind.int": "unbound", "aten::split": "split_with",
+    "aten::split.sizes": "split_with", "aten::split_with_sizes": "split_with",
 }  # fmt: skip
 _BOUNDS: Final = {"start": 0, "end": 2**63 - 1}
 """The numbers that None stands for."""
@@ -32,7 +34,9 @@ def forms_of(op: Op) -> list[Form]:
     if op.qualified_name not in VIEWS:
         return []
     given = (*_given(op),)
-    return [Form(given, fewest(op, given), (), {}, STUB, function=f"view_{VIEWS[op.qualified_name]}")]
+    gives_list = isinstance(op.schema.returns[0].type, ListType)
+    stub = "serve_parted" if gives_list else "serve_shown"
+    return [Form(given, fewest(op, given), (), {}, stub, function=f"view_{VIEWS[op.qualified_name]}")]
 
 
 def _given(op: Op) -> Iterator[Given]:

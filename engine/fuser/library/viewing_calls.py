@@ -60,7 +60,7 @@ def read_form(array: i64, words: i64):
     it[OFFSET] = 0
     it[ELEMENTCOUNT] = total
     it[ISDENSE] = select(bitand(i64(marks[FLAGS]), PLAIN) == PLAIN, 1, 0)
-    return select(total == 0, 0, 1)
+    return 1
 
 
 def same_form(words: i64):
@@ -86,6 +86,11 @@ def without(words: i64, axis: i64):
     return 0
 """
 _ORDERS: Final = """
+def view_itself(words: i64):
+    it = view(i64[...], words)
+    return select(it[ISDENSE] != 0, 1, -1)
+
+
 def view_t(words: i64):
     it = view(i64[...], words)
     same: i64 = same_form(words)
@@ -370,6 +375,57 @@ def view_narrowed(words: i64):
     done: i64 = cut(words, axis, start, start + length, 1)
     return 0
 """
+_SEVERAL: Final = """
+def view_split(words: i64):
+    it = view(i64[...], words)
+    axis: i64 = wrapped_axis(it[NUMBERSOF + 1], it[OLDRANK])
+    if bitor(axis < 0, it[NUMBERSOF] < 1):
+        return -1
+    same: i64 = same_form(words)
+    it[PARTAXIS] = axis
+    it[PARTSIZE] = minimum(it[NUMBERSOF], it[OLDSIZES + axis])
+    it[PARTCOUNT] = quotient(it[OLDSIZES + axis] - 1, it[PARTSIZE]) + 1
+    return 0
+
+
+def view_chunked(words: i64):
+    it = view(i64[...], words)
+    axis: i64 = wrapped_axis(it[NUMBERSOF + 1], it[OLDRANK])
+    if bitor(axis < 0, it[NUMBERSOF] < 1):
+        return -1
+    it[NUMBERSOF] = quotient(it[OLDSIZES + axis] - 1, it[NUMBERSOF]) + 1
+    code: i64 = view_split(words)
+    return code
+
+
+def view_split_with(words: i64):
+    it = view(i64[...], words)
+    axis: i64 = wrapped_axis(it[NUMBERSOF], it[OLDRANK])
+    if axis < 0:
+        return -1
+    same: i64 = same_form(words)
+    total: i64 = 0
+    for i in range(it[MANYCOUNT]):
+        if bitor(it[MANY + i] < 0, it[MANY + i] > it[OLDSIZES + axis]):
+            return -1
+        total = total + it[MANY + i]
+    it[PARTAXIS] = axis
+    it[PARTCOUNT] = it[MANYCOUNT]
+    it[ISLISTED] = 1
+    return select(total == it[OLDSIZES + axis], 0, -1)
+
+
+def view_unbound(words: i64):
+    it = view(i64[...], words)
+    axis: i64 = wrapped_axis(it[NUMBERSOF], it[OLDRANK])
+    if axis < 0:
+        return -1
+    same: i64 = same_form(words)
+    it[PARTCOUNT] = it[OLDSIZES + axis]
+    it[PARTSTEP] = it[OLDSTEPS + axis]
+    less: i64 = without(words, axis)
+    return 0
+"""
 _STUB: Final = """
 def memory_of(process: i64, tensor: i64):
     own = view(i64[...], process)
@@ -431,6 +487,14 @@ def view_of(process: i64, source: i64, words: i64):
     shows[own[BASE]] = base
     shows[own[SEEN]] = seen
     return tensor
+
+
+def set_kind(process: i64, tensor: i64):
+    own = view(i64[...], process)
+    failed: i32 = PyObject_SetAttr(tensor, own[VIEWKIND], own[MANYVIEWS])
+    if failed != 0:
+        PyErr_Clear()
+    return select(failed == 0, 1, 0)
 
 
 def read_view(descriptor: i64, args: i64, count: i64, words: i64):
@@ -510,7 +574,7 @@ def shown_with(descriptor: i64, args: i64, count: i64):
     if code == 1:
         again: i64 = retain(given[0])
         return again
-    if code != 0:
+    if bitor(code != 0, form[ELEMENTCOUNT] == 0):
         return 0
     tensor: i64 = view_of(process, given[0], words)
     done: i64 = recorded(process, history, args, count, tensor)
@@ -548,6 +612,60 @@ def shown(descriptor: i64, args: i64, count: i64):
     Py_DecRef(listed)
     return found
 """
-VIEWING: Final = _WORDS + _ORDERS + _SHAPES + _PARTS + _STUB
+_PARTED: Final = """
+def part_of(process: i64, source: i64, words: i64, i: i64):
+    own = view(i64[...], process)
+    it = view(i64[...], words)
+    step: i64 = it[PARTSTEP]
+    if it[PARTAXIS] >= 0:
+        axis = it[PARTAXIS]
+        size: i64 = minimum(it[PARTSIZE], it[OLDSIZES + axis] - i * it[PARTSIZE])
+        if it[ISLISTED] != 0:
+            size = it[MANY + i]
+        it[NEWSIZES + axis] = size
+        step = size * it[OLDSTEPS + axis]
+    made: i64 = view_of(process, source, words)
+    if made == 0:
+        return 0
+    it[OFFSET] = it[OFFSET] + step
+    marked: i64 = set_kind(process, made)
+    if marked == 0:
+        Py_DecRef(made)
+        return 0
+    return made
+
+
+def parted(descriptor: i64, args: i64, count: i64):
+    it = view(i64[...], descriptor)
+    process = it[PROCESS]
+    given = view(i64[...], args)
+    form = allocate(i64[VIEWWORDS])
+    words: i64 = address_of(address(form[0]))
+    open: i64 = is_open(descriptor, count)
+    if open == 0:
+        return 0
+    may: i64 = read_view(descriptor, args, count, words)
+    if bitor(may != 0, form[ELEMENTCOUNT] == 0):
+        return 0
+    form[PARTSTEP] = 0
+    form[PARTAXIS] = -1
+    form[PARTSIZE] = 0
+    form[ISLISTED] = 0
+    code: i64 = invoke(it[FUNCTION], words)
+    if code != 0:
+        return 0
+    found: i64 = PyList_New(form[PARTCOUNT])
+    if found == 0:
+        PyErr_Clear()
+        return 0
+    for i in range(form[PARTCOUNT]):
+        part: i64 = part_of(process, given[0], words, i)
+        if part == 0:
+            Py_DecRef(found)
+            return 0
+        PyList_SetItem(found, i, part)
+    return found
+"""
+VIEWING: Final = _WORDS + _ORDERS + _SHAPES + _PARTS + _SEVERAL + _STUB + _PARTED
 VIEWS: Final = tuple(re.findall(r"def (view_\w+)\(words: i64\)", VIEWING))
 """The functions of views."""

@@ -40,7 +40,7 @@ def _places(*names: str | tuple[str, int]) -> dict[str, int]:
 PROCESS: Final = _places(
     "NDARRAY", "TENSOR", "PARAMETER", "HOOKS", "MODE", "ENABLED", "NONE", "FALSE", "TRUE", "ZERO", "FLOAT", "INT",
     "LIST", "TUPLE", "SIZE", "STORAGE",
-    "MEMORY", "SHAPENAME", "MINUSONE", "NODE", "SAVED", "SEQUENCES",
+    "MEMORY", "SHAPENAME", "VIEWKIND", "MANYVIEWS", "MINUSONE", "NODE", "SAVED", "SEQUENCES",
     # offsets of slots, in words
     "ARRAY", "GRAD", "OWNSTORAGE", "BASE", "VERSION", "OWNER", "TRACE", "PYTHONONLY", "REBASED", "PAUSED",
     "GRADFN", "OUTPUTNR", "SEEN", "GRADHOOK", "RECORDEDHOOK",
@@ -57,7 +57,7 @@ DESCRIPTOR: Final = _places(
     ("ASKED", OPERANDS),
     ("KINDS", ARGUMENTS), ("GIVEN", ARGUMENTS), ("ROWS", len(TYPES)), ("RESULTS", len(TYPES)),
     "FIXEDAXIS", "ISREDUCED", "ISSTACKED", ("PLANES", len(TYPES)), ("SOLIDS", len(TYPES)),
-    "MAYCOPY", "FUNCTION", "HISTORIES",
+    "MAYCOPY", "FUNCTION", "FIXEDRANK", "FIRST", "SECOND", "HISTORIES",
 )  # fmt: skip
 """Words of an operator.
 
@@ -70,6 +70,7 @@ row functions, and dtypes of their results, by the dtype.  FIXEDAXIS: the dimens
 where arguments say so, or it goes along all.  ISREDUCED: whether the result is without it.  ISSTACKED: whether tensors
 are joined along a new dimension.  PLANES, SOLIDS: functions for two and three dimensions, of which the second is it.
 MAYCOPY: whether tensors that have gaps or are turned are copied first.  FUNCTION: of a view (`viewing_calls`).
+FIXEDRANK: the dimensions that a table has; 0 for any.  FIRST, SECOND: descriptors of operators whose results are both.
 HISTORIES: a row of the addresses of `HISTORY` words, by which tensors require grad (a bit for each); zeros for calls
 that are left to Python.
 """
@@ -102,9 +103,12 @@ VIEW: Final = _places(
     "OLDRANK", ("OLDSIZES", DIMENSIONS), ("OLDSTEPS", DIMENSIONS), "ITEMSIZE", "ELEMENTCOUNT", "ISDENSE", "ISREAL",
     ("NUMBERSOF", 4), "MANYCOUNT", ("MANY", DIMENSIONS),
     "NEWRANK", ("NEWSIZES", DIMENSIONS), ("NEWSTEPS", DIMENSIONS), "OFFSET",
+    "PARTCOUNT", "PARTSTEP", "PARTAXIS", "PARTSIZE", "ISLISTED",
 )  # fmt: skip
 """The words of functions of views: of the tensor, of numbers and of a list of them, and what the function says of the
-result.  Steps and OFFSET are in bytes."""
+result.  Steps and OFFSET are in bytes.  Of several results PARTCOUNT is their number, PARTSTEP how far they are apart,
+PARTAXIS the dimension that they are parts of, -1 where they are without it, PARTSIZE their size there, but for the
+last; ISLISTED: whether the list has their sizes."""
 _FRAME: Final = _places(
     ("ARRAYS", OPERANDS + 1), ("PLACES", OPERANDS + 1), ("VALUES", OPERANDS + 1), ("ITEMS", OPERANDS + 1),
     ("ELEMENTS", OPERANDS + 1), ("SHAPE", DIMENSIONS), ("ORDER", DIMENSIONS), ("OUTSTRIDES", DIMENSIONS),
