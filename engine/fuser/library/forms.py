@@ -94,7 +94,7 @@ def _may_be_missing(argument: Argument, given: Given) -> bool:
 
 _PLAIN: Final = Form((), 0, (), {})
 _FACTS: Final = ("stub", "axis", "is_reduced", "is_stacked", "may_copy", "function", "rank", "pair")
-"""What is told of forms where it is not that of most."""
+"""Facts of forms that lines tell where they are not those of most."""
 
 
 def line(name: str, forms: Iterable[Form]) -> str:
