@@ -64,7 +64,7 @@ def move_row(item: i64, n: i64, source: i64, step: i64, target: i64):
     return 0
 
 
-def dense_copy(process: i64, array: i64, type: i64):
+def dense_copy_as(process: i64, array: i64, type: i64, new_rank: i64, new_sizes: i64):
     own = view(i64[...], process)
     fields = view(i64[...], array)
     marks = view(i32[...], array)
@@ -81,7 +81,7 @@ def dense_copy(process: i64, array: i64, type: i64):
             return 0
     if bitor(total == 0, total * item > MOSTCOPIED):
         return 0
-    made: i64 = new_array(process, type, rank, fields[DIMS], 0)
+    made: i64 = new_array(process, type, new_rank, new_sizes, 0)
     if made == 0:
         return 0
     news = view(i64[...], made)
@@ -101,6 +101,13 @@ def dense_copy(process: i64, array: i64, type: i64):
             source = source - strides[d] * sizes[d]
             at[d] = 0
             d = d - 1
+    return made
+
+
+def dense_copy(process: i64, array: i64, type: i64):
+    fields = view(i64[...], array)
+    marks = view(i32[...], array)
+    made: i64 = dense_copy_as(process, array, type, i64(marks[NDIM]), fields[DIMS])
     return made
 
 

@@ -2,7 +2,7 @@
 
 In: nothing.  Out: `VIEWING`: the stub, and a function for each kind of view.  The stub puts sizes, steps and numbers
 into words (`words.VIEW`); the function says what sizes and steps the result has, and from which byte on it lies, or
-refuses: 0 is done, 1 is the argument itself, all else is Python's.
+refuses: 0 is done, 1 is the argument itself, 2 is a copy of these sizes, all else is Python's.
 """
 
 from __future__ import annotations
@@ -267,7 +267,7 @@ def reshape_to(words: i64, keeps: i64):
         dense: i64 = dense_steps(words)
         return 0
     shown: i64 = fit_steps(words)
-    return select(shown != 0, 0, -1)
+    return select(shown != 0, 0, select(keeps != 0, 2, -1))
 
 
 def view_viewed(words: i64):
@@ -489,6 +489,20 @@ def view_of(process: i64, source: i64, words: i64):
     return tensor
 
 
+def copy_of(process: i64, source: i64, words: i64):
+    own = view(i64[...], process)
+    it = view(i64[...], words)
+    slots = view(i64[...], source)
+    fields = view(i64[...], slots[own[ARRAY]])
+    type: i64 = type_of(process, fields[DTYPE])
+    sizes: i64 = address_of(address(it[NEWSIZES]))
+    made: i64 = dense_copy_as(process, slots[own[ARRAY]], type, it[NEWRANK], sizes)
+    if made == 0:
+        return 0
+    tensor: i64 = new_tensor(process, made)
+    return tensor
+
+
 def set_kind(process: i64, tensor: i64):
     own = view(i64[...], process)
     failed: i32 = PyObject_SetAttr(tensor, own[VIEWKIND], own[MANYVIEWS])
@@ -574,9 +588,17 @@ def shown_with(descriptor: i64, args: i64, count: i64):
     if code == 1:
         again: i64 = retain(given[0])
         return again
-    if bitor(code != 0, form[ELEMENTCOUNT] == 0):
+    if bitor(bitor(code < 0, code > 2), form[ELEMENTCOUNT] == 0):
         return 0
-    tensor: i64 = view_of(process, given[0], words)
+    tensor: i64 = 0
+    if code == 0:
+        seen: i64 = view_of(process, given[0], words)
+        tensor = seen
+    else:
+        copied: i64 = copy_of(process, given[0], words)
+        tensor = copied
+    if tensor == 0:
+        return 0
     done: i64 = recorded(process, history, args, count, tensor)
     return done
 
