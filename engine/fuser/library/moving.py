@@ -1,4 +1,4 @@
-"""Operators that move elements as they are, of which the stubs alone know how.
+"""Operators that move elements as they are, and pairs of operators, of which the stubs alone know how.
 
 In: nothing.  Out: the forms of their calls; there is a row for each operator.
 """

@@ -1,7 +1,7 @@
 """Operators whose result shows the memory of an argument: which calls of theirs the library serves.
 
-In: the operator table.  Out: the forms of their calls.  What a view's sizes and steps are is a function of
-`viewing_calls`, of which there is one for each row of `VIEWS`.
+In: operators.  Out: the forms of their calls.  `VIEWS` says for each operator which function of `viewing_calls` gives
+the sizes and steps of its result.
 """
 
 from __future__ import annotations
