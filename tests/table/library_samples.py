@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -156,6 +157,17 @@ def along(form: Form, type: str) -> Iterator[list[Any]]:
         for axis in [*range(-len(shape), len(shape)), *AXES, len(shape)]:
             for keeps, seed in ((False, 0), (True, 5)):
                 yield [*_along(form, type, shape, axis, keeps, seed)]
+    for way in range(7):
+        for shape, axis in itertools.product(((4, 6), (2, 3, 4), (2, 3, 4, 5)), (0, 1, -1, [0, 1])):
+            yield [_otherwise(each, way) for each in _along(form, type, shape, axis, way % 2 > 0, 2 * way)]
+
+
+def _otherwise(value: Any, way: int) -> Any:
+    """A tensor that lies in memory in another way; all else as it is."""
+    if not isinstance(value, Tensor):
+        return value
+    ways = [*layouts(value.array)]
+    return Tensor(ways[way % len(ways)])
 
 
 def _along(form: Form, type: str, shape: tuple[int, ...], axis: Any, keeps: bool, seed: int) -> Iterator[Any]:

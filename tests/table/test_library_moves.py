@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import engine.torch as torch
 from engine.aten.dispatch import table
 from engine.aten.dispatch.op import Op
 from engine.aten.values.hooks import HOOKS
@@ -19,6 +20,7 @@ from engine.aten.values.tensor import Tensor
 from engine.fuser.library import rows, serving
 from engine.fuser.library.moving import MOVING
 from engine.fuser.library.shaped import CALLS, WINDOWS
+from tests.table import library_samples
 from tests.table.kernel_samples import agree
 from tests.table.library_samples import fixed
 
@@ -69,13 +71,18 @@ def linear(random: Random, type: Any) -> list[Any]:
     m, k, n = (few_or_many(random) for _ in range(3))
     leading = [few(random)] * int(random.integers(3))
     bias = perhaps(random, of(random, type, n))
-    return [of(random, type, *leading, m, k), perhaps_turned(random, of(random, type, n, k)), bias]
+    return [
+        perhaps_turned(random, of(random, type, *leading, m, k)),
+        perhaps_turned(random, of(random, type, n, k)),
+        bias,
+    ]
 
 
 def matrices(random: Random, type: Any, outer: int = 0) -> list[Any]:
     m, k, n = (few_or_many(random) for _ in range(3))
     sizes = [few(random) for _ in range(outer)]
-    return [of(random, type, *sizes, m, k), perhaps_turned(random, of(random, type, *sizes, k, n))]
+    one, other = of(random, type, *sizes, m, k), of(random, type, *sizes, k, n)
+    return [perhaps_turned(random, one), perhaps_turned(random, other)]
 
 
 def matmul(random: Random, type: Any) -> list[Any]:
@@ -126,7 +133,7 @@ MADE: dict[str, Make] = {
 
 def test_each_operator_is_tried() -> None:
     assert MADE.keys() == CALLS.keys()
-    assert {*JOINS, "aten::embedding"} == MOVING.keys()
+    assert {*JOINS, *COPIES, *LOOKED_UP, *PAIRS, "aten::contiguous"} == MOVING.keys()
 
 
 def stubs_of(op: Op) -> Callable[..., Any]:
@@ -189,6 +196,117 @@ def test_sizes_that_do_not_fit_are_left_to_python(name: str) -> None:
         agree(result, wanted, np.full(wanted.array.shape, 1e-4))
 
 
+RECORDED = (
+    "aten::linear",
+    "aten::mm",
+    "aten::addmm",
+    "aten::matmul",
+    "aten::bmm",
+    "aten::convolution",
+    "aten::embedding",
+)
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_calls_are_recorded_as_those_of_the_definition(name: str) -> None:
+    """Whichever tensors require grad, the node is the same, and so are gradients of gradients' sources."""
+    op, random, served = found(name), np.random.default_rng(4), 0
+    serving.record(op)
+    stubs = stubs_of(op)
+    for _ in range(ROUNDS):
+        given = MADE[name](random, np.float32) if name in MADE else looked_up(random)
+        floats = [each for each in given if isinstance(each, Tensor) and each.array.dtype.kind == "f"]
+        for each in floats:
+            each.requires_grad_(bool(random.integers(2)))
+        try:
+            result = stubs(*given)
+        except Missed:
+            continue
+        served += 1
+        wanted = op.compiled.run(*given)
+        assert result.requires_grad == wanted.requires_grad == any(each.requires_grad for each in floats)
+        if not result.requires_grad:
+            continue
+        mine, theirs = result.grad_fn, wanted.grad_fn
+        assert (mine.name(), mine.plan, [*map(tuple, mine.outputs)]) == (
+            theirs.name(),
+            theirs.plan,
+            [*map(tuple, theirs.outputs)],
+        )
+        assert [e and e[:2] for e in mine.edges] == [e and e[:2] for e in theirs.edges]
+        for kept, other in zip(mine.kept, theirs.kept, strict=True):
+            assert kept == other or (kept.held is other.held and kept.version == other.version)
+        asked = [each for each in floats if each.requires_grad]
+        pairs = (torch.autograd.grad(each.sum(), asked, allow_unused=True) for each in (result, wanted))
+        for a, b in zip(*pairs, strict=True):
+            agree(a, b, np.full(b.array.shape, 1e-3))
+    assert served > ROUNDS // 6
+
+
+def looked_up(random: Random) -> list[Any]:
+    """A table and indices that it has."""
+    weight = of(random, np.float32, few(random, 6), few(random, 6))
+    indices = random.integers(0, weight.array.shape[0], [few(random), few(random)])
+    return [weight, Tensor(indices), -1, False, False]
+
+
+# ------------------------------------------------------------------ what is copied
+
+COPIES = ("aten::copy_", "aten::fill.Scalar", "aten::zero_", "aten::clone")
+
+
+@pytest.mark.parametrize(
+    "name", ["aten::copy_", "aten::fill_.Scalar", "aten::fill.Scalar", "aten::zero_", "aten::clone"]
+)
+def test_copies_are_those_of_the_definition(name: str) -> None:
+    """Of all dtypes and layouts, into tensors that overlap with what is read, too."""
+    op = found(name)
+    (form,) = serving._forms(op)
+    stubs, is_written = stubs_of(op), op.schema.arguments[0].is_write
+    for type in sorted(form.entries):
+        served = 0
+        for call in library_samples.in_place(form, type) if is_written else library_samples.pointwise(form, type):
+            one, other = library_samples.same(call), library_samples.same(call)
+            try:
+                result = stubs(*one)
+            except Missed:
+                continue
+            served += 1
+            wanted = op.compiled.run(*other)
+            assert_copied(result, wanted)
+            assert [each is result for each in one] == [each is wanted for each in other]
+            for mine, theirs in zip(one, other, strict=True):
+                if isinstance(mine, Tensor):
+                    assert_copied(mine, theirs)
+                    assert mine._version == theirs._version
+        assert served > 3
+
+
+def assert_copied(result: Tensor, wanted: Tensor) -> None:
+    """The same bits, NaN's included, in the same order in memory."""
+    a, b = result.array, wanted.array
+    assert (a.dtype, a.shape, a.tobytes()) == (b.dtype, b.shape, b.tobytes())
+    assert a.strides == b.strides or a.size < 2
+
+
+def test_copies_that_do_not_fit_are_refused_as_ever() -> None:
+    x = torch.zeros(3, 4)
+    with pytest.raises(RuntimeError, match="size"):
+        x.copy_(torch.ones(5))
+    with pytest.raises(RuntimeError, match="single memory location"):
+        x[:1].expand(3, 4).copy_(torch.ones(3, 4))
+    assert x.copy_(torch.ones(4, dtype=torch.float64)).tolist() == [[1] * 4] * 3
+    assert x.fill_(True).tolist() == [[1] * 4] * 3 and x._version == 2
+    leaf = torch.ones(3, requires_grad=True)
+    with pytest.raises(RuntimeError, match="leaf"):
+        leaf.zero_()
+    y = leaf * 2
+    y.copy_(leaf * 3)
+    y[0].fill_(0.0)
+    y.sum().backward()
+    assert leaf.grad.tolist() == [0, 3, 3]
+
+
 # ------------------------------------------------------------------ what is moved
 
 JOINS = ("aten::cat", "aten::concat", "aten::concatenate", "aten::stack")
@@ -245,6 +363,71 @@ def test_rows_are_those_that_indices_name() -> None:
         served += 1
         assert_same(result, defined(op, given))
     assert served > ROUNDS
+
+
+LOOKED_UP = ("aten::embedding", "aten::index_select", "aten::index.Tensor")
+
+
+@pytest.mark.parametrize("name", LOOKED_UP[1:])
+def test_parts_are_those_that_indices_name(name: str) -> None:
+    """Along any dimension, from the end where the operator counts so, and with indices that are refused."""
+    op, random, served = found(name), np.random.default_rng(8), 0
+    stubs = stubs_of(op)
+    for _ in range(20 * ROUNDS):
+        x = Tensor(
+            random.integers(0, 99, random.integers(1, 5, random.integers(0, 4))).astype(TYPES[random.integers(7)])
+        )
+        rank = max(x.array.ndim, 1)
+        dim = int(random.integers(-rank, rank + (random.random() < 0.1))) if name == LOOKED_UP[1] else 0
+        size = ([*x.array.shape] or [1])[dim % rank]
+        beyond = int(random.random() < 0.1)
+        shape = random.integers(0 if random.random() < 0.1 else 1, 4, random.integers(0, 3))
+        indices = random.integers(-size - beyond if random.random() < 0.3 else 0, size + beyond, shape)
+        index = Tensor(np.asarray(indices, np.int64 if random.random() < 0.9 else np.int32))
+        given = [x, dim, index] if name == LOOKED_UP[1] else [x, [index, None] if random.random() < 0.05 else [index]]
+        try:
+            result = stubs(*given)
+        except Missed:
+            result = outcome(op.run, given)
+            wanted = defined(op, given)
+            assert (type(result), str(result)) == (type(wanted), str(wanted)) or isinstance(result, Tensor)
+            continue
+        served += 1
+        assert_same(result, defined(op, given))
+    assert served > ROUNDS
+
+
+def outcome(run: Callable[..., Any], given: list[Any]) -> Any:
+    try:
+        return run(*given)
+    except Exception as error:
+        return error
+
+
+PAIRS = ("aten::max.dim", "aten::min.dim")
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_both_results_are_those_of_the_definition(name: str) -> None:
+    op, stubs = found(name), stubs_of(found(name))
+    (form,) = serving._forms(op)
+    for type in ("f32", "f64", "i64", "bf16"):
+        served = 0
+        for call in library_samples.along(form, type):
+            try:
+                result = stubs(*call)
+            except Missed:
+                continue
+            served += 1
+            wanted = defined(op, call)
+            assert len(result) == len(wanted) == 2
+            for mine, theirs in zip(result, wanted, strict=True):
+                agree(mine, theirs)
+                assert mine.array.strides == theirs.array.strides or mine.array.size < 2
+        assert served > 9
+    largest = torch.tensor([[1.0, 3.0], [5.0, 2.0]], requires_grad=True).max(1)
+    assert largest.values.tolist() == [3, 5] and largest.indices.tolist() == [1, 0]
+    assert largest.values.requires_grad and not largest.indices.requires_grad
 
 
 def assert_same(result: Any, wanted: Any) -> None:

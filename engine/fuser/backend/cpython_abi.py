@@ -36,6 +36,7 @@ DATA, NDIM, DIMENSIONS, STRIDES, BASE, DTYPE, ARRAY_FLAGS = 16, 24, 32, 40, 48, 
 _MEMBER: Final = 40
 """Where a member descriptor points to the description of its slot."""
 _NEW_FROM_DESCR: Final = 94
+_SET_BASE: Final = 282
 _FASTCALL, _KEYWORDS = 0x80, 0x02
 _FUNCTIONS: Final = (
     "PyObject_Vectorcall", "PyType_GenericAlloc", "PyFloat_AsDouble", "PyLong_AsLongLongAndOverflow",
@@ -52,17 +53,18 @@ class AbiError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Abi:
-    """Addresses of functions by name; numpy's `PyArray_NewFromDescr`."""
+    """Addresses of functions by name; numpy's `PyArray_NewFromDescr` and `PyArray_SetBaseObject`."""
 
     functions: dict[str, int]
     array_new: int
+    array_base: int
 
 
 def known() -> Abi:
     """The addresses and offsets of this process; raises AbiError."""
     _check_python()
     functions = {name: _address(name) for name in _FUNCTIONS}
-    abi = Abi(functions, array_function(_NEW_FROM_DESCR))
+    abi = Abi(functions, array_function(_NEW_FROM_DESCR), array_function(_SET_BASE))
     _check_arrays()
     _check_new(abi)
     return abi
@@ -137,6 +139,21 @@ def _check_new(abi: Abi) -> None:
     made = make(np.ndarray, d, 2, ctypes.addressof(shape), None, None, 0, None)
     if type(made) is not np.ndarray or made.shape != (2, 3) or made.dtype is not d or not made.flags.owndata:
         raise AbiError("PyArray_NewFromDescr is not where it should be")
+    _check_view(abi, make, made)
+
+
+def _check_view(abi: Abi, make: Callable[..., Any], array: np.ndarray[Any, Any]) -> None:
+    """Make a view as native code will."""
+    set_base = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.py_object)(abi.array_base)
+    shape, strides = (ctypes.c_ssize_t * 1)(2), (ctypes.c_ssize_t * 1)(12)
+    retain(array.dtype)
+    place = _pointer(id(array) + DATA)
+    made = make(
+        np.ndarray, array.dtype, 1, ctypes.addressof(shape), ctypes.addressof(strides), place, ALIGNED | WRITEABLE, None
+    )
+    retain(array)  # as above
+    if set_base(made, array) != 0 or made.base is not array or made.flags.owndata or made.flags.c_contiguous:
+        raise AbiError("PyArray_SetBaseObject is not where it should be")
 
 
 def _pointer(address: int) -> int:

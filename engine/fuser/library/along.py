@@ -32,7 +32,7 @@ from engine.fuser.ir.kernel import (
     apply,
 )
 from engine.fuser.library.forms import Entry, Form, Given, fewest
-from engine.fuser.library.functions import WORDS, alone, calling, guards, tensor_at, word
+from engine.fuser.library.functions import WORDS, alone, calling, guards, lies_in_order, tensor_at, word
 from engine.fuser.library.words import NUMBERS_AT, OPERANDS, PLACES_AT
 from engine.fuser.stubs.binding import Binding, NoneArgument, NumberArgument, Result, TensorArgument, size
 from engine.ir.constants import insert_constant
@@ -90,7 +90,9 @@ def along_of(op: Op, types: Sequence[str]) -> tuple[list[Form], dict[str, Kernel
                 entries[f"{shape} {type}"] = Entry(symbol, result, found.work)
         if entries:
             least = fewest(op, call.given)
-            forms.append(Form(call.given, least, (), entries, "serve_along", call.fixed_axis, is_reduced))
+            may_copy = lies_in_order(op, _samples(call))
+            form = Form(call.given, least, (), entries, "serve_along", call.fixed_axis, is_reduced, may_copy=may_copy)
+            forms.append(form)
     return forms, kernels
 
 
@@ -201,6 +203,32 @@ def _lowered(call: AlongCall, type: str, shape: Sequence[int]) -> Binding:
             case _:
                 inputs.append(insert_constant(graph, given.value))
     return alone(call.op, graph, inputs, examples)
+
+
+def _samples(call: AlongCall) -> list[Any]:
+    """Arguments of the call, of four dimensions, or of two where it goes along the last ones."""
+    return [
+        _sample(call, argument, given) for argument, given in zip(call.op.schema.arguments, call.given, strict=True)
+    ]
+
+
+def _sample(call: AlongCall, argument: Argument, given: Given) -> Any:
+    shape = _SIZES[:2] if call.is_last else (*_SIZES, 2)
+    match given.kind:
+        case "WHOLES":
+            return Tensor(np.ones(shape, np.float32))
+        case "VECTORS":
+            is_along = any(each.kind in ("AXIS", "AXES", "LASTSIZES") for each in call.given) or call.fixed_axis >= 0
+            return Tensor(np.ones(shape[1:2] if is_along else shape, np.float32))
+        case "REALS":
+            return 0.75
+        case "AXIS" | "AXES":
+            return [1] if isinstance(_plain(argument.type), ListType) else 1
+        case "LASTSIZES":
+            return [*shape[1:]]
+        case "KEEPS":
+            return False
+    return given.value
 
 
 def _wrapped(found: Binding, shape: Sequence[int]) -> Kernel:

@@ -99,7 +99,7 @@ def fold(array: i64, vector: i64, range_: InOut[i64[...]], folded: InOut[i64[...
     return 1
 
 
-def gone_along(descriptor: i64, args: i64, count: i64):
+def gone_along_with(descriptor: i64, args: i64, count: i64, copies: InOut[i64[...]]):
     it = view(i64[...], descriptor)
     process = it[PROCESS]
     own = view(i64[...], process)
@@ -123,17 +123,26 @@ def gone_along(descriptor: i64, args: i64, count: i64):
         kind = it[KINDS + i]
         value = given[i]
         if bitor(kind == WHOLES, kind == VECTORS):
-            array: i64 = array_of(process, value, it[ISBARE])
-            if array == 0:
+            given_array: i64 = array_of(process, value, it[ISBARE])
+            if given_array == 0:
                 return 0
-            fields = view(i64[...], array)
-            marks = view(i32[...], array)
-            if bitand(i64(marks[FLAGS]), PLAIN) != PLAIN:
-                return 0
+            given_fields = view(i64[...], given_array)
+            marks = view(i32[...], given_array)
             if dtype == 0:
-                dtype = fields[DTYPE]
-            if fields[DTYPE] != dtype:
+                dtype = given_fields[DTYPE]
+            if given_fields[DTYPE] != dtype:
                 return 0
+            array: i64 = given_array
+            if bitand(i64(marks[FLAGS]), PLAIN) != PLAIN:
+                typed: i64 = type_of(process, dtype)
+                if bitor(it[MAYCOPY] == 0, typed < 0):
+                    return 0
+                copy: i64 = dense_copy(process, given_array, typed)
+                if copy == 0:
+                    return 0
+                copies[tensors] = copy
+                array = copy
+            fields = view(i64[...], array)
             if it[ISHOOKED] != 0:
                 found: i64 = may_record(process, value, 0)
                 may = bitor(may, found)
@@ -249,4 +258,13 @@ def gone_along(descriptor: i64, args: i64, count: i64):
     tensor: i64 = wrapped(descriptor, made)
     done: i64 = recorded(process, history, args, count, tensor)
     return done
+
+
+def gone_along(descriptor: i64, args: i64, count: i64):
+    copies = allocate(i64[OPERANDS])
+    for k in range(OPERANDS):
+        copies[k] = 0
+    found: i64 = gone_along_with(descriptor, args, count, copies)
+    done: i64 = let_copies_go(OPERANDS, copies)
+    return found
 """

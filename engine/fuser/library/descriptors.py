@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ from engine.aten.autograd.record import OperatorNode
 from engine.aten.dispatch.grad_mode import MODE
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.parameter import Parameter
+from engine.aten.values.size import Size
 from engine.aten.values.storage import Storage
 from engine.aten.values.tensor import Tensor
 from engine.fuser.backend import cpython_abi
@@ -30,8 +31,9 @@ from engine.fuser.stubs import process as of_process
 _OBJECTS: Final[dict[str, Any]] = {
     "NDARRAY": np.ndarray, "TENSOR": Tensor, "PARAMETER": Parameter, "HOOKS": HOOKS, "MODE": MODE,
     "ENABLED": "enabled", "NONE": None, "FALSE": False, "TRUE": True, "ZERO": 0, "FLOAT": float, "INT": int,
-    "LIST": list, "STORAGE": Storage, "MEMORY": "memory", "SHAPENAME": "shape", "MINUSONE": -1, "NODE": OperatorNode,
-    "SAVED": Saved, "SEQUENCES": numbers,
+    "LIST": list, "TUPLE": tuple, "SIZE": Size, "STORAGE": Storage, "MEMORY": "memory", "SHAPENAME": "shape",
+    "VIEWKIND": "_view_kind", "MANYVIEWS": "many", "MINUSONE": -1, "NODE": OperatorNode, "SAVED": Saved,
+    "SEQUENCES": numbers,
 }  # fmt: skip
 _SLOTS: Final = {
     "ARRAY": "array", "GRAD": "_requires_grad", "OWNSTORAGE": "_storage", "BASE": "_base", "VERSION": "version",
@@ -56,6 +58,7 @@ def process_words() -> Words:
     for name, slot in _SLOTS.items():
         words[PROCESS[name]] = found.slots[slot] // WORD
     words[PROCESS["NEWARRAY"]] = found.functions[of_process.NEW_ARRAY]
+    words[PROCESS["SETBASE"]] = found.functions[of_process.SET_BASE]
     words[PROCESS["FRESH"]] = len(found.fresh)
     for i, (offset, name) in enumerate(found.fresh.items()):
         words[PROCESS["FRESHPLACES"] + i] = offset // WORD
@@ -80,17 +83,20 @@ def descriptor(
     target: int = -1,
     is_hooked: bool,
     is_bare: bool = False,
+    pair: Sequence[Words] = (),
 ) -> Words:
     """The words of a form, whose row functions have these addresses.
 
     `histories`: how its calls are recorded (`histories`), where stubs record them; they live as long as the process.
-    `target`: the argument that is written to.
+    `target`: the argument that is written to.  `pair`: the words of the operators that give the two results; they live
+    as long as the process.
     """
     assert len(form.given) <= ARGUMENTS and form.operands <= OPERANDS, f"no stub takes so many arguments: {form}"
     words = np.zeros(DESCRIPTOR["ALL"], np.int64)
     entries = form.entries
     for name, value in {
         "PROCESS": process_words().ctypes.data, "FEWEST": form.fewest, "MOST": len(form.given),
+        "GIVENCOUNT": len(form.given),
         "COUNT": form.operands, "ISHOOKED": is_hooked, "ISBARE": is_bare, "TARGET": target,
         "WORK": max((each.work for each in entries.values()), default=0), "ASKS": len(form.asked),
     }.items():  # fmt: skip
@@ -102,6 +108,10 @@ def descriptor(
         words[DESCRIPTOR["GIVEN"] + i] = _given(each.kind, each.value)
     words[DESCRIPTOR["FIXEDAXIS"]] = form.axis
     words[DESCRIPTOR["ISREDUCED"]], words[DESCRIPTOR["ISSTACKED"]] = form.is_reduced, form.is_stacked
+    words[DESCRIPTOR["MAYCOPY"]], words[DESCRIPTOR["FIXEDRANK"]] = form.may_copy, form.rank
+    for name, other in zip(("FIRST", "SECOND"), pair, strict=False):
+        words[DESCRIPTOR[name]] = other.ctypes.data
+    words[DESCRIPTOR["FUNCTION"]] = address(form.function) if form.function else 0
     words[DESCRIPTOR["HISTORIES"]] = 0 if histories is None else histories.ctypes.data
     for key, entry in entries.items():
         shape, _, type = key.rpartition(" ")
@@ -110,10 +120,11 @@ def descriptor(
     return words
 
 
-def with_most(words: Words, most: int) -> Words:
-    """The same for calls that give so many arguments at most."""
+def with_most(words: Words, most: int, *, is_spread: bool = False) -> Words:
+    """The same for calls that give so many arguments at most; `is_spread`: the ints of a list may be given one by
+    one."""
     found = words.copy()
-    found[DESCRIPTOR["MOST"]] = most
+    found[DESCRIPTOR["MOST"]], found[DESCRIPTOR["ISSPREAD"]] = most, is_spread
     return found
 
 
@@ -122,7 +133,7 @@ def _given(kind: str, value: Any) -> int:
     if kind == "EQUAL":
         (bits,) = struct.unpack("<q", struct.pack("<d", value))
         return int(bits)
-    if kind == "RANKED" or kind == "TURNED":
+    if kind in ("RANKED", "TURNED", "INDEX", "BOUND"):
         return int(value)
     if kind == "WORDS":
         words = np.array([len(value), *value], np.int64)

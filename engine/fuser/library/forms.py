@@ -17,10 +17,9 @@ from engine.lang.records import dataclass
 from engine.lang.schema import Argument
 
 Kind = Literal[
-    "TENSORS", "TRUTHS", "NUMBERS", "SETTINGS", "SAME", "EQUAL",
-    "WHOLES", "VECTORS", "REALS", "AXIS", "AXES", "LASTSIZES", "KEEPS", "TARGETS",
-    "LISTS", "TABLES", "INDICES", "UNREAD",
-    "RANKED", "TURNED", "ROWED", "WORDS",
+    "TENSORS", "TRUTHS", "NUMBERS", "SETTINGS", "SAME", "EQUAL", "UNREAD", "REALS", "AXIS", "AXES", "LASTSIZES",
+    "KEEPS", "LISTS", "WORDS", "INDEX", "BOUND", "MANYINTS", "TARGETS", "WHOLES", "VECTORS", "TABLES", "INDICES",
+    "RANKED", "TURNED", "ROWED", "SHOWN", "LIKE",
 ]  # fmt: skip
 """See `words.KIND`."""
 LINES: Final = "lines_"
@@ -57,7 +56,8 @@ class Form:
     `fewest`: the arguments that calls have to give; the others have their defaults.  `asked`: the operands that decide
     how the result lies, none where that is in C order.  `entries`: functions by the type of the operands; of those that
     go along a dimension, by the word of a descriptor that they belong to, and the type.  `stub`: its symbol; `axis`,
-    `is_reduced`, `is_stacked`: see `words.DESCRIPTOR`.
+    `is_reduced`, `is_stacked`, `may_copy`: see `words.DESCRIPTOR`.  `function`: the symbol of a view's; `rank`: the
+    dimensions of a table, 0 for any; `pair`: the operators that give the two results.
     """
 
     given: tuple[Given, ...]
@@ -68,6 +68,10 @@ class Form:
     axis: int = -1
     is_reduced: bool = False
     is_stacked: bool = False
+    may_copy: bool = False
+    function: str = ""
+    rank: int = 0
+    pair: Sequence[str] = ()
 
     @property
     def operands(self) -> int:
@@ -82,10 +86,15 @@ def fewest(op: Op, given: Sequence[Given]) -> int:
 
 def _may_be_missing(argument: Argument, given: Given) -> bool:
     """True if the argument's default is what the form takes."""
-    if given.kind in ("KEEPS", "UNREAD"):
+    if given.kind in ("KEEPS", "UNREAD", "INDEX", "BOUND"):
         return argument.has_default
     is_fixed = given.kind in ("SAME", "EQUAL", "WORDS")
     return is_fixed and argument.has_default and repr(argument.default) == repr(given.value)  # 1, 1.0, True differ
+
+
+_PLAIN: Final = Form((), 0, (), {})
+_FACTS: Final = ("stub", "axis", "is_reduced", "is_stacked", "may_copy", "function", "rank", "pair")
+"""Facts of forms that lines tell where they are not those of most."""
 
 
 def line(name: str, forms: Iterable[Form]) -> str:
@@ -96,7 +105,7 @@ def line(name: str, forms: Iterable[Form]) -> str:
             form.fewest,
             form.asked,
             {type: [each.symbol, each.result, each.work] for type, each in form.entries.items()},
-            [form.stub, form.axis, form.is_reduced, form.is_stacked],
+            {fact: value for fact in _FACTS if (value := getattr(form, fact)) != getattr(_PLAIN, fact)},
         ]
         for form in forms
     ]
@@ -117,9 +126,9 @@ def read(name: str, text: bytes) -> list[Form]:
             fewest,
             tuple(asked),
             {type: Entry(*entry) for type, entry in entries.items()},
-            *rest,
+            **facts,
         )
-        for given, fewest, asked, entries, rest in found
+        for given, fewest, asked, entries, facts in found
     ]
 
 

@@ -11,7 +11,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+import numpy as np
+
 from engine.aten.dispatch.op import Op
+from engine.aten.values.tensor import Tensor
+from engine.aten.values.xp import Array
 from engine.fuser.groups.from_graph import lower
 from engine.fuser.ir.kernel import (
     Address,
@@ -32,6 +36,28 @@ from engine.fuser.ir.kernel import (
 from engine.fuser.ir.kernel_text import show
 from engine.fuser.stubs.binding import Binding
 from engine.ir.graph import Graph, Value
+
+
+def lies_in_order(op: Op, samples: Sequence[Any]) -> bool:
+    """True if the definition's result lies in C order also where the tensors lie otherwise, so that copies of them
+    may stand for them."""
+    for way in (np.asfortranarray, _last_turned, _channels_last):
+        turned = [Tensor(way(each.array)) if isinstance(each, Tensor) else each for each in samples]
+        result = op.compiled.run(*turned)
+        if not isinstance(result, Tensor) or not result.array.flags.c_contiguous:
+            return False
+    return True
+
+
+def _last_turned(array: Array) -> Array:
+    """The same elements, of which those of the last two dimensions are exchanged in memory."""
+    return array if array.ndim < 2 else np.ascontiguousarray(array.swapaxes(-1, -2)).swapaxes(-1, -2)
+
+
+def _channels_last(array: Array) -> Array:
+    """The same elements, of which those of the second dimension are next to each other."""
+    return array if array.ndim < 3 else np.moveaxis(np.ascontiguousarray(np.moveaxis(array, 1, -1)), -1, 1)
+
 
 WORDS: Final = View(Buffer("words", "i64", None, access="inout"), Name("words_", "i64"))
 """The words, of the parameter that has their address."""

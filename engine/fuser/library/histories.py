@@ -19,13 +19,13 @@ from engine.aten.dispatch.op import Op
 from engine.fuser.backend import cpython_abi
 from engine.fuser.library.descriptors import Words
 from engine.fuser.library.forms import Form
-from engine.fuser.library.words import HISTORY, KEPT, KEPT_KIND, RECORDING_TENSORS
+from engine.fuser.library.words import HISTORY, KEPT, KEPT_KIND, KIND, RECORDING_TENSORS
 from engine.lang.records import dataclass
 from engine.lang.schema import NO_DEFAULT
 
-RECORDING: Final = ("serve_pointwise", "serve_along")
+RECORDING: Final = ("serve_pointwise", "serve_along", "serve_shaped", "serve_looked_up", "serve_shown")
 """The stubs that record."""
-TENSORS: Final = ("TENSORS", "TRUTHS", "WHOLES", "VECTORS")
+TENSORS: Final = tuple(name for name, number in KIND.items() if number <= KIND["TRUTHS"] or number >= KIND["WHOLES"])
 """The kinds of arguments of these that are tensors."""
 
 
@@ -95,4 +95,4 @@ def _kind(form: Form, read: Read) -> str:
     kind = form.given[read.place].kind if read.place < len(form.given) else "SAME"
     if kind in TENSORS:
         return "KEPTTENSOR" if read.by_value else "KEPTFORM"
-    return "KEPTLIST" if kind == "AXES" else "KEPTGIVEN"
+    return "KEPTLIST" if kind in ("AXES", "MANYINTS") else "KEPTGIVEN"

@@ -1,4 +1,4 @@
-"""Operators that move elements as they are, of which the stubs alone know how.
+"""Operators that move elements as they are, and pairs of operators, of which the stubs alone know how.
 
 In: nothing.  Out: the forms of their calls; there is a row for each operator.
 """
@@ -8,14 +8,43 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from engine.fuser.library.forms import Form, Given
+from engine.aten.dispatch.op import Op
+from engine.fuser.ir.kernel import BOOL, SIZES
+from engine.fuser.library.forms import Entry, Form, Given
+from engine.fuser.library.words import TYPES
 
 _JOINED: Final = (Given("LISTS"), Given("AXIS"))
 _OTHERS: Final = (Given("UNREAD"),) * 3
+_SELF, _TABLE, _INDICES = Given("TENSORS"), Given("TABLES"), Given("INDICES")
+_ALONG: Final = (Given("WHOLES"), Given("AXIS"), Given("KEEPS"))
+
+
+def _copied(row: str, *given: Given, fewest: int, asked: tuple[int, ...] = ()) -> Form:
+    """A form of row functions that copy, for each size of elements (`copying_calls`)."""
+    types = [type for type in TYPES if type != BOOL or all(each.kind != "SETTINGS" for each in given)]
+    return Form(given, fewest, asked, {type: Entry(f"{row}_{SIZES[type]}", type, _WORK) for type in types})
+
+
+_WORK: Final = 100
+"""Nanoseconds for 1024 elements, roughly."""
 MOVING: Final[Mapping[str, Form]] = {
     "aten::cat": Form(_JOINED, 1, (), {}, "serve_joined"),
     "aten::concat": Form(_JOINED, 1, (), {}, "serve_joined"),
     "aten::concatenate": Form(_JOINED, 1, (), {}, "serve_joined"),
     "aten::stack": Form(_JOINED, 1, (), {}, "serve_joined", is_stacked=True),
-    "aten::embedding": Form((Given("TABLES"), Given("INDICES"), *_OTHERS), 2, (), {}, "serve_looked_up"),
+    "aten::copy_": _copied("second", _SELF, _SELF, Given("SAME", False), fewest=2),
+    "aten::fill.Scalar": _copied("second", _SELF, Given("SETTINGS"), fewest=2, asked=(0,)),
+    "aten::zero_": _copied("zero", _SELF, fewest=1),
+    "aten::contiguous": _copied("first", _SELF, Given("SAME", 0), fewest=1),
+    "aten::clone": _copied("first", _SELF, Given("SAME", None), fewest=1, asked=(0,)),
+    "aten::embedding": Form((_TABLE, _INDICES, *_OTHERS), 2, (), {}, "serve_looked_up", rank=2),
+    "aten::index_select": Form((_TABLE, Given("AXIS"), _INDICES), 3, (), {}, "serve_looked_up"),
+    "aten::index.Tensor": Form((_TABLE, Given("LISTS")), 2, (), {}, "serve_looked_up"),
+    "aten::max.dim": Form(_ALONG, 2, (), {}, "serve_paired", pair=("aten::amax", "aten::argmax")),
+    "aten::min.dim": Form(_ALONG, 2, (), {}, "serve_paired", pair=("aten::amin", "aten::argmin")),
 }
+
+
+def moves_of(op: Op) -> list[Form]:
+    """The forms of an operator; none where it is not one of these."""
+    return [MOVING[op.qualified_name]] if op.qualified_name in MOVING else []

@@ -16,13 +16,18 @@ def plain_array(descriptor: i64, value: i64):
     marks = view(i32[...], array)
     if bitor(bitand(i64(marks[FLAGS]), PLAIN) != PLAIN, i64(marks[NDIM]) > DIMENSIONS - 1):
         return 0
-    if it[ISHOOKED] != 0:
-        may: i64 = may_record(it[PROCESS], value, 0)
-        if may != 0:
-            recording: i64 = is_recording(it[PROCESS])
-            if recording != 0:
-                return 0
     return array
+
+
+def is_recorded(descriptor: i64, value: i64):
+    it = view(i64[...], descriptor)
+    if it[ISHOOKED] == 0:
+        return 0
+    may: i64 = may_record(it[PROCESS], value, 0)
+    if may == 0:
+        return 0
+    recording: i64 = is_recording(it[PROCESS])
+    return recording
 
 
 def fits_beside(array: i64, first: i64, axis: i64):
@@ -59,6 +64,9 @@ def joined(descriptor: i64, args: i64, count: i64):
         item: i64 = PyList_GetItem(given[0], i)
         array: i64 = plain_array(descriptor, item)
         if array == 0:
+            return 0
+        has_history: i64 = is_recorded(descriptor, item)
+        if has_history != 0:
             return 0
         arrays[i] = array
     marks = view(i32[...], arrays[0])
@@ -126,6 +134,25 @@ def joined(descriptor: i64, args: i64, count: i64):
     return found
 
 
+def only_item(process: i64, value: i64):
+    own = view(i64[...], process)
+    head = view(i64[...], value)
+    if head[1] != own[LIST]:
+        return 0
+    length: i64 = PyList_Size(value)
+    if length != 1:
+        return 0
+    item: i64 = PyList_GetItem(value, 0)
+    return item
+
+
+def are_within(numbers: InOut[i64[...]], many: i64, size: i64, least: i64):
+    for i in range(many):
+        if bitor(numbers[i] < least, numbers[i] >= size):
+            return 0
+    return 1
+
+
 def looked_up(descriptor: i64, args: i64, count: i64):
     it = view(i64[...], descriptor)
     process = it[PROCESS]
@@ -136,20 +163,39 @@ def looked_up(descriptor: i64, args: i64, count: i64):
     given = view(i64[...], args)
     table: i64 = 0
     indices: i64 = 0
+    history: i64 = 0
+    along: i64 = 0
+    least: i64 = 0
     for i in range(count):
         kind = it[KINDS + i]
-        if bitor(kind == TABLES, kind == INDICES):
-            array: i64 = plain_array(descriptor, given[i])
+        value: i64 = given[i]
+        if kind == LISTS:
+            only: i64 = only_item(process, value)
+            if only == 0:
+                return 0
+            value = only
+        if bitor(bitor(kind == TABLES, kind == INDICES), kind == LISTS):
+            array: i64 = plain_array(descriptor, value)
             if array == 0:
                 return 0
             if kind == TABLES:
                 table = array
+                has_history: i64 = is_recorded(descriptor, value)
+                if has_history != 0:
+                    known: i64 = history_of(descriptor, args, count)
+                    if known == 0:
+                        return 0
+                    history = known
             else:
                 indices = array
+                least = select(kind == LISTS, 1, 0)
         else:
-            fixed: i64 = is_fixed(descriptor, i, given[i])
-            if fixed == 0:
-                return 0
+            if kind == AXIS:
+                along = value
+            else:
+                fixed: i64 = is_fixed(descriptor, i, value)
+                if fixed == 0:
+                    return 0
     fields = view(i64[...], table)
     marks = view(i32[...], table)
     sizes = view(i64[...], fields[DIMS])
@@ -157,26 +203,41 @@ def looked_up(descriptor: i64, args: i64, count: i64):
     counts = view(i32[...], indices)
     lengths = view(i64[...], places[DIMS])
     type: i64 = type_of(process, fields[DTYPE])
-    if bitor(bitor(type < 0, places[DTYPE] != own[DTYPES + LONGS]), i64(marks[NDIM]) != 2):
+    if bitor(bitor(type < 0, places[DTYPE] != own[DTYPES + LONGS]), i64(marks[NDIM]) == 0):
+        return 0
+    if bitand(it[FIXEDRANK] != 0, i64(marks[NDIM]) != it[FIXEDRANK]):
+        return 0
+    if bitand(history != 0, own[ISFLOAT + type] == 0):
         return 0
     rank = i64(counts[NDIM]) + i64(marks[NDIM]) - 1
     if rank > DIMENSIONS:
         return 0
+    axis: i64 = 0
+    if along != 0:
+        placed: i64 = axis_of(process, along, i64(marks[NDIM]))
+        if bitor(placed < 0, i64(counts[NDIM]) != 1):
+            return 0
+        axis = placed
     shape = allocate(i64[DIMENSIONS])
+    outer: i64 = 1
     many: i64 = 1
     row: i64 = own[SIZES + type]
+    for d in range(axis):
+        shape[d] = sizes[d]
+        outer = outer * sizes[d]
     for d in range(i64(counts[NDIM])):
-        shape[d] = lengths[d]
+        shape[axis + d] = lengths[d]
         many = many * lengths[d]
-    for d in range(1, i64(marks[NDIM])):
+    for d in range(axis + 1, i64(marks[NDIM])):
         shape[i64(counts[NDIM]) + d - 1] = sizes[d]
         row = row * sizes[d]
-    if many * row == 0:
+    if outer * many * row == 0:
         return 0
     numbers = view(i64[...], places[DATA])
-    for i in range(many):
-        if bitor(numbers[i] < 0, numbers[i] >= sizes[0]):
-            return 0
+    extent = sizes[axis]
+    within: i64 = are_within(numbers, many, extent, select(least != 0, 0 - extent, 0))
+    if within == 0:
+        return 0
     at: i64 = address_of(address(shape[0]))
     made: i64 = new_array(process, type, rank, at, 0)
     if made == 0:
@@ -186,13 +247,37 @@ def looked_up(descriptor: i64, args: i64, count: i64):
     arrays[0] = table
     arrays[1] = indices
     state: i64 = 0
-    if many * row >= LONGBYTES:
+    if outer * many * row >= LONGBYTES:
         held: i64 = hold(2, arrays)
         state = held
-    for i in range(many):
-        memcpy(news[DATA] + i * row, fields[DATA] + numbers[i] * row, row)
+    for o in range(outer):
+        for i in range(many):
+            number = numbers[i] + select(numbers[i] < 0, extent, 0)
+            memcpy(news[DATA] + (o * many + i) * row, fields[DATA] + (o * extent + number) * row, row)
     if state != 0:
         let_go(state, 2, arrays)
-    found: i64 = wrapped(descriptor, made)
-    return found
+    tensor: i64 = wrapped(descriptor, made)
+    done: i64 = recorded(process, history, args, count, tensor)
+    return done
+
+
+def paired(descriptor: i64, args: i64, count: i64):
+    it = view(i64[...], descriptor)
+    first: i64 = gone_along(it[FIRST], args, count)
+    if first == 0:
+        return 0
+    second: i64 = gone_along(it[SECOND], args, count)
+    pair: i64 = 0
+    if second != 0:
+        made: i64 = PyTuple_New(2)
+        pair = made
+    if pair == 0:
+        PyErr_Clear()
+        Py_DecRef(first)
+        if second != 0:
+            Py_DecRef(second)
+        return 0
+    PyTuple_SetItem(pair, 0, first)
+    PyTuple_SetItem(pair, 1, second)
+    return pair
 """

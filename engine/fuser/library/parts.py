@@ -21,9 +21,10 @@ from engine.fuser.ir.kernel import Kernel
 from engine.fuser.library import calls
 from engine.fuser.library.along import along_of
 from engine.fuser.library.forms import LINES, Form, line
-from engine.fuser.library.moving import MOVING
+from engine.fuser.library.moving import moves_of
 from engine.fuser.library.rows import rows_of
 from engine.fuser.library.shaped import shaped_of
+from engine.fuser.library.viewing import forms_of
 from engine.fuser.stubs import methods
 from engine.lang.records import dataclass
 
@@ -47,8 +48,8 @@ def _calls() -> Iterator[str]:
     for name in calls.EXPORTED:
         made.globals[name].linkage = "external"
     yield str(made)
-    known = (each.qualified_name for each in table.entries())
-    lines = (line(name, [MOVING[name]]) for name in known if name in MOVING)
+    forms = {op.qualified_name: [*forms_of(op), *moves_of(op)] for op in table.entries()}
+    lines = (line(name, each) for name, each in forms.items() if each)
     yield str(_text(f"{LINES}calls", "\n" + "".join(lines)))
 
 

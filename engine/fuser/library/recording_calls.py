@@ -36,7 +36,7 @@ def history_of(descriptor: i64, args: i64, count: i64):
     bit: i64 = 1
     for i in range(count):
         kind = it[KINDS + i]
-        if bitor(kind <= TRUTHS, bitor(kind == WHOLES, kind == VECTORS)):
+        if bitor(kind <= TRUTHS, kind >= WHOLES):
             slots = view(i64[...], given[i])
             if slots[own[GRAD]] != own[FALSE]:
                 pattern = pattern + bit
@@ -124,6 +124,9 @@ def saved_result(process: i64, tensor: i64):
 def listed(process: i64, value: i64):
     own = view(i64[...], process)
     head = view(i64[...], value)
+    if bitor(head[1] == own[TUPLE], head[1] == own[SIZE]):
+        all: i64 = PySequence_List(value)
+        return all
     again: i64 = retain(value)
     if head[1] != own[INT]:
         return again

@@ -22,6 +22,7 @@ from typing import Any, Final
 
 from engine.aten.dispatch import overload_cache, table
 from engine.aten.dispatch.op import Op
+from engine.aten.dispatch.results import python_result
 from engine.aten.python import binding
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.tensor import Tensor
@@ -34,7 +35,7 @@ from engine.fuser.library.descriptors import Words, builtin, descriptor, process
 from engine.fuser.library.forms import LINES, Form, Given
 from engine.fuser.library.histories import fill, row_of
 from engine.fuser.library.objects import ImageError
-from engine.fuser.library.words import PROCESS
+from engine.fuser.library.words import DIMENSIONS, PROCESS
 from engine.fuser.stubs.methods import Method, method
 from engine.lang.records import dataclass
 
@@ -131,7 +132,14 @@ def _chained(name: str, described: Described, following: Function) -> Function:
 
 def _described(op: Op, forms: Sequence[Form], *, is_hooked: bool, is_bare: bool = False) -> Described:
     words = partial(descriptor, address=_address, target=_target(op), is_hooked=is_hooked, is_bare=is_bare)
-    return [(form, words(form, histories=row_of(op, form) if is_hooked else None)) for form in forms]
+
+    def of_pair(form: Form) -> list[Words]:
+        """The words of the first forms of both operators."""
+        return [_known(_entry(name), is_hooked=is_hooked, is_bare=is_bare)[0][1] for name in form.pair]
+
+    return [
+        (form, words(form, histories=row_of(op, form) if is_hooked else None, pair=of_pair(form))) for form in forms
+    ]
 
 
 def _known(op: Op, *, is_hooked: bool, is_bare: bool = False) -> Described:
@@ -156,7 +164,7 @@ def array_entry(op: Op, following: Function) -> Function | None:
         return None
     try:
         take_parts()
-        described = [] if op.functional is not None else _known(op, is_hooked=False, is_bare=True)
+        described = [] if op.functional is not None or _shows(op) else _known(op, is_hooked=False, is_bare=True)
         if not described:
             return None
         known, key = _STATE.known.entries, (op, following)
@@ -165,6 +173,11 @@ def array_entry(op: Op, following: Function) -> Function | None:
         return known[key]
     except (AbiError, MachineError, ImageError):
         return None
+
+
+def _shows(op: Op) -> bool:
+    """True if the result is a view, which stubs make of tensors alone: of an array numpy makes them as quickly."""
+    return any(each.stub in SHOWING for each in _forms(op))
 
 
 def record(op: Op) -> None:
@@ -192,11 +205,17 @@ def _read(op: Op, lines: Sequence[bytes]) -> Sequence[Form]:
     name, target = (op.functional or op).qualified_name, _target(op)
     found = of_forms.merged([of_forms.read(name, each) for each in lines])
     if op.functional is None:
-        return found
-    if target < 0 or op.writes_again:
+        return [form for form in found if all(_forms(_entry(each)) for each in form.pair)]
+    if target < 0:
         return []
     written = [each for each in found if each.stub == WRITING]
     return written if target == 0 else [_into(each) for each in written]
+
+
+def _entry(name: str) -> Op:
+    found = table.find(name)
+    assert found is not None, f"no operator {name}"
+    return found
 
 
 def _into(form: Form) -> Form:
@@ -205,8 +224,8 @@ def _into(form: Form) -> Form:
     return replace(form, given=given, fewest=len(given))
 
 
-WRITING: Final = "serve_pointwise"
-"""The stub that writes to an argument."""
+WRITING, SHOWING = "serve_pointwise", ("serve_shown", "serve_parted")
+"""The stub that writes to an argument; those that make views."""
 
 
 def _target(op: Op) -> int:
@@ -242,7 +261,10 @@ def _take_method(name: str) -> None:
         return
     following: Function = python
     for op in reversed(table.overloads(f"aten::{_NAMED.get(name, name)}")):
-        following = _chained(name, [*_positional(op, _known(op, is_hooked=True))], following)
+        if python_result(op) is None:  # else Python makes of the result what programs in Python get
+            following = _chained(name, [*_positional(op, _known(op, is_hooked=True))], following)
+    if following is python:
+        return
     if name not in _STATE.methods:
         _STATE.methods[name] = _Bound(method(Tensor, name, following), python)
         binding.take(name, _STATE.methods[name].method.descriptor)
@@ -254,7 +276,9 @@ def _positional(op: Op, described: Described) -> Iterator[tuple[Form, Words]]:
     """The forms for calls that give arguments by position alone, less those of which one has to be named."""
     places = sum(not each.kwarg_only for each in op.schema.arguments)
     for form, words in described:
-        if form.fewest <= places:
+        if form.given[places - 1].kind == "MANYINTS":
+            yield form, with_most(words, places - 1 + DIMENSIONS, is_spread=True)
+        elif form.fewest <= places:
             yield form, words if len(form.given) <= places else with_most(words, places)
 
 

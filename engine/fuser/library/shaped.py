@@ -10,6 +10,7 @@ which way to go; guards say which sizes it is for.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -33,7 +34,7 @@ from engine.fuser.ir.kernel import (
     product,
 )
 from engine.fuser.library.forms import Entry, Form, Given, fewest
-from engine.fuser.library.functions import WORDS, alone, calling, guards, tensor_at, word
+from engine.fuser.library.functions import WORDS, alone, calling, guards, lies_in_order, tensor_at, word
 from engine.fuser.library.words import SHAPED_WORDS
 from engine.fuser.stubs.binding import Binding, Result, TensorArgument, size, stride
 from engine.ir.constants import insert_constant
@@ -69,20 +70,19 @@ def _linear(rows: int) -> Iterator[ShapedCall]:
         yield ShapedCall((Example((rows, 65), "ROWED"), Example((67, 65)), bias))
 
 
-def _products(rows: int) -> Iterator[tuple[str, ShapedCall]]:
+def _products(rows: int, kind: str) -> Iterator[tuple[str, ShapedCall]]:
     """Products of matrices, the second as it is or exchanged, as in `x @ weight.t()`."""
-    for second in (Example((65, 67)), Example((65, 67), "TURNED")):
-        yield "aten::mm", ShapedCall((Example((rows, 65)), second))
-        yield "aten::addmm", ShapedCall((Example((67,)), Example((rows, 65)), second, 1, 1))
-        yield "aten::matmul", ShapedCall((Example((rows, 65), "ROWED"), second))
+    second = Example((65, 67), kind)
+    yield "aten::mm", ShapedCall((Example((rows, 65)), second))
+    yield "aten::addmm", ShapedCall((Example((67,)), Example((rows, 65)), second, 1, 1))
+    yield "aten::matmul", ShapedCall((Example((rows, 65), "ROWED"), second))
 
 
-def _batches(rows: int) -> Iterator[tuple[str, ShapedCall]]:
-    for kind in ("RANKED", "TURNED"):
-        yield "aten::bmm", ShapedCall((Example((3, rows, 65)), Example((3, 65, 67), kind)))
-        for outer in ((3,), (3, 5)):
-            second = Example((*outer, 65, 67), kind)
-            yield "aten::matmul", ShapedCall((Example((*outer, rows, 65)), second))
+def _batches(rows: int, kind: str) -> Iterator[tuple[str, ShapedCall]]:
+    yield "aten::bmm", ShapedCall((Example((3, rows, 65)), Example((3, 65, 67), kind)))
+    for outer in ((3,), (3, 5)):
+        second = Example((*outer, 65, 67), kind)
+        yield "aten::matmul", ShapedCall((Example((*outer, rows, 65)), second))
 
 
 WINDOWS: Final = ((1, 1, 0), (3, 1, 1), (3, 2, 1), (1, 2, 0), (7, 2, 3), (5, 1, 2), (3, 1, 0), (5, 1, 0))
@@ -110,8 +110,9 @@ def _pools() -> Iterator[tuple[str, ShapedCall]]:
 def _calls() -> Iterator[tuple[str, ShapedCall]]:
     for rows in (64, 3):
         yield from (("aten::linear", each) for each in _linear(rows))
-        yield from _products(rows)
-        yield from _batches(rows)
+    for kind, rows in itertools.product(("TURNED", "RANKED"), (64, 3)):  # what is exchanged is not copied then
+        yield from _products(rows, kind)
+        yield from _batches(rows, kind)
     yield from _convolutions()
     yield from _pools()
 
@@ -139,7 +140,8 @@ def shaped_of(op: Op, types: Sequence[str]) -> tuple[list[Form], dict[str, Kerne
                 entries[type], kernels[entry.symbol] = entry, kernel
         if entries:
             given = tuple(map(_given, call.given))
-            forms.append(Form(given, fewest(op, given), (), entries, "serve_shaped"))
+            may_copy = lies_in_order(op, _samples(call))
+            forms.append(Form(given, fewest(op, given), (), entries, "serve_shaped", may_copy=may_copy))
     return forms, kernels
 
 
@@ -175,14 +177,24 @@ def _lowered(op: Op, call: ShapedCall, type: str) -> Binding:
     graph, examples, inputs = Graph(), list[Any](), list[Value]()
     for argument, value in zip(op.schema.arguments, call.given, strict=True):
         if isinstance(value, Example):
-            array = np.ones(value.shape, DTYPES[type])
-            if value.kind == "TURNED":
-                array = np.ascontiguousarray(array.swapaxes(-1, -2)).swapaxes(-1, -2)
-            examples.append(Tensor(array))
+            examples.append(_sample(value, type))
             inputs.append(graph.add_input(argument.name, argument.type))
         else:
-            inputs.append(insert_constant(graph, False if value is UNREAD else value))
+            inputs.append(insert_constant(graph, _sample(value, type)))
     return alone(op, graph, inputs, examples)
+
+
+def _samples(call: ShapedCall) -> list[Any]:
+    return [_sample(each, "f32") for each in call.given]
+
+
+def _sample(value: Any, type: str) -> Any:
+    if not isinstance(value, Example):
+        return False if value is UNREAD else value
+    array = np.ones(value.shape, DTYPES[type])
+    if value.kind == "TURNED":
+        array = np.ascontiguousarray(array.swapaxes(-1, -2)).swapaxes(-1, -2)
+    return Tensor(array)
 
 
 def _wrapped(found: Binding, result: Result) -> Kernel:

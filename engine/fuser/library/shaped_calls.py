@@ -45,7 +45,7 @@ def is_turned(array: i64, item: i64):
     return 1
 
 
-def shaped(descriptor: i64, args: i64, count: i64):
+def shaped_with(descriptor: i64, args: i64, count: i64, copies: InOut[i64[...]]):
     it = view(i64[...], descriptor)
     process = it[PROCESS]
     own = view(i64[...], process)
@@ -73,17 +73,19 @@ def shaped(descriptor: i64, args: i64, count: i64):
             rank = i64(marks[NDIM])
             if dtype == 0:
                 dtype = fields[DTYPE]
-                known: i64 = type_of(process, dtype)
-                type = known
+                typed: i64 = type_of(process, dtype)
+                type = typed
             if bitor(fields[DTYPE] != dtype, type < 0):
                 return 0
             if kind == TURNED:
                 turned: i64 = is_turned(array, own[SIZES + type])
                 if turned == 0:
                     return 0
-            else:
-                if bitand(i64(marks[FLAGS]), PLAIN) != PLAIN:
+            words[PLACESIN + tensors] = fields[DATA]
+            if bitand(kind != TURNED, bitand(i64(marks[FLAGS]), PLAIN) != PLAIN):
+                if it[MAYCOPY] == 0:
                     return 0
+                words[PLACESIN + tensors] = 0
             if kind == ROWED:
                 if bitor(rank < 2, rank > DIMENSIONS):
                     return 0
@@ -105,7 +107,6 @@ def shaped(descriptor: i64, args: i64, count: i64):
                 found: i64 = may_record(process, value, 0)
                 may = bitor(may, found)
             arrays[tensors] = array
-            words[PLACESIN + tensors] = fields[DATA]
             tensors = tensors + 1
         else:
             if kind == WORDS:
@@ -116,16 +117,29 @@ def shaped(descriptor: i64, args: i64, count: i64):
                 fixed: i64 = is_fixed(descriptor, i, value)
                 if fixed == 0:
                     return 0
+    history: i64 = 0
     if may != 0:
         recording: i64 = is_recording(process)
         if recording != 0:
-            return 0
+            known: i64 = history_of(descriptor, args, count)
+            if bitor(known == 0, own[ISFLOAT + it[RESULTS + type]] == 0):
+                return 0
+            history = known
     function = it[ROWS + type]
     if function == 0:
         return 0
     refused: i64 = invoke(function, address(words[0]), 0)
     if refused != 0:
         return 0
+    for k in range(tensors):
+        if words[PLACESIN + k] == 0:
+            copy: i64 = dense_copy(process, arrays[k], type)
+            if copy == 0:
+                return 0
+            copies[k] = copy
+            copied = view(i64[...], copy)
+            words[PLACESIN + k] = copied[DATA]
+            arrays[k] = copy
     shape = allocate(i64[DIMENSIONS])
     rank_: i64 = words[RANKIN]
     if rowed == 0:
@@ -162,6 +176,16 @@ def shaped(descriptor: i64, args: i64, count: i64):
     if code != 0:
         Py_DecRef(made)
         return 0
-    result: i64 = wrapped(descriptor, made)
-    return result
+    tensor: i64 = wrapped(descriptor, made)
+    done: i64 = recorded(process, history, args, count, tensor)
+    return done
+
+
+def shaped(descriptor: i64, args: i64, count: i64):
+    copies = allocate(i64[OPERANDS])
+    for k in range(OPERANDS):
+        copies[k] = 0
+    found: i64 = shaped_with(descriptor, args, count, copies)
+    done: i64 = let_copies_go(OPERANDS, copies)
+    return found
 """

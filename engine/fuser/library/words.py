@@ -39,27 +39,29 @@ def _places(*names: str | tuple[str, int]) -> dict[str, int]:
 
 PROCESS: Final = _places(
     "NDARRAY", "TENSOR", "PARAMETER", "HOOKS", "MODE", "ENABLED", "NONE", "FALSE", "TRUE", "ZERO", "FLOAT", "INT",
-    "LIST", "STORAGE",
-    "MEMORY", "SHAPENAME", "MINUSONE", "NODE", "SAVED", "SEQUENCES",
+    "LIST", "TUPLE", "SIZE", "STORAGE",
+    "MEMORY", "SHAPENAME", "VIEWKIND", "MANYVIEWS", "MINUSONE", "NODE", "SAVED", "SEQUENCES",
     # offsets of slots, in words
     "ARRAY", "GRAD", "OWNSTORAGE", "BASE", "VERSION", "OWNER", "TRACE", "PYTHONONLY", "REBASED", "PAUSED",
     "GRADFN", "OUTPUTNR", "SEEN", "GRADHOOK", "RECORDEDHOOK",
     "NODEPLAN", "NODEKEPT", "NODESOURCES", "NODEOUTPUTS", "NODESEQUENCE", ("EMPTY", len(EMPTY)),
     "SAVEDHELD", "SAVEDSTORAGE", "SAVEDVERSION", "SAVEDOUTPUT",
     # functions
-    "NEWARRAY", "PARALLEL", "PIECE",
+    "NEWARRAY", "SETBASE", "PARALLEL", "PIECE",
     "FRESH", ("FRESHPLACES", 12), ("FRESHVALUES", 12),
     ("DTYPES", len(TYPES)), ("SIZES", len(TYPES)), ("ISFLOAT", len(TYPES)),
 )  # fmt: skip
 """Words of this process.  FRESH: how many slots of a new tensor hold constants."""
 DESCRIPTOR: Final = _places(
-    "PROCESS", "FEWEST", "MOST", "COUNT", "ISHOOKED", "ISBARE", "TARGET", "WORK", "ASKS", ("ASKED", OPERANDS),
+    "PROCESS", "FEWEST", "MOST", "GIVENCOUNT", "ISSPREAD", "COUNT", "ISHOOKED", "ISBARE", "TARGET", "WORK", "ASKS",
+    ("ASKED", OPERANDS),
     ("KINDS", ARGUMENTS), ("GIVEN", ARGUMENTS), ("ROWS", len(TYPES)), ("RESULTS", len(TYPES)),
     "FIXEDAXIS", "ISREDUCED", "ISSTACKED", ("PLANES", len(TYPES)), ("SOLIDS", len(TYPES)),
-    "HISTORIES",
+    "MAYCOPY", "FUNCTION", "FIXEDRANK", "FIRST", "SECOND", "HISTORIES",
 )  # fmt: skip
 """Words of an operator.
 
+GIVENCOUNT: how many KINDS there are.  ISSPREAD: whether calls may give the ints of a list one by one, last.
 COUNT: of its operands.  ISHOOKED: whether it is left to Python while hooks are set or it would be recorded.  ISBARE:
 whether operands are arrays, which nothing records; they are left to Python in mode "off".  TARGET: the argument that is
 written; -1 for none.  WORK: nanoseconds for 1024 elements.  ASKED: the operands that decide how the result lies.
@@ -67,6 +69,8 @@ KINDS: what each argument is (`KIND`); GIVEN: the object, or the bits of the flo
 row functions, and dtypes of their results, by the dtype.  FIXEDAXIS: the dimension that the operator goes along; -1
 where arguments say so, or it goes along all.  ISREDUCED: whether the result is without it.  ISSTACKED: whether tensors
 are joined along a new dimension.  PLANES, SOLIDS: functions for two and three dimensions, of which the second is it.
+MAYCOPY: whether tensors that have gaps or are turned are copied first.  FUNCTION: of a view (`viewing_calls`).
+FIXEDRANK: the dimensions that a table has; 0 for any.  FIRST, SECOND: descriptors of operators whose results are both.
 HISTORIES: a row of the addresses of `HISTORY` words, by which tensors require grad (a bit for each); zeros for calls
 that are left to Python.
 """
@@ -81,17 +85,30 @@ KEPT_KIND: Final = {
 }  # fmt: skip
 """An argument itself, or as a list; of a tensor and of the result all, or its form."""
 KIND: Final = {
-    "TENSORS": 0, "TRUTHS": 1, "NUMBERS": 2, "SETTINGS": 3, "SAME": 4, "EQUAL": 5, "TARGETS": 6, "UNREAD": 7,
-    "WHOLES": 8, "VECTORS": 9, "REALS": 10, "AXIS": 11, "AXES": 12, "LASTSIZES": 13, "KEEPS": 14, "LISTS": 15,
-    "TABLES": 16, "INDICES": 17, "RANKED": 18, "TURNED": 19, "ROWED": 20, "WORDS": 21,
+    "TENSORS": 0, "TRUTHS": 1, "NUMBERS": 2, "SETTINGS": 3, "SAME": 4, "EQUAL": 5, "UNREAD": 6, "REALS": 7, "AXIS": 8,
+    "AXES": 9, "LASTSIZES": 10, "KEEPS": 11, "LISTS": 12, "WORDS": 13, "INDEX": 14, "BOUND": 15, "MANYINTS": 16,
+    "TARGETS": 17, "WHOLES": 18, "VECTORS": 19, "TABLES": 20, "INDICES": 21, "RANKED": 22, "TURNED": 23, "ROWED": 24,
+    "SHOWN": 25, "LIKE": 26,
 }  # fmt: skip
 """TRUTHS: a tensor of bools.  NUMBERS: an int or float that is an operand; SETTINGS: that the dtype has to hold.
-SAME: the object of GIVEN; EQUAL: a number that is equal to it.  WHOLES: a tensor that is gone through along a
-dimension; VECTORS: one of that dimension's size.  REALS: a float.  AXIS: the dimension; AXES: that, or some that follow
-one another.  LASTSIZES: the sizes of the last ones, which are gone along.  KEEPS: whether the result has it, with a
-size of 1.  TARGETS: a tensor that is written.  UNREAD: what the result does not depend on.  LISTS: of tensors.  TABLES:
-a tensor whose rows INDICES name.  RANKED: a tensor of so many dimensions; TURNED: one whose last two are exchanged in
-memory; ROWED: a tensor taken for its last dimension's rows.  WORDS: the ints of GIVEN, as a list."""
+SAME: the object of GIVEN; EQUAL: a number that is equal to it.  UNREAD: what the result does not depend on.
+REALS: a float.  AXIS: the dimension; AXES: that, or some that follow one another.  LASTSIZES: the sizes of the last
+ones, which are gone along.  KEEPS: whether the result has it, with a size of 1.  LISTS: of tensors.  WORDS: the ints of
+GIVEN, as a list.  INDEX: an int, of views; BOUND: that, or None, which stands for GIVEN; MANYINTS: a list of ints.
+Tensors again: TARGETS: one that is written.  WHOLES: one that is gone through along a dimension; VECTORS: one of that
+dimension's size.  TABLES: one whose rows INDICES name.  RANKED: one of so many dimensions; TURNED: one whose last two
+are exchanged in memory; ROWED: one taken for its last dimension's rows.  SHOWN: one whose memory the result shows;
+LIKE: one whose sizes are read."""
+VIEW: Final = _places(
+    "OLDRANK", ("OLDSIZES", DIMENSIONS), ("OLDSTEPS", DIMENSIONS), "ITEMSIZE", "ELEMENTCOUNT", "ISDENSE", "ISREAL",
+    ("NUMBERSOF", 4), "MANYCOUNT", ("MANY", DIMENSIONS),
+    "NEWRANK", ("NEWSIZES", DIMENSIONS), ("NEWSTEPS", DIMENSIONS), "OFFSET",
+    "PARTCOUNT", "PARTSTEP", "PARTAXIS", "PARTSIZE", "ISLISTED",
+)  # fmt: skip
+"""The words of functions of views: of the tensor, of numbers and of a list of them, and what the function says of the
+result.  Steps and OFFSET are in bytes.  Of several results PARTCOUNT is their number, PARTSTEP how far they are apart,
+PARTAXIS the dimension that they are parts of, -1 where they are without it, PARTSIZE their size there, but for the
+last; ISLISTED: whether the list has their sizes."""
 _FRAME: Final = _places(
     ("ARRAYS", OPERANDS + 1), ("PLACES", OPERANDS + 1), ("VALUES", OPERANDS + 1), ("ITEMS", OPERANDS + 1),
     ("ELEMENTS", OPERANDS + 1), ("SHAPE", DIMENSIONS), ("ORDER", DIMENSIONS), ("OUTSTRIDES", DIMENSIONS),
@@ -112,7 +129,7 @@ NUMBERS_AT: Final = 3
 PLACES_AT: Final = 12
 """Where functions along a dimension find numbers and addresses, after the three sizes."""
 NAMES: Final[Mapping[str, int]] = {
-    **PROCESS, **DESCRIPTOR, **HISTORY, **KIND, **KEPT_KIND, **_FRAME,
+    **PROCESS, **DESCRIPTOR, **HISTORY, **KIND, **KEPT_KIND, **_FRAME, **VIEW, "VIEWWORDS": VIEW["ALL"],
     "FRAME": _FRAME["ALL"], "EACH": OPERANDS + 1, "DIMENSIONS": DIMENSIONS,
     "TYPECOUNT": len(TYPES), "EMPTIES": len(EMPTY), "HISTORIESEACH": 2**RECORDING_TENSORS,
     "IMMORTAL": int(sys.version_info >= (3, 12)),
@@ -120,11 +137,11 @@ NAMES: Final[Mapping[str, int]] = {
     "CHARS": 9,
     # the fields of objects, in words of 64 and of 32 bits
     "ITEM": 3, "FLOATVALUE": 2, "DATA": abi.DATA // 8, "DIMS": abi.DIMENSIONS // 8, "STRIDESOF": abi.STRIDES // 8,
-    "DTYPE": abi.DTYPE // 8, "NDIM": abi.NDIM // 4, "FLAGS": abi.ARRAY_FLAGS // 4,
+    "BASEOF": abi.BASE // 8, "DTYPE": abi.DTYPE // 8, "NDIM": abi.NDIM // 4, "FLAGS": abi.ARRAY_FLAGS // 4,
     "PLAIN": abi.PLAIN, "ALIGNED": abi.ALIGNED, "WRITEABLE": abi.WRITEABLE,
     "ALONGWORDS": PLACES_AT + OPERANDS + 1, "NUMBERSAT": NUMBERS_AT, "PLACESAT": PLACES_AT, "OPERANDS": OPERANDS,
     "SHAPEDWORDS": SHAPED_WORDS["ALL"], "EXTENTSEACH": 5, "PLACESIN": SHAPED_WORDS["PLACES"],
     "RANKIN": SHAPED_WORDS["RANK"], "SIZESIN": SHAPED_WORDS["SIZES"], "WORKIN": SHAPED_WORDS["WORK"],
-    "TOGETHER": 64, "LONGBYTES": 10 * RELEASE_AFTER,
+    "TOGETHER": 64, "LONGESTSTEP": 2**31, "MOSTCOPIED": 2**18, "LONGBYTES": 10 * RELEASE_AFTER,
     "LONG": RELEASE_AFTER, "SHARED": 2 * RELEASE_AFTER, "PART": RELEASE_AFTER // 2,
 }  # fmt: skip

@@ -49,7 +49,7 @@ _SLOTS: Final[dict[type, str]] = {
 """Slots of these types, all of different names."""
 _SAVED_SLOTS: Final = "held output storage version"
 """Those of `Saved`, which go by `saved.held` and so on."""
-NEW_ARRAY: Final = "PyArray_NewFromDescr"
+NEW_ARRAY, SET_BASE = "PyArray_NewFromDescr", "PyArray_SetBaseObject"
 
 
 def symbol(name: str) -> str:
@@ -94,7 +94,8 @@ def _looked_at() -> Process:
         cpython_abi.retain(each)
     slots = {name: offset(kind, name) for kind, names in _SLOTS.items() for name in names.split()}
     slots |= {f"saved.{name}": offset(Saved, name) for name in _SAVED_SLOTS.split()}
-    functions = {name: known.functions[name] for name in _FUNCTIONS} | {NEW_ARRAY: known.array_new}
+    functions = {name: known.functions[name] for name in _FUNCTIONS}
+    functions |= {NEW_ARRAY: known.array_new, SET_BASE: known.array_base}
     return Process(functions, slots, _fresh_slots(slots["array"]))
 
 

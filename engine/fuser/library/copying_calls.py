@@ -1,0 +1,123 @@
+"""Functions that copy elements whatever they are, as text of kernel IR over the words and helpers of `calls`.
+
+In: nothing.  Out: `COPYING`: row functions (`rows`) for each size of elements, of results that are the first operand,
+the second, or zeros; and copies without gaps of arrays that functions of whole operators cannot go through as they lie.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+WHOLES: Final = {1: "u8", 2: "i16", 4: "i32", 8: "i64"}
+"""The types that stand for all others of so many bytes."""
+_ROWS: Final = """
+def move_{bytes}(n: i64, source_: i64, step: i64, target_: i64, at: i64):
+    if bitand(step == 1, at == 1):
+        memmove(target_, source_, n * {bytes})
+        return 0
+    source = view({type}[...], source_)
+    target = view({type}[...], target_)
+    if step == 0:
+        value = source[0]
+        for i in range(n):
+            target[i * at] = value
+        return 0
+    for i in range(n):
+        target[i * at] = source[i * step]
+    return 0
+
+
+def first_{bytes}(n: i64, steps_: i64, places_: i64):
+    steps = view(i64[...], steps_)
+    places = view(i64[...], places_)
+    done: i64 = move_{bytes}(n, places[0], steps[0], places[1], steps[1])
+    return 0
+
+
+def second_{bytes}(n: i64, steps_: i64, places_: i64):
+    steps = view(i64[...], steps_)
+    places = view(i64[...], places_)
+    done: i64 = move_{bytes}(n, places[1], steps[1], places[2], steps[2])
+    return 0
+
+
+def zero_{bytes}(n: i64, steps_: i64, places_: i64):
+    steps = view(i64[...], steps_)
+    places = view(i64[...], places_)
+    nothing = allocate({type}[1])
+    nothing[0] = 0
+    place: i64 = address_of(address(nothing[0]))
+    done: i64 = move_{bytes}(n, place, 0, places[1], steps[1])
+    return 0
+
+"""
+_DENSE: Final = """
+def move_row(item: i64, n: i64, source: i64, step: i64, target: i64):
+    if item == 1:
+        ones: i64 = move_1(n, source, step, target, 1)
+    if item == 2:
+        twos: i64 = move_2(n, source, step, target, 1)
+    if item == 4:
+        fours: i64 = move_4(n, source, step, target, 1)
+    if item == 8:
+        eights: i64 = move_8(n, source, step, target, 1)
+    return 0
+
+
+def dense_copy_as(process: i64, array: i64, type: i64, new_rank: i64, new_sizes: i64):
+    own = view(i64[...], process)
+    fields = view(i64[...], array)
+    marks = view(i32[...], array)
+    rank = i64(marks[NDIM])
+    item = own[SIZES + type]
+    if bitor(bitor(rank == 0, rank > DIMENSIONS), bitand(i64(marks[FLAGS]), ALIGNED) != ALIGNED):
+        return 0
+    sizes = view(i64[...], fields[DIMS])
+    strides = view(i64[...], fields[STRIDESOF])
+    total: i64 = 1
+    for d in range(rank):
+        total = total * sizes[d]
+        if rest(strides[d], item) != 0:
+            return 0
+    if bitor(total == 0, total * item > MOSTCOPIED):
+        return 0
+    made: i64 = new_array(process, type, new_rank, new_sizes, 0)
+    if made == 0:
+        return 0
+    news = view(i64[...], made)
+    at = allocate(i64[DIMENSIONS])
+    for d in range(rank):
+        at[d] = 0
+    length = sizes[rank - 1]
+    source: i64 = fields[DATA]
+    for r in range(quotient(total, length)):
+        moved: i64 = move_row(item, length, source, quotient(strides[rank - 1], item), news[DATA] + r * length * item)
+        d: i64 = rank - 2
+        while d >= 0:
+            at[d] = at[d] + 1
+            source = source + strides[d]
+            if at[d] < sizes[d]:
+                break
+            source = source - strides[d] * sizes[d]
+            at[d] = 0
+            d = d - 1
+    return made
+
+
+def dense_copy(process: i64, array: i64, type: i64):
+    fields = view(i64[...], array)
+    marks = view(i32[...], array)
+    made: i64 = dense_copy_as(process, array, type, i64(marks[NDIM]), fields[DIMS])
+    return made
+
+
+def let_copies_go(count: i64, copies: InOut[i64[...]]):
+    for k in range(count):
+        if copies[k] != 0:
+            Py_DecRef(copies[k])
+    return 0
+
+"""
+COPYING: Final = "".join(_ROWS.format(bytes=bytes, type=type) for bytes, type in WHOLES.items()) + _DENSE
+ROWS: Final = tuple(f"{name}_{bytes}" for name in ("first", "second", "zero") for bytes in WHOLES)
+"""The row functions."""
