@@ -4,9 +4,9 @@ In: nothing.  Out: `SPREADING`: operands of one shape, the order of the result's
 `WRITING`: tensors that are written; `WALKING`: rows, in threads where that pays; `POINTWISE`, the stub.
 
 Note [Rows across memory]
-Where the neighbours in a row are far apart for an operand, and those of another dimension are not, each element lies in
-a line of memory of its own, and a whole row of lines is gone from the cache before the next row needs them.  So rows are
-walked in blocks (`block`): a few elements of every row first, then the next few.
+Where the neighbours in a row are far apart for an operand, and those of another dimension are not, each element lies
+in a line of memory of its own, and a whole row of lines is gone from the cache before the next row needs them.  So rows
+are walked in blocks (`block`): a few elements of every row first, then the next few.
 """
 
 from __future__ import annotations
