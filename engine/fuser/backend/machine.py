@@ -304,10 +304,11 @@ def _target_machine(llvm: Any, opt: int = 1, processor: target.Target | None = N
     return made.create_target_machine(cpu=processor.cpu, features=processor.flags, opt=opt, jit=True)
 
 
-def relocatable(text: str, cpu: str, features: str) -> bytes:
+def relocatable(text: str, cpu: str, features: str, interleaved: bool = False) -> bytes:
     """A module's object code for such a processor, which may lie anywhere in memory; raises MachineError.
 
-    Rows are made by the hundred, so they are optimized as entries are: that takes a third of the time.
+    Rows are made by the hundred, so they are optimized as entries are: that takes a third of the time.  `interleaved`:
+    loops do several rounds at a time, as sums need, in which each round waits for the one before.
     """
     with llvm_binding(len(text)) as llvm:
         llvm.initialize_native_target()
@@ -317,16 +318,18 @@ def relocatable(text: str, cpu: str, features: str) -> bytes:
         )
         module = llvm.parse_assembly(text, llvm.create_context())
         module.verify()
-        _optimize(llvm, machine, module, thoroughly=False)
+        _optimize(llvm, machine, module, thoroughly=False, interleaved=interleaved)
         data: bytes = machine.emit_object(module)
     return data
 
 
-def _optimize(llvm: Any, machine: Any, module: Any, thoroughly: bool, speed: int = 2) -> None:
+def _optimize(
+    llvm: Any, machine: Any, module: Any, thoroughly: bool, speed: int = 2, interleaved: bool = False
+) -> None:
     options = llvm.create_pipeline_tuning_options(speed_level=speed)
     options.loop_vectorization, options.slp_vectorization = True, thoroughly
     # for entries what matters are short rows, and how long LLVM takes
-    options.loop_unrolling = options.loop_interleaving = thoroughly
+    options.loop_unrolling, options.loop_interleaving = thoroughly, thoroughly or interleaved
     builder = llvm.create_pass_builder(machine, options)
     passes = builder.getModulePassManager()
     passes.run(module, builder)

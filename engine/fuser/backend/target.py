@@ -8,39 +8,14 @@ tiles of products.  Raises `ArgumentError` for a name that is not in the table, 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from typing import Final
 
+from engine.fuser.backend.processors import KINDS
+from engine.fuser.backend.processors import VARIABLE as VARIABLE
 from engine.lang.errors import ArgumentError, did_you_mean
 from engine.lang.records import dataclass
-
-VARIABLE: Final = "TSREPL_TARGET"
-
-_X86: Final = "x86_64-unknown-linux-gnu"
-_ARM: Final = "aarch64-unknown-linux-gnu"
-_V2: Final = frozenset("cmov cx8 cx16 fxsr mmx popcnt sahf sse sse2 sse3 sse4.1 sse4.2 ssse3".split())
-_V3: Final = _V2 | frozenset("avx avx2 bmi bmi2 f16c fma lzcnt movbe xsave".split())
-_V4: Final = _V3 | frozenset("avx512bw avx512cd avx512dq avx512f avx512vl".split())
-_NEON: Final = frozenset({"neon"})
-_KINDS: Final[Mapping[str, tuple[str, frozenset[str]]]] = {
-    **dict.fromkeys(["x86-64"], (_X86, frozenset("cmov cx8 fxsr mmx sse sse2".split()))),
-    **dict.fromkeys(["x86-64-v2", "nehalem", "westmere"], (_X86, _V2)),
-    **dict.fromkeys(
-        ["x86-64-v3", "haswell", "broadwell", "skylake", "alderlake", "znver1", "znver2", "znver3"], (_X86, _V3)
-    ),
-    **dict.fromkeys(
-        ["x86-64-v4", "skylake-avx512", "cascadelake", "icelake-server", "sapphirerapids", "znver4", "znver5"],
-        (_X86, _V4),
-    ),
-    **dict.fromkeys(["cortex-a72", "neoverse-n1"], (_ARM, _NEON)),
-    **dict.fromkeys(["neoverse-v1", "apple-m1"], (_ARM, _NEON | {"fullfp16"})),
-}
-"""LLVM's names of processors -> the system that code is made for, and features that all of them have.
-
-Levels of x86-64 are those of its psABI.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +72,11 @@ def host() -> Target:
 
 def named(name: str) -> Target:
     """The target of that name; raises ArgumentError for one that is not known."""
-    if name not in _KINDS:
-        near = did_you_mean(name, _KINDS)
-        raise ArgumentError(f"{VARIABLE}: there is no target '{name}'", hints=(f"one of {', '.join(_KINDS)}", *near))
-    triple, features = _KINDS[name]
-    return Target(triple, name, "-prefer-256-bit" if "avx512f" in features else "", features)
+    if name not in KINDS:
+        near = did_you_mean(name, KINDS)
+        raise ArgumentError(f"{VARIABLE}: there is no target '{name}'", hints=(f"one of {', '.join(KINDS)}", *near))
+    kind = KINDS[name]
+    return Target(kind.triple, name, kind.flags, kind.features)
 
 
 def checked(name: str, machine: Target) -> Target:

@@ -63,7 +63,7 @@ def _objects(part: parts.Part, number: int) -> Iterator[bytes]:
     level = processor.level()
     for text in part.modules():
         step("building", _LIBRARY, number, len(parts.PARTS))
-        yield machine.relocatable(text, level.name, level.features)
+        yield machine.relocatable(text, level.name, level.features, part.interleaved)
 
 
 def is_sound(part: str, current: Key, room: Path) -> bool:

@@ -34,10 +34,14 @@ TOGETHER: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A name of small letters, digits and `_`, and the LLVM texts of its modules, made one by one."""
+    """A name of small letters, digits and `_`, and the LLVM texts of its modules, made one by one.
+
+    `interleaved`: see `machine.relocatable`.
+    """
 
     name: str
     modules: Callable[[], Iterable[str]]
+    interleaved: bool = False
 
 
 def _calls() -> Iterator[str]:
@@ -80,7 +84,7 @@ def _text(symbol: str, text: str) -> Any:
 
 
 def _part(name: str, functions_of: Functions, *types: str) -> Part:
-    return Part(name, partial(_functions, name, functions_of, types))
+    return Part(name, partial(_functions, name, functions_of, types), interleaved=functions_of is along_of)
 
 
 PARTS: Final = (

@@ -2,6 +2,11 @@
 
 In: nothing.  Out: `SPREADING`: operands of one shape, the order of the result's dimensions, dimensions merged;
 `WRITING`: tensors that are written; `WALKING`: rows, in threads where that pays; `POINTWISE`, the stub.
+
+Note [Rows across memory]
+Where the neighbours in a row are far apart for an operand, and those of another dimension are not, each element lies
+in a line of memory of its own, and a whole row of lines is gone from the cache before the next row needs them.  So rows
+are walked in blocks (`block`): a few elements of every row first, then the next few.
 """
 
 from __future__ import annotations
@@ -282,7 +287,36 @@ def piece(context: i64, begin: i64, end: i64):
         places[k] = frame[PLACES + k] + begin * frame[STEPS + axis * EACH + k]
     steps = view(i64[...], context + 8 * STEPS)
     elements = view(i64[...], context + 8 * ELEMENTS)
-    walk(frame[ROW], width, depth, extents, steps, places, elements)
+    rest: i64 = extents[0]
+    while rest > 0:
+        extents[0] = minimum(frame[BLOCK], rest)
+        walk(frame[ROW], width, depth, extents, steps, places, elements)
+        for k in range(width):
+            places[k] = places[k] + extents[0] * steps[k]
+        rest = rest - extents[0]
+    return 0
+
+
+def exchange(frame: InOut[i64[...]], a: i64, b: i64):
+    extent = frame[EXTENTS + a]
+    frame[EXTENTS + a] = frame[EXTENTS + b]
+    frame[EXTENTS + b] = extent
+    for k in range(frame[WIDTH] + 1):
+        step = frame[STEPS + a * EACH + k]
+        frame[STEPS + a * EACH + k] = frame[STEPS + b * EACH + k]
+        frame[STEPS + b * EACH + k] = step
+    return 0
+
+
+def block(frame: InOut[i64[...]]):
+    frame[BLOCK] = frame[EXTENTS]
+    for k in range(frame[WIDTH] + 1):
+        if bitand(frame[STEPS + k] != 0, frame[STEPS + k] != frame[ITEMS + k]):
+            for j in range(1, frame[DEPTH]):
+                if frame[STEPS + j * EACH + k] == frame[ITEMS + k]:
+                    exchange(frame, 1, j)
+                    frame[BLOCK] = SHORTROW
+                    return 0
     return 0
 
 
@@ -293,11 +327,10 @@ def run(it: InOut[i64[...]], frame: InOut[i64[...]]):
     for k in range(frame[WIDTH] + 1):
         frame[ELEMENTS + k] = quotient(frame[STEPS + k], frame[ITEMS + k])
     work = quotient(frame[TOTAL] * it[WORK], 1024)
-    if work < LONG:
-        walk(frame[ROW], frame[WIDTH] + 1, frame[DEPTH], address(frame[EXTENTS]), address(frame[STEPS]),
-             address(frame[PLACES]), address(frame[ELEMENTS]))
+    if bitand(work < LONG, frame[DEPTH] == 1):
+        invoke(frame[ROW], frame[EXTENTS], address(frame[ELEMENTS]), address(frame[PLACES]))
         return 0
-    state: i64 = hold(frame[WIDTH] + 1, address(frame[ARRAYS]))
+    block(frame)
     axis: i64 = 0
     for j in range(1, frame[DEPTH]):
         if frame[EXTENTS + j] >= frame[EXTENTS + axis]:
@@ -305,6 +338,10 @@ def run(it: InOut[i64[...]], frame: InOut[i64[...]]):
     frame[LONGEST] = axis
     context: i64 = address_of(address(frame[0]))
     extent = frame[EXTENTS + axis]
+    if work < LONG:
+        short: i64 = piece(context, 0, extent)
+        return 0
+    state: i64 = hold(frame[WIDTH] + 1, address(frame[ARRAYS]))
     if bitor(own[PARALLEL] == 0, work < SHARED):
         call: i64 = piece(context, 0, extent)
     else:

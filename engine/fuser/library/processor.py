@@ -1,7 +1,7 @@
 """The processor that images are for, told without a compiler.
 
-In: what the system says of the processor, and `TSREPL_TARGET`, which names a level that it can stand for.  Out: a
-`Level`.  Images are made for levels, each of which a range of processors has, so that machines can share them.
+In: what the system says of the processor, and `TSREPL_TARGET`, which names one that it can stand for.  Out: the
+`Level` of these.  Images are made for levels, each of which a range of processors has, so that machines can share them.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ import os
 import sys
 from typing import Final
 
+from engine.fuser.backend.processors import KINDS
+from engine.fuser.backend.processors import VARIABLE as VARIABLE
 from engine.fuser.library.objects import ImageError
 from engine.lang.records import dataclass
 
-VARIABLE: Final = "TSREPL_TARGET"
 _FACTS: Final = "/proc/cpuinfo"
 _ENOUGH: Final = 4096
 """Bytes of these facts that tell of the first processor."""
@@ -28,19 +29,19 @@ class Level:
     flags: frozenset[str]
 
 
-_V2: Final = frozenset("cx16 lahf_lm pni popcnt sse4_1 sse4_2 ssse3".split())
-_V3: Final = _V2 | frozenset("abm avx avx2 bmi1 bmi2 f16c fma movbe".split())
-_V4: Final = _V3 | frozenset("avx512bw avx512cd avx512dq avx512f avx512vl".split())
 _NONE: Final[frozenset[str]] = frozenset()
+
+
+def _level(name: str) -> Level:
+    return Level(name, KINDS[name].flags, KINDS[name].linux_flags)
+
+
 LEVELS: Final[dict[str, tuple[Level, ...]]] = {
-    "linux x86_64": (
-        Level("x86-64-v4", "-prefer-256-bit", _V4), Level("x86-64-v3", "", _V3),
-        Level("x86-64-v2", "", _V2), Level("x86-64", "", _NONE),
-    ),
-    "linux aarch64": (Level("cortex-a72", "", _NONE),),
+    "linux x86_64": tuple(map(_level, ("x86-64-v4", "x86-64-v3", "x86-64-v2", "x86-64"))),
+    "linux aarch64": (_level("cortex-a72"),),
     "darwin x86_64": (Level("x86-64-v2", "", _NONE),),
-    "darwin arm64": (Level("apple-m1", "", _NONE),),
-}  # fmt: skip
+    "darwin arm64": (_level("apple-m1"),),
+}
 """The levels of each system, the best first.  Where the system names no flags, all of its processors have the level."""
 
 
@@ -55,8 +56,9 @@ def levels() -> tuple[Level, ...]:
     Raises ImageError where there is none, or one is named that this processor lacks.
     """
     named = os.environ.get(VARIABLE)
+    wanted = KINDS[named].level if named in KINDS else named
     flags = _flags()
-    found = [each for each in LEVELS.get(system(), ()) if each.flags <= flags and named in (None, "", each.name)]
+    found = [each for each in LEVELS.get(system(), ()) if each.flags <= flags and wanted in (None, "", each.name)]
     if not found:
         raise ImageError(f"there are no images for {named or system()} here")
     return tuple(found)

@@ -78,7 +78,7 @@ def test_what_came_with_the_package_says_its_sources(monkeypatch: pytest.MonkeyP
 
 # ------------------------------------------------------------------ processors
 
-V3 = "abm avx avx2 bmi1 bmi2 cx16 f16c fma lahf_lm movbe pni popcnt sse4_1 sse4_2 ssse3"
+V3 = "abm avx avx2 bmi1 bmi2 cx16 f16c fma lahf_lm movbe pni popcnt sse4_1 sse4_2 ssse3 xsave"
 V4 = f"{V3} avx512bw avx512cd avx512dq avx512f avx512vl"
 
 
@@ -100,6 +100,20 @@ def test_levels_are_told_by_flags(flags: str, wanted: str, monkeypatch: pytest.M
     else:
         with pytest.raises(ImageError, match="x86-64-v3"):
             processor.level()
+
+
+@pytest.mark.parametrize(
+    ("name", "level"), [("haswell", "x86-64-v3"), ("znver4", "x86-64-v4"), ("nehalem", "x86-64-v2")]
+)
+def test_a_named_processor_has_the_images_of_its_level(
+    name: str, level: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    facts = tmp_path / "cpuinfo"
+    facts.write_text(f"flags\t\t: {V4}\n")
+    monkeypatch.setattr(processor, "system", lambda: "linux x86_64")
+    monkeypatch.setattr(processor, "_FACTS", str(facts))
+    monkeypatch.setenv(processor.VARIABLE, name)
+    assert [each.name for each in processor.levels()] == [level]
 
 
 @pytest.mark.parametrize("system", processor.LEVELS)
