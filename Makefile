@@ -36,8 +36,8 @@ gpu: $(STAMP) ## run the tests that need an NVIDIA GPU, and measure it (bring th
 	$(BIN)/python -m pytest -n 8 -m gpu tests/gpu tests/unit/aten
 	@$(MAKE) bench-gpu
 
-bench: $(STAMP) ## measure programs and models beside torch.jit (PEER=PYTHON names one that has PyTorch), write docs/performance.md
-	$(BIN)/python benchmarks/performance.py --write $(if $(PEER),--peer $(PEER)) $(if $(ARCHIVES),--archives $(ARCHIVES))
+bench: $(STAMP) ## measure programs and models beside torch.jit (PEER=PYTHON names one that has PyTorch, TABLES="eager ramp" some of the tables), write docs/performance.md
+	$(BIN)/python benchmarks/performance.py --write $(if $(PEER),--peer $(PEER)) $(if $(ARCHIVES),--archives $(ARCHIVES)) $(if $(TABLES),--tables $(TABLES))
 
 lint: $(STAMP) ## ruff, mypy --strict, the import contracts and the wording of docstrings
 	$(BIN)/ruff check .

@@ -1,209 +1,69 @@
-"""Programs and models beside torch.jit and others: the table of `docs/performance.md`.
+"""The page of all figures, `docs/performance.md`, and the figures themselves, `performance.json`.
 
-    python benchmarks/performance.py [--peer PYTHON] [--only PART] [--archives FOLDER ...] [--write]
+    python benchmarks/performance.py [--peer PYTHON] [--archives FOLDER ...] [--tables NAME ...] [--only PART] [--write]
 
-Out: for each workload the median time of one call in the engine, the ratios to torch.jit, torch.compile, numexpr, numba
-and onnxruntime, as far as the Python that `--peer` names has them, and the engine's share of the machine's limit: the
-time that copying the bytes or computing the flops takes at least.  Each implementation runs in a process of its own
-with two threads; they take turns of 0.1 s, and ratios are those of medians.  First calls are those of new processes,
-with kernels and Python's bytecode already on disk.  `--write` writes the table to `docs/performance.md` and all
-figures to `benchmarks/performance.json`.  The folders of `--archives` hold NAME.pt beside NAME.json, whose first call
-has tensors of float32 as arguments; the last row sums them up.  The page ends with the tables of `products.py`.
+In: the tables to measure, all by default.  Out: their text; `--write` puts their figures in the place of those that
+`performance.json` has of them, and writes the page anew from the figures of all tables.  Rows that `--only` leaves out
+are missing from both, so it does not go with `--write`.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
-import statistics
-import subprocess
 import sys
-import tempfile
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+import commands
+import eager_operators
+import loads
 import products
-from workloads import MODELS, PROGRAMS, Workload
+import programs
+import ramp
+from sides import Asked, Section
 
-HERE: Final = Path(__file__).parent
-OTHERS: Final = ("torch.jit", "torch.compile", "numexpr", "numba", "onnxruntime")
-TURN: Final = 0.1
-TURNS: Final = 7
-FIRSTS: Final = ("engine", "torch.jit")
-"""Those whose first calls are compared, the fastest of `PROCESSES`."""
-PROCESSES: Final = 3
-CLOSE: Final = 1e-3
-"""The greatest relative difference of the sums over results."""
+TABLES: Final[Mapping[str, Section]] = {
+    "programs": programs.SECTION, "ramp": ramp.SECTION, "loads": loads.SECTION, "eager": eager_operators.SECTION,
+    "commands": commands.SECTION, "products": products.SECTION,
+}  # fmt: skip
+FIGURES: Final = Path(__file__).with_name("performance.json")
+PAGE: Final = Path(__file__).parents[1] / "docs" / "performance.md"
+HEAD: Final = """# Performance
 
-
-class Worker:
-    """A process with one implementation."""
-
-    def __init__(self, python: str, name: str, folder: str, archives: Mapping[str, Any]) -> None:
-        self.given = python, name, folder, archives
-        environment = {**os.environ, "OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2", "MKL_NUM_THREADS": "2"}
-        environment |= {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": folder}
-        self.process = subprocess.Popen(
-            [python, str(HERE / "performance_worker.py"), name, folder, json.dumps(archives)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment,
-        )  # fmt: skip
-
-    def ask(self, *what: Any) -> dict[str, Any]:
-        """The reply; an `error` when the process has died."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        try:
-            print(json.dumps(what), file=self.process.stdin, flush=True)
-            return dict(json.loads(self.process.stdout.readline()))
-        except (OSError, ValueError):
-            return {"error": f"ended with {self.process.poll()}"}
-
-    def close(self) -> None:
-        self.process.kill()
-        self.process.wait()
-
-    def first(self, name: str) -> float:
-        """Seconds of the first call of a workload in a new process like this one; NaN where there is none."""
-        other = Worker(*self.given)
-        reply = other.ask("first", name)
-        other.close()
-        return float(reply.get("first", float("nan")))
-
-
-def measured(name: str, workers: Mapping[str, Worker]) -> dict[str, Any]:
-    """The figures of one workload: seconds by implementation, first calls, and errors."""
-    prepared = {each: worker.ask("prepare", name) for each, worker in workers.items()}
-    errors = {each: reply["error"] for each, reply in prepared.items() if "error" in reply}
-    sums = {each: reply["sum"] for each, reply in prepared.items() if each not in errors}
-    turns: dict[str, list[float]] = {each: [] for each in sums}
-    for _ in range(TURNS):
-        for each, found in turns.items():
-            reply = workers[each].ask("turn", TURN)
-            found.append(reply.get("seconds", float("nan")))
-            time.sleep(0.01)  # threads that spin go to sleep
-    expected = sums.get("torch.jit", sums.get("engine"))
-    differing = [
-        each for each, found in sums.items() if expected is not None and abs(found - expected) > CLOSE * abs(expected)
-    ]
-    seconds = {each: statistics.median(found) for each, found in turns.items()}
-    compared = [each for each in FIRSTS if each in seconds]
-    first = {each: min(workers[each].first(name) for _ in range(PROCESSES)) for each in compared}
-    return {"seconds": seconds, "first": first, "errors": errors, "differing": differing}
-
-
-def row(name: str, workload: Workload, found: Mapping[str, Any], limits: Mapping[str, float]) -> list[str]:
-    """The cells of a workload."""
-    seconds = found["seconds"]
-    own = seconds.get("engine")
-    if own is None:
-        return [name, found["errors"]["engine"], *["-"] * (len(OTHERS) + 3)]
-    ratios = {each: own / seconds[each] for each in OTHERS if each in seconds}
-    least = max(workload.bytes / limits["bytes"], workload.flops / limits["flops"])
-    marked = {each: f"{ratio:.2f}" + ("≠" if each in found["differing"] else "") for each, ratio in ratios.items()}
-    first = found["first"]
-    return [
-        name, _time(own), *(marked.get(each, "-") for each in OTHERS), f"{workload.floor:g} / {workload.aim:g}",
-        f"{least / own:.0%}" if least else "-",
-        f"{first['engine'] / first['torch.jit']:.2f}" if "torch.jit" in first else "-",
-    ]  # fmt: skip
-
-
-def summary(figures: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The cells of a row for all archives: medians and the greatest ratios."""
-
-    def spread(times: str, other: str) -> str:
-        found = [
-            each[times]["engine"] / each[times][other]
-            for each in figures
-            if {"engine", other} <= each[times].keys() and each[times][other] > 0
-        ]
-        return f"{statistics.median(found):.2f}, at most {max(found):.2f}" if found else "-"
-
-    return [
-        f"{len(figures)} small archives, median", "-", *(spread("seconds", each) for each in OTHERS), "1 / 0.5", "-",
-        spread("first", "torch.jit"),
-    ]  # fmt: skip
-
-
-def _time(seconds: float) -> str:
-    unit, scale = next((u, s) for u, s in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)) if seconds >= s or u == "µs")
-    return f"{seconds / scale:.3g} {unit}"
-
-
-HEAD: Final = ("workload", "engine", *(f"/ {each}" for each in OTHERS), "floor / aim", "of the limit", "first call")
-
-
-def lines(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """A table, as Markdown that reads well as text too."""
-    widths = [max(len(each[i]) for each in (HEAD, *rows)) for i in range(len(HEAD))]
-    yield "| " + " | ".join(cell.ljust(width) for cell, width in zip(HEAD, widths, strict=True)) + " |"
-    yield "| " + " | ".join("-" * width for width in widths) + " |"
-    for cells in rows:
-        yield "| " + " | ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)) + " |"
-
-
-PAGE: Final = """# Performance
-
-`make bench` measures this table; `benchmarks/workloads.py` has the texts and models, `benchmarks/performance.json` all
-figures. Times are medians of one call with two threads on {machine}, Python {python}; the columns with `/` are how many
-times as long the engine takes (below 1: the engine is faster; `≠`: the results differ). "Of the limit" is the share of
-what the machine can do: {bytes:.1f} GB/s for copies, {flops:.0f} GFLOP/s for products. "First call" is that of the
-engine in times of torch.jit's, each in a new process, with kernels of an earlier process on disk.
-
-{table}
+`make bench` measures these tables; each is a file of `benchmarks/` that can be run alone, and
+`benchmarks/performance.json` has all figures. PyTorch is that of the Python that `--peer` names. Tables "as it is" are
+of this processor; for others both libraries run as on an older one.
 """
 
 
-def archives_in(folders: Sequence[str]) -> dict[str, tuple[str, list[list[int]]]]:
-    """Name -> path and shapes, of archives that are called with tensors of float32."""
-    found: dict[str, tuple[str, list[list[int]]]] = {}
-    for path in sorted(each for folder in folders for each in Path(folder).glob("*.pt")):
-        facts = path.with_suffix(".json")
-        calls = json.loads(facts.read_text()).get("calls", []) if facts.exists() else []
-        given = [each.get("tensor") if isinstance(each, dict) else None for each in calls[0]["args"]] if calls else []
-        if given and calls[0]["method"] == "forward" and all(each and each["dtype"] == "float32" for each in given):
-            found[path.stem] = (str(path), [each["shape"] for each in given if each])
-    return found
+def page(figures: Mapping[str, Any]) -> Iterator[str]:
+    """The text of all tables that have figures."""
+    yield HEAD
+    for name, section in TABLES.items():
+        if name in figures:
+            yield from section.lines(figures[name])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--peer", default=sys.executable)
-    parser.add_argument("--only", default="")
-    parser.add_argument("--archives", nargs="*", default=[])
+    parser.add_argument("--peer", default=sys.executable, help="a Python that has PyTorch")
+    parser.add_argument("--archives", nargs="*", default=[], help="folders with NAME.pt beside NAME.json")
+    parser.add_argument("--tables", nargs="*", choices=TABLES, default=[*TABLES])
+    parser.add_argument("--only", default="", help="a part of the names of the rows that are wanted")
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
-    archives = archives_in(options.archives)
-    known = {**PROGRAMS, **MODELS, **{name: Workload(p, [], 1.3, 0.5) for name, (p, _) in archives.items()}}
-    with tempfile.TemporaryDirectory() as folder:
-        workers = {"engine": Worker(sys.executable, "engine", folder, archives)}
-        workers |= {each: Worker(options.peer, each, folder, archives) for each in OTHERS}
-        workers["torch.jit"].ask("models")
-        limits = workers["engine"].ask("limits")
-        figures: dict[str, Any] = {}
-        rows: list[list[str]] = []
-        for name, workload in known.items():
-            if options.only in name:
-                figures[name] = measured(name, workers)
-                rows.append(row(name, workload, figures[name], limits))
-                print(*rows[-1], sep="  ", flush=True)
-        if found := [figures[name] for name in archives if name in figures]:
-            rows.append(summary(found))
-        for worker in workers.values():
-            worker.close()
-    table = "\n".join(lines(rows))
-    print("\n" + table)
-    if options.write:
-        page = PAGE.format(
-            machine=platform.processor() or platform.machine(), python=platform.python_version(), table=table,
-            bytes=limits["bytes"] / 1e9, flops=limits["flops"] / 1e9,
-        )  # fmt: skip
-        (HERE.parent / "docs" / "performance.md").write_text(page + products.section(options.peer))
-        (HERE / "performance.json").write_text(json.dumps({"limits": limits, "workloads": figures}, indent=1))
+    if options.write and options.only:
+        parser.error("--write is for whole tables")
+    asked = Asked(options.peer, options.archives, options.only)
+    figures = json.loads(FIGURES.read_text()) if options.write and FIGURES.exists() else {}
+    for name in options.tables:
+        figures[name] = TABLES[name].measure(asked)
+        print(*TABLES[name].lines(figures[name]), sep="\n", flush=True)
+        if options.write:  # each as it comes, so that what is cut off later is there
+            FIGURES.write_text(json.dumps(figures, indent=1))
+            PAGE.write_text("\n".join(page(figures)))
 
 
 if __name__ == "__main__":

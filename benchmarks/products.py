@@ -1,39 +1,31 @@
 """Products and convolutions beside numpy's BLAS and PyTorch, in GFLOP/s, on this processor and as an older one.
 
-    python benchmarks/products.py [--peer PYTHON] [--only PART] [--target NAME ...] [--threads N ...]
+    python benchmarks/products.py [--peer PYTHON] [--only PART]
 
 Out: for each target and number of threads a table: `relu(linear)` of square matrices of float32, and the convolutions
 of ResNet-50 for one image, with bias and relu.  The columns are the engine, numpy (the product alone) and, where the
 Python that `--peer` names has it, PyTorch; then the engine's rate in times of the best of the others.  Each has a
-process of its own; they take turns of 0.1 s, and rates are those of the fastest calls.  `performance.py --write` puts
-the tables into `docs/performance.md`.
+process of its own; they take turns of 0.1 s, and rates are those of the fastest calls.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+import sides
+from sides import Asked, Figures, Section
 
 HERE: Final = Path(__file__)
 LIBRARIES: Final = ("engine", "numpy", "torch")
-TARGETS: Final[Mapping[str, Mapping[str, str]]] = {
-    "": {"TSREPL_TARGET": "", "OPENBLAS_CORETYPE": ""},
-    "x86-64-v3": {
-        "TSREPL_TARGET": "x86-64-v3", "OPENBLAS_CORETYPE": "Haswell", "ONEDNN_MAX_CPU_ISA": "AVX2",
-        "ATEN_CPU_CAPABILITY": "avx2", "MKL_ENABLE_INSTRUCTIONS": "AVX2",
-    },
-}  # fmt: skip
-"""Processors to stand for, "" for this one -> the environment in which each library does so."""
+THREADS: Final = (1, 2)
 TURN: Final = 0.1
 BURST: Final = 0.0015
 """Seconds of calls that are timed together: shorter than the system lets others have the processor."""
@@ -158,16 +150,9 @@ class Worker:
     """A process with one library."""
 
     def __init__(self, python: str, library: str, threads: int, target: str) -> None:
-        count = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(threads))
-        environment = {
-            **os.environ,
-            **count,
-            **TARGETS.get(target, {"TSREPL_TARGET": target}),
-            "TSREPL_COMPILE": "eager",
-        }
-        environment["PYTHONPATH"] = str(HERE.parents[1])
+        environment = sides.environment(target, threads, TSREPL_COMPILE="eager")
         self.process = subprocess.Popen(
-            [python, str(HERE), "--work", library, "--threads", str(threads)],
+            [python, str(HERE), "--work", library, str(threads)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment,
         )  # fmt: skip
 
@@ -208,51 +193,37 @@ def _cells(name: str, found: Mapping[str, float]) -> list[str]:
     return [name, *(f"{found[each]:.0f}" if each in found else "-" for each in LIBRARIES), ratio]
 
 
-def machine() -> str:
-    """The name of this processor, as its system and as LLVM call it."""
-    facts = Path("/proc/cpuinfo")
-    lines = facts.read_text().splitlines() if facts.exists() else []
-    name = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "a processor")
-    sys.path.insert(0, str(HERE.parents[1]))
-    return f"{name} ({import_module('engine.fuser.backend.target').host().cpu})"
-
-
-def tables(peer: str, targets: Sequence[str], threads: Sequence[int], only: str = "") -> Iterator[str]:
-    """The lines of all tables, as Markdown."""
-    for target in targets:
-        for count in threads:
-            yield f"\n{target or 'as it is'}, {count} thread{'s' * (count > 1)}:\n"
-            yield f"| GFLOP/s | {' | '.join(LIBRARIES)} | / best other |"
-            yield "| --- " * (len(LIBRARIES) + 2) + "|"
-            pythons = dict(zip(LIBRARIES, (sys.executable, sys.executable, peer), strict=True))
+def measure(asked: Asked) -> Figures:
+    """GFLOP/s by target, number of threads, row and library."""
+    found: Figures = {"machine": sides.machine(), "targets": {}}
+    pythons = dict(zip(LIBRARIES, (sys.executable, sys.executable, asked.peer), strict=True))
+    for target in sides.targets():
+        of_target = found["targets"][target] = {}
+        for count in THREADS:
             workers = {each: Worker(python, each, count, target) for each, python in pythons.items()}
+            rows = of_target[str(count)] = {}
             for name in ROWS:
-                if only in name:
-                    yield f"| {' | '.join(_cells(name, rates(name, workers)))} |"
+                if asked.only in name:
+                    rows[name] = rates(name, workers)
+                    print(sides.shown(target), count, *_cells(name, rows[name]), sep="  ", file=sys.stderr, flush=True)
             for worker in workers.values():
                 worker.close()
+    return found
 
 
-def section(peer: str) -> str:
-    """A part of the page of all figures."""
-    return f"\n## Products and convolutions\n\nOn {machine()}.\n" + "\n".join(tables(peer, [*TARGETS], [1, 2])) + "\n"
+def lines(figures: Figures) -> Iterator[str]:
+    yield from sides.introduction("Products and convolutions", figures, "")
+    for target, of_target in figures["targets"].items():
+        for count, rows in of_target.items():
+            yield from (f"{sides.shown(target)}, {count} thread{'s' * (count != '1')}:", "")
+            yield from sides.table(["GFLOP/s", *LIBRARIES, "/ best other"], [_cells(*row) for row in rows.items()])
+            yield ""
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--peer", default=sys.executable)
-    parser.add_argument("--only", default="")
-    parser.add_argument("--target", nargs="*", default=[*TARGETS])
-    parser.add_argument("--threads", nargs="*", type=int, default=[1, 2])
-    parser.add_argument("--work", default="")
-    options = parser.parse_args()
-    if options.work:
-        work(options.work, options.threads[0])
-        return
-    print(machine())
-    for line in tables(options.peer, options.target, options.threads, options.only):
-        print(line, flush=True)
-
+SECTION: Final = Section(measure, lines)
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:2] == ["--work"]:
+        work(sys.argv[2], int(sys.argv[3]))
+    else:
+        sides.alone(SECTION)

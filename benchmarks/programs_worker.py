@@ -1,6 +1,6 @@
-"""A process in which one implementation runs workloads, when `performance.py` says so.
+"""A process in which one implementation runs workloads, when `programs.py` says so.
 
-    python benchmarks/performance_worker.py engine|torch.jit|torch.compile|numexpr|numba|onnxruntime FOLDER
+    python benchmarks/programs_worker.py engine|torch.jit|torch.compile|numexpr|numba|onnxruntime FOLDER
 
 In: lines of JSON on standard input: `["prepare", name]`, `["turn", seconds]`, `["first", name]`, `["limits"]`.  Out: a
 line of JSON for each: of a preparation a sum over the result; of a turn seconds per call; of a first call its seconds;
