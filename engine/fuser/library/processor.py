@@ -55,10 +55,10 @@ def levels() -> tuple[Level, ...]:
 
     Raises ImageError where there is none, or one is named that this processor lacks.
     """
-    named = os.environ.get(VARIABLE)
+    named = os.environ.get(VARIABLE, "")
     wanted = KINDS[named].level if named in KINDS else named
     flags = _flags()
-    found = [each for each in LEVELS.get(system(), ()) if each.flags <= flags and wanted in (None, "", each.name)]
+    found = [each for each in LEVELS.get(system(), ()) if each.flags <= flags and wanted in ("", each.name)]
     if not found:
         raise ImageError(f"there are no images for {named or system()} here")
     return tuple(found)
