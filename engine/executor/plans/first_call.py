@@ -38,7 +38,7 @@ def runs_before_plan(graph: Graph, inputs: Sequence[Any], *, once: bool = False)
 
 
 class _Rounds:
-    """How often the loops of a call go round at most, as far as its inputs tell."""
+    """The most rounds that loops of a call may take, as far as its inputs tell."""
 
     def __init__(self, graph: Graph, inputs: Sequence[Any]) -> None:
         self._numbers: Mapping[Value, int] = {

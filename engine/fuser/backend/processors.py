@@ -27,7 +27,7 @@ _IN_LINUX: Final = {
     "sse4.1": "sse4_1",
     "sse4.2": "sse4_2",
 }
-"""What Linux calls features that it has other names for than LLVM."""
+"""Linux's names of features, where they are others than LLVM's."""
 
 
 @dataclass(frozen=True, slots=True)
