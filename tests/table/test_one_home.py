@@ -26,6 +26,7 @@ EXCEPTIONS: Final = {
     "aten/values/arithmetic.py": "functions of Python's numbers",
     "executor/autodiff/specialising.py": "questions about tensors, whose answers gradients take as given",
     "executor/codegen/ranges.py": "arithmetic of intervals of ints, one rule an operator",
+    "executor/plans/first_call.py": "bounds of the rounds of loops, one rule an operator",
     "executor/codegen/templates.py": "Python text of operators on numbers, lists and strings in generated code",
     "executor/codegen/unboxing.py": "matches products and parts by pattern, with numpy's expression for them",
     "frontend/diagnostics/cautions.py": "what archived programs may mean by a name",
