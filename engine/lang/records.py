@@ -48,6 +48,7 @@ else:
                 for name, type in plain.__annotations__.items()
                 if not _is_of_the_class(type)
             }
+            _refuse_shared_defaults(declared)
             known = _with_slots(plain, declared, weakref_slot) if slots else _with_defaults(plain, declared)
             known.__dataclass_params__ = _parameters(repr, eq, frozen)
             known.__dataclass_fields__ = Unwritten(
@@ -69,6 +70,14 @@ def _is_of_the_class(annotation: Any) -> bool:
     """True if it says that it is of no field."""
     text = annotation if isinstance(annotation, str) else repr(annotation)
     return text.startswith(("ClassVar", "typing.ClassVar"))
+
+
+def _refuse_shared_defaults(declared: Declared) -> None:
+    """Raise the standard library's ValueError for a default that all objects would share, and might change."""
+    for name, (_, given) in declared.items():
+        default = given.default if isinstance(given, Field) else given
+        if type(default).__hash__ is None:
+            raise ValueError(f"mutable default {type(default)} for field {name} is not allowed: use default_factory")
 
 
 def _with_slots(plain: type, declared: Declared, weakref_slot: bool) -> type:

@@ -41,9 +41,14 @@ def __dir__() -> list[str]:
     return sorted({*(name for name in globals() if name.startswith("__")), *names.known()})
 
 
-with import_module("engine.lang.interpreter_settings").collecting_rarely():
-    for each in AT_ONCE:
-        import_module(each)
-    for each, row in import_module("engine.passes.pipeline").PASSES.items():
-        if {"compile", "plans"} & {*row.stages}:
-            import_module(f"engine.passes.{each}")
+def _load_at_once() -> None:
+    """Import these modules, and the passes that run when a program is compiled or planned."""
+    with import_module("engine.lang.interpreter_settings").collecting_rarely():
+        for name in AT_ONCE:
+            import_module(name)
+        for name, row in import_module("engine.passes.pipeline").PASSES.items():
+            if {"compile", "plans"} & {*row.stages}:
+                import_module(f"engine.passes.{name}")
+
+
+_load_at_once()

@@ -16,6 +16,16 @@ from engine.fuser.library.forms import Form, Given
 from engine.fuser.stubs.process import DTYPES
 from tests.table.kernel_samples import values
 
+
+class Missed(Exception):
+    """No stub takes the call."""
+
+
+def missed(*args: Any, **named: Any) -> Any:
+    """The function behind the stubs of tests.  Raises Missed."""
+    raise Missed
+
+
 Array = np.ndarray[Any, np.dtype[Any]]
 SIZES = ((3, 5), (), (700,), (0,), (2, 3, 4), (1, 1, 1), (2, 1, 2, 1, 2, 1, 2, 2), (4, 0, 2))
 SPREADING = (

@@ -22,20 +22,12 @@ from engine.fuser.library.moving import MOVING
 from engine.fuser.library.shaped import CALLS, WINDOWS
 from tests.table import library_samples
 from tests.table.kernel_samples import agree
-from tests.table.library_samples import fixed
+from tests.table.library_samples import Missed, fixed, missed
 
 ROUNDS = 60
 Array = np.ndarray[Any, np.dtype[Any]]
 Random = np.random.Generator
 Make = Callable[[Random, Any], list[Any]]
-
-
-class Missed(Exception):
-    pass
-
-
-def missed(*args: Any) -> Any:
-    raise Missed
 
 
 @pytest.fixture(autouse=True)

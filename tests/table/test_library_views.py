@@ -21,19 +21,11 @@ from engine.aten.values.storage import owner_of
 from engine.aten.values.tensor import Tensor
 from engine.fuser.library import serving
 from engine.fuser.library.viewing import VIEWS
-from tests.table.library_samples import layouts
+from tests.table.library_samples import Missed, layouts, missed
 
 ROUNDS = 600
 Random = np.random.Generator
 TYPES = (np.float32, np.float32, np.float64, np.int64, np.bool_, np.float16, np.complex64)
-
-
-class Missed(Exception):
-    pass
-
-
-def missed(*args: Any) -> Any:
-    raise Missed
 
 
 @pytest.fixture(autouse=True)

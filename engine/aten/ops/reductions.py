@@ -32,8 +32,13 @@ Dims = Sequence[int] | int | None
 
 
 def over(ufunc: Any, x: Array, axes: tuple[int, ...] | None, keepdim: bool = False) -> Array:
-    """A function of two numbers, applied along dimensions."""
-    return np.asarray(ufunc.reduce(x, axes, None, None, keepdim))
+    """A function of two numbers, applied along dimensions.
+
+    Where dimensions are kept, numpy gives these the steps that they have in a turned operand, PyTorch those of a
+    result in C order.
+    """
+    found = np.asarray(ufunc.reduce(x, axes, None, None, keepdim))
+    return found.copy(order="C") if keepdim and not x.flags.c_contiguous else found
 
 
 # ------------------------------------------------------------------ sums

@@ -26,6 +26,8 @@ MOST: Final = 20_000
 """Nodes that are run in about the time that a plan takes to make."""
 FEW: Final = 64
 """The length that is expected of what is no input."""
+DEEPEST: Final = 32
+"""Steps of arithmetic after which nothing is expected of a number any more."""
 
 
 def runs_before_plan(graph: Graph, inputs: Sequence[Any], *, once: bool = False) -> bool:
@@ -38,13 +40,16 @@ def runs_before_plan(graph: Graph, inputs: Sequence[Any], *, once: bool = False)
 
 
 class _Rounds:
-    """The most rounds that loops of a call may take, as far as its inputs tell."""
+    """The most rounds that loops of a call may take, as far as its inputs tell.
+
+    An estimate: intervals that are proved of numbers, whatever the inputs, are `codegen.ranges`.
+    """
 
     def __init__(self, graph: Graph, inputs: Sequence[Any]) -> None:
-        self._numbers: Mapping[Value, int] = {
-            value: abs(given) for value, given in zip(graph.inputs, inputs, strict=True) if type(given) is int
+        self._numbers: dict[Value, float] = {
+            value: abs(float(given)) for value, given in zip(graph.inputs, inputs, strict=True) if type(given) is int
         }
-        self._longest = max(FEW, *map(_length, inputs), 0)
+        self._longest = float(max(FEW, *map(_length, inputs), 0))
         self._known: dict[Function, float] = {}
 
     def work(self, block: Block | Graph) -> float:
@@ -63,17 +68,22 @@ class _Rounds:
             self._known[callee] = self.work(callee.graph)
         return self._known[callee]
 
-    def _most(self, number: Value) -> float:
-        """The greatest value that an integer is expected to have."""
+    def _most(self, number: Value, depth: int = 0) -> float:
+        """The greatest value that an integer is expected to have, `depth` steps of arithmetic before a count."""
+        if number not in self._numbers:
+            self._numbers[number] = self._most_of(number, depth)
+        return self._numbers[number]
+
+    def _most_of(self, number: Value, depth: int) -> float:
         constant, node = constant_value(number), number.node
         if type(constant) is int:
-            return abs(constant)
-        if number in self._numbers:
-            return self._numbers[number]
+            return abs(float(constant))
         if node.kind in _LENGTHS:
             return self._longest
         combined = _COMBINED.get(node.kind)
-        return combined(map(self._most, node.inputs)) if combined is not None else inf
+        if combined is None or depth == DEEPEST:
+            return inf
+        return combined(self._most(value, depth + 1) for value in node.inputs)
 
 
 _LENGTHS: Final = frozenset({"aten::len", "aten::size", "aten::dim"})

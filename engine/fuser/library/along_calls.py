@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from engine.fuser.library.copying_calls import FREEING
+
 ALONG: Final = """
 def real_of(process: i64, value: i64, room: InOut[i64[...]]):
     own = view(i64[...], process)
@@ -252,19 +254,6 @@ def gone_along_with(descriptor: i64, args: i64, count: i64, copies: InOut[i64[..
         long: i64 = invoke(function, address(words[0]))
         let_go(state, tensors, arrays)
         code = long
-    if code != 0:
-        Py_DecRef(made)
-        return 0
-    tensor: i64 = wrapped(descriptor, made)
-    done: i64 = recorded(process, history, args, count, tensor)
+    done: i64 = finished(descriptor, history, args, count, made, code)
     return done
-
-
-def gone_along(descriptor: i64, args: i64, count: i64):
-    copies = allocate(i64[OPERANDS])
-    for k in range(OPERANDS):
-        copies[k] = 0
-    found: i64 = gone_along_with(descriptor, args, count, copies)
-    done: i64 = let_copies_go(OPERANDS, copies)
-    return found
-"""
+""" + FREEING.format(helper="gone_along")

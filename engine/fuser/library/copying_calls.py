@@ -121,3 +121,14 @@ def let_copies_go(count: i64, copies: InOut[i64[...]]):
 COPYING: Final = "".join(_ROWS.format(bytes=bytes, type=type) for bytes, type in WHOLES.items()) + _DENSE
 ROWS: Final = tuple(f"{name}_{bytes}" for name in ("first", "second", "zero") for bytes in WHOLES)
 """The row functions."""
+FREEING: Final = """
+
+def {helper}(descriptor: i64, args: i64, count: i64):
+    copies = allocate(i64[OPERANDS])
+    for k in range(OPERANDS):
+        copies[k] = 0
+    found: i64 = {helper}_with(descriptor, args, count, copies)
+    done: i64 = let_copies_go(OPERANDS, copies)
+    return found
+"""
+"""The text of what calls a helper that may copy operands, and frees the copies."""

@@ -222,4 +222,14 @@ def recorded(process: i64, found: i64, args: i64, count: i64, result: i64):
     slots[own[GRAD]] = flag
     return result
 
+
+def finished(descriptor: i64, history: i64, args: i64, count: i64, made: i64, code: i64):
+    it = view(i64[...], descriptor)
+    if code != 0:
+        Py_DecRef(made)
+        return 0
+    tensor: i64 = wrapped(descriptor, made)
+    done: i64 = recorded(it[PROCESS], history, args, count, tensor)
+    return done
+
 """

@@ -172,3 +172,18 @@ def test_subclasses_share_what_was_written() -> None:
 
     assert (Near(3).x, Near(3).y) == (3, 7)
     assert repr(Near(3)).endswith("Near(x=3, y=7, note='')")
+
+
+@pytest.mark.parametrize("default", [[], {}, set()], ids=repr)
+@pytest.mark.parametrize("is_described", [False, True])
+def test_defaults_that_objects_would_share_are_refused_in_the_same_words(default: Any, is_described: bool) -> None:
+    refusals = []
+    for decorator in (dataclass, dataclasses.dataclass):
+        with pytest.raises(ValueError, match="mutable default") as refused:
+
+            @decorator
+            class Shared:
+                x: Any = dataclasses.field(default=default) if is_described else default
+
+        refusals.append(str(refused.value))
+    assert refusals[0] == refusals[1]

@@ -11,6 +11,7 @@ from engine.executor.plans.executor import executor_of
 from engine.executor.plans.switches import leaving
 from engine.frontend.compilation.compile import compile_source
 from engine.fuser.backend import tiering
+from engine.ir.graph import Value
 from engine.ir.unit import Function
 
 HALF = "def half(x):\n" + "    x = x * 2 - x\n" * 60 + "    return x\n"
@@ -92,6 +93,37 @@ def test_another_key_and_a_busy_thread_wait_for_no_plan_aside() -> None:
         assert len(executor.cache) == 1, "what is being compiled may take long"
         call_function(executor.function, [tensor([1.0])], {})
         assert len(executor.cache) == 2
+
+
+CHAINS = {
+    "shared": "n = n + n",
+    "long": "n = n + x.size(0)",
+}
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_counts_at_the_end_of_arithmetic_are_estimated_in_few_steps(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (
+        "def f(x, n: int):\n"
+        + f"    {CHAINS[name]}\n" * 2000
+        + "    for i in range(n):\n        x = x + 1\n    return x\n"
+    )
+    graph, steps, once = _function(text).graph, 0, first_call._Rounds._most_of
+
+    def counted(self: first_call._Rounds, number: Value, depth: int) -> float:
+        nonlocal steps
+        steps += 1
+        assert steps < 100
+        return once(self, number, depth)
+
+    monkeypatch.setattr(first_call._Rounds, "_most_of", counted)
+    assert not first_call.runs_before_plan(graph, [tensor([1.0]), 1])
+
+
+def test_loops_within_loops_exceed_no_number() -> None:
+    body = "".join(f"{'    ' * d}while bool(x.sum() > {d}):\n" for d in range(1, 21))
+    graph = _function(f"def f(x, n: int):\n{body}{'    ' * 21}x = x - 1\n    return x\n").graph
+    assert not first_call.runs_before_plan(graph, [tensor([1.0]), 2**63 - 1])
 
 
 def test_only_where_compiling_goes_on_in_the_background(monkeypatch: pytest.MonkeyPatch) -> None:
