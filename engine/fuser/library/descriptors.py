@@ -69,6 +69,7 @@ def process_words() -> Words:
         words[PROCESS["ISFLOAT"] + i] = type in FLOATS
     for i, slot in enumerate(EMPTY):
         words[PROCESS["EMPTY"] + i] = found.slots[slot] // WORD
+    cpython_abi.retain(words)  # descriptors have their address, whoever holds those
     return words
 
 

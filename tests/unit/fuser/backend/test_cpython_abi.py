@@ -2,6 +2,7 @@
 
 import sys
 import sysconfig
+import weakref
 from collections.abc import Callable, Iterator
 from functools import cache
 from types import BuiltinFunctionType
@@ -89,6 +90,13 @@ def test_a_failing_check_leaves_operators_to_python(what: str, exp: Op, monkeypa
     BROKEN[what](monkeypatch)
     assert exp.run is exp.compiled.run, what
     assert np.allclose(exp.run(X).array, np.exp(X.array))
+
+
+@pytest.mark.usefixtures("exp")
+def test_words_that_descriptors_point_to_stay() -> None:
+    words = weakref.ref(descriptors.process_words())
+    descriptors.process_words.cache_clear()
+    assert words() is not None
 
 
 def test_without_a_failing_check_the_library_serves(exp: Op) -> None:
