@@ -42,3 +42,8 @@ def two(request: pytest.FixtureRequest) -> Iterator[str]:
     if not libraries.is_there("cuda") or libraries.library("cuda").count() < 2:
         pytest.skip("there are no two GPUs")
     yield "cuda:1"
+
+
+@pytest.fixture(autouse=True)
+def _plans(plans_at_once: None) -> None:
+    """First calls have plans, whose kernels these tests are of."""

@@ -44,6 +44,8 @@ def _given(op: Op) -> Iterator[Given]:
     for i, argument in enumerate(op.schema.arguments):
         if is_tensor(argument):
             yield Given("LIKE" if i else "SHOWN")
+        elif argument.kwarg_only:  # a memory format, which is a number, too
+            yield Given("SAME", argument.default)
         elif isinstance(argument.type, ListType):
             yield Given("MANYINTS")
         elif isinstance(argument.type, OptionalType):
@@ -51,7 +53,7 @@ def _given(op: Op) -> Iterator[Given]:
         elif argument.type == INT:
             yield Given("INDEX", _default(argument))
         else:
-            yield Given("SAME", argument.default)
+            raise AssertionError(f"{op.qualified_name}: no kind for {argument}")
 
 
 def _default(argument: Argument) -> int:

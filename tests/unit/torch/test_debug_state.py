@@ -28,6 +28,7 @@ def settings() -> Iterator[None]:
     torch.jit.set_fusion_strategy([("STATIC", 2), ("DYNAMIC", 10)])
 
 
+@pytest.mark.usefixtures("plans_at_once")
 def test_plans_and_their_graphs() -> None:
     f = torch.jit.CompilationUnit(TEXT).f
     assert not f.get_debug_state().execution_plans
