@@ -49,7 +49,7 @@ def measure(asked: Asked) -> Figures:
     for target in sides.targets():
         rows = found["targets"][target] = {}
         with sides.library(target) as built:
-            environment = sides.environment(target, TSREPL_KERNEL_CACHE=str(built))
+            environment = sides.environment(target, None, TSREPL_KERNEL_CACHE=str(built))
             for name, (words, _) in COMMANDS.items():
                 if asked.only in name:
                     runs = [_seconds([str(program), *words], environment) for _ in range(TIMES + 1)]

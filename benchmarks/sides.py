@@ -111,9 +111,10 @@ def _engine(name: str) -> Any:
 # ------------------------------------------------------------------ processes
 
 
-def environment(target: str, threads: int = THREADS, **more: str) -> dict[str, str]:
-    """The variables of a process that stands for the target."""
-    count = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(threads))
+def environment(target: str, threads: int | None = THREADS, **more: str) -> dict[str, str]:
+    """The variables of a process that stands for the target; None: it has threads as it wants them."""
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    count = {} if threads is None else dict.fromkeys(names, str(threads))
     known = TARGETS.get(target, {"TSREPL_TARGET": target})
     return {**os.environ, **count, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "", **known, **more}
 
