@@ -27,6 +27,10 @@ Note [Control flow]
                                     = Jump -> @head
                             @end:   x = Assign a
 
+Note [Late binding]
+    Operations are looked up when they first run: most of what a program has is on branches that are never taken, and
+    an operator that begins is compiled or found in the library.  The step that called holds the operation then.
+
 A loop whose condition is the constant True does not test it; one that may run 2**63 - 1 times (a `while`) does not
 test its count, and counts only if its body uses the number.
 """
@@ -60,7 +64,7 @@ from engine.executor.bytecode.instructions import (
     encode,
 )  # fmt: skip
 from engine.executor.bytecode.liveness import place_moves_and_drops
-from engine.executor.bytecode.operations import CALLEES, OPERATIONS, operation_of
+from engine.executor.bytecode.operations import CALLEES, OPERATIONS, Operation, operation_of
 from engine.ir.constants import NOT_CONSTANT, constant_value
 from engine.ir.graph import Block, Graph, Node, Value
 from engine.ir.unit import Function
@@ -77,7 +81,8 @@ class Code:
     """
 
     __slots__ = (
-        "__weakref__", "_beginnings", "blank", "constants", "graph", "instructions", "name", "program", "values",
+        "__weakref__", "_beginnings", "blank", "constants", "graph", "has_loops", "instructions", "name", "program",
+        "values",
     )  # fmt: skip
 
     def __init__(self, graph: Graph, name: str, *, keeps_values: bool = False) -> None:
@@ -90,9 +95,13 @@ class Code:
         self.instructions: tuple[Instruction, ...] = tuple(place(emitter.instructions))
         self.constants: tuple[Any, ...] = tuple(emitter.constants)
         self.values: tuple[Value | None, ...] = tuple(emitter.values)
-        self.program: tuple[Step, ...] = tuple(
+        self.program: list[Step] = [
             encode(instruction, self.constants, len(self.values)) for instruction in self.instructions
-        )
+        ]
+        for at, instruction in enumerate(self.instructions):
+            if isinstance(instruction.operand, _LateBound):
+                instruction.operand.place = self.program, at
+        self.has_loops = any(each.opcode in JUMPS and each.operand <= at for at, each in enumerate(self.instructions))
         self.blank: list[Any] = [None] * (len(self.values) - len(graph.inputs) + 1)
 
     @property
@@ -117,6 +126,24 @@ class Code:
 
     def __repr__(self) -> str:
         return f"<Code of {self.name}: {len(self.instructions)} instructions>"
+
+
+@dataclass(eq=False, slots=True)
+class _LateBound:
+    """The operation of a node until its first call, which puts it into the step at `place`."""
+
+    node: Node
+    place: tuple[list[Step], int] | None = None
+    operation: Operation | None = None
+
+    def __call__(self, *inputs: Any) -> Any:
+        if self.operation is None:
+            self.operation = operation_of(self.node)
+            if self.place is not None:
+                program, at = self.place
+                opcode, _, *others = program[at]
+                program[at] = (opcode, self.operation, *others)
+        return self.operation(*inputs)
 
 
 @dataclass(eq=False, slots=True)
@@ -188,7 +215,7 @@ def _emit_operation(to: _CodeBuilder, node: Node) -> None:
         function = _subgraph(to, node)
         to.emit(CALL, node, to.read(node.inputs), to.define_all(node.outputs), lambda inputs: (function, inputs))
         return
-    to.emit(OPERATE, node, to.read(node.inputs), to.define_all(node.outputs), operation_of(node))
+    to.emit(OPERATE, node, to.read(node.inputs), to.define_all(node.outputs), _LateBound(node))
 
 
 def _emit_constant(to: _CodeBuilder, node: Node) -> None:

@@ -33,6 +33,7 @@ from engine.aten.values.hooks import HOOKS
 from engine.executor.bytecode.code import Code
 from engine.executor.bytecode.instructions import (
     ASSIGN,
+    CALL,
     CALLS,
     CONSTANT,
     ENTER,
@@ -51,6 +52,7 @@ from engine.executor.bytecode.traceback import CallSite, execution_error
 from engine.executor.concurrency.forks import fork
 from engine.executor.concurrency.futures import Future, launch
 from engine.executor.plans.executor import GraphExecutor, code_of, executor_of
+from engine.executor.plans.first_call import runs_before_plan
 from engine.executor.plans.plan import RECENT, RUNTIME, ExecutionPlan, failure
 from engine.executor.plans.switches import SWITCHES, hooks_of_thread, is_optimizing
 from engine.ir.graph import Value
@@ -109,14 +111,21 @@ class InterpreterState:
 
     `frames` are the calls under way, outermost first; none are left when the run is over, and then `result` is
     there.  `waiting_for` is the future at which the run stands still.  `depth` counts the calls around it, `code_of`
-    gives the code of functions that it calls, for these arguments.
+    gives the code of functions that it calls, for these arguments.  One that `is_first` takes the place of a plan until
+    that is there; what it calls may run by plans.
     """
 
-    __slots__ = ("_suspended", "code", "code_of", "depth", "entered", "frames", "hooks", "result", "waiting_for")
+    __slots__ = (
+        "_suspended", "code", "code_of", "depth", "entered", "frames", "hooks", "is_first", "result", "waiting_for",
+    )  # fmt: skip
 
-    def __init__(self, code: Code, hooks: Sequence[Hook] = (), depth: int = 0, code_of: CodeOf | None = None) -> None:
+    def __init__(
+        self, code: Code, hooks: Sequence[Hook] = (), depth: int = 0, code_of: CodeOf | None = None, *,
+        is_first: bool = False,
+    ) -> None:  # fmt: skip
         self.code = code
         self.depth = depth
+        self.is_first = is_first
         self.code_of: CodeOf = code_of or _generic_code
         self.hooks = list(hooks)
         self.frames: list[Frame] = []
@@ -222,7 +231,7 @@ class InterpreterState:
                 elif opcode in CALLS:
                     frame.pc = pc
                     frame = self._call(frame, program[pc])
-                    program, registers, pc = frame.code.program, frame.registers, 0
+                    program, registers, pc = frame.code.program, frame.registers, frame.pc
                     continue
                 elif opcode == RETURN:
                     frame = self._return(source(registers))
@@ -270,6 +279,8 @@ class InterpreterState:
         inputs = source(caller.registers)
         function, arguments = callee(inputs)
         code = self.code_of(function, arguments)
+        if opcode == CALL and self._is_for_plan(code, arguments):
+            return self._run_plan(caller, step, function, arguments)
         if len(self.frames) - (opcode == TAIL_CALL) + self.depth >= MAX_DEPTH:
             raise ExecutionError(
                 f"maximum depth of calls exceeded ({MAX_DEPTH}) in '{function.name}'",
@@ -287,6 +298,19 @@ class InterpreterState:
         frame.watch(function)
         self.frames.append(frame)
         return frame
+
+    def _is_for_plan(self, code: Code, arguments: Sequence[Any]) -> bool:
+        """True of a callee that would take longer here than a plan for it takes to make."""
+        return self.is_first and code.has_loops and HOOKS.calls is None and not runs_before_plan(code.graph, arguments)
+
+    def _run_plan(self, caller: Frame, step: Step, function: Function, arguments: Sequence[Any]) -> Frame:
+        """A call as a whole."""
+        _, _, _, target, dead = step
+        caller.registers[target] = _call_from_generated(function, arguments, self.depth + len(self.frames))
+        for register in dead:
+            caller.registers[register] = None
+        caller.pc += 1
+        return caller
 
     def _return(self, results: Sequence[Any]) -> Frame | None:
         """End a call; its caller goes on behind the call, unless the run is over."""
@@ -337,13 +361,18 @@ def run(executor: GraphExecutor, inputs: Sequence[Any]) -> Any:
     RECENT.ran = plan.itself
     entry = plan.entry
     if entry is None:
-        return InterpreterState(plan.code).run(*inputs)
+        return _state_of(plan).run(*inputs)
     try:
         return _enter(plan, entry, inputs) if plan.calls else entry(*inputs)
     except AssertionError:
         raise
     except Exception as error:
         raise failure(error)  # noqa: B904  (it knows its cause)
+
+
+def _state_of(plan: ExecutionPlan, depth: int = 0) -> InterpreterState:
+    """A run of a plan that has no generated code, or is none yet."""
+    return InterpreterState(plan.code, depth=depth, is_first=plan.stands_in)
 
 
 def _is_packing() -> bool:
@@ -374,7 +403,7 @@ def _call_from_generated(function: Function, arguments: Sequence[Any], depth: in
         return InterpreterState(executor.code, depth=depth).run(*arguments)
     plan = (executor.anywhere if HOOKS.devices else executor).plan_for(arguments)
     if plan.entry is None:
-        return InterpreterState(plan.code, depth=depth).run(*arguments)
+        return _state_of(plan, depth).run(*arguments)
     return plan.entry(*arguments, depth) if plan.calls else plan.entry(*arguments)
 
 

@@ -274,7 +274,8 @@ class GraphExecutor:
 
     def _interpreted(self, key: Key, reason: str) -> ExecutionPlan:
         """The generic graph, in place of a plan."""
-        return ExecutionPlan(self.function.name, self.reader.spec(key), self.graph, reason=reason, _code=self.code)
+        spec = self.reader.spec(key)
+        return ExecutionPlan(self.function.name, spec, self.graph, reason=reason, stands_in=True, _code=self.code)
 
     def _run_ahead(self, key: Key, plan: ExecutionPlan, before: ExecutionPlan | None) -> None:
         """Let this run until there is a plan for the key; the first call that it runs is the one that finds none."""

@@ -2,8 +2,9 @@
 
 In: the graph of a function and the inputs of a call.  Out: True if the interpreter, whose operators are native, runs
 the call in less time than a plan takes to make.  That is so unless a loop may take many rounds: how many is read off
-the inputs, where a count comes from sizes, lengths or numbers among them.  A program that is loaded, called once and
-left never pays for a plan; one that is called again has it made beside, from its second call on, or in that call where
+the inputs, where a count comes from sizes, lengths or numbers among them.  What is called is asked about when it is
+called (`InterpreterState`), so that nothing is compiled for an answer that no run needs; only what a loop calls is
+part of its work.  A program that is loaded, called once and left never pays for a plan; one that is called again has it made beside, from its second call on, or in that call where
 other things are being compiled (`GraphExecutor`).  What is known to run once, as an entry at a prompt, leaves what it
 calls to the plans of that, unless the process ends with it, too.
 """
@@ -36,7 +37,7 @@ def runs_before_plan(graph: Graph, inputs: Sequence[Any], *, once: bool = False)
         return False
     if once and not is_leaving() and any(map(callee_of, graph.all_nodes())):
         return False
-    return _Rounds(graph, inputs).work(graph) <= MOST
+    return _Rounds(graph, inputs).work_outside_calls(graph) <= MOST
 
 
 class _Rounds:
@@ -52,20 +53,32 @@ class _Rounds:
         self._longest = float(max(FEW, *map(_length, inputs), 0))
         self._known: dict[Function, float] = {}
 
-    def work(self, block: Block | Graph) -> float:
-        """The number of nodes that run; infinite where nothing tells."""
+    def work_outside_calls(self, block: Block | Graph) -> float:
+        """The number of nodes that run, but for calls that no loop makes; infinite where nothing tells."""
+        return sum(
+            self._work_of_loop(node)
+            if node.kind == "prim::Loop"
+            else 1 + sum(map(self.work_outside_calls, node.blocks))
+            for node in block.nodes()
+        )
+
+    def _work_of_loop(self, loop: Node) -> float:
+        return self._most(loop.inputs[0]) * (1 + self._work(loop.blocks[0]))
+
+    def _work(self, block: Block | Graph) -> float:
+        """The number of nodes that run, calls included."""
         return sum(map(self._work_of, block.nodes()))
 
     def _work_of(self, node: Node) -> float:
         if node.kind == "prim::Loop":
-            return self._most(node.inputs[0]) * (1 + self.work(node.blocks[0]))
+            return self._work_of_loop(node)
         callee = callee_of(node)
-        return 1 + sum(map(self.work, node.blocks)) + (self._work_of_call(callee) if callee is not None else 0)
+        return 1 + sum(map(self._work, node.blocks)) + (self._work_of_call(callee) if callee is not None else 0)
 
     def _work_of_call(self, callee: Function) -> float:
         if callee not in self._known:
             self._known[callee] = inf  # for a function that calls itself
-            self._known[callee] = self.work(callee.graph)
+            self._known[callee] = self._work(callee.graph)
         return self._known[callee]
 
     def _most(self, number: Value, depth: int = 0) -> float:

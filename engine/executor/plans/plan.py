@@ -89,6 +89,8 @@ class ExecutionPlan:
     optimized: ExecutionPlan | None = None
     """Of a run that is profiled: the plan of the function that ran before, if there is one; of what runs in place of a
     plan: that plan, once it is there."""
+    stands_in: bool = False
+    """True of what runs in place of a plan."""
     have_made: Callable[[], object] | None = None
     """Of what runs in place of a plan: has that made, unless it is there."""
     _code: Code | None = None

@@ -63,6 +63,8 @@ _LAYOUT: Final = ("job", "pending", "busy", "threads", "home", "body", "context"
 _LINE: Final = 64
 _PROCESSORS: Final = 1024
 """Processors that the masks of a thread tell of."""
+_SIGNALS: Final = 128
+"""Bytes that a set of signals has at most."""
 _WORKER, _STATE = "tsrepl_worker", "tsrepl_pool_state"
 """Functions of the native code besides `tsrepl_parallel`."""
 _SYMBOLS: Final = (PARALLEL, _WORKER, _STATE)
@@ -175,15 +177,20 @@ def _size() -> int:
 def _start(worker: int, number: int) -> bool:
     """Start a thread that takes no signals; False where there is none to be had."""
     libc = ctypes.CDLL(None)
-    handle = ctypes.c_ulong()
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    handle, all_signals, before = (
+        ctypes.c_ulong(),
+        ctypes.create_string_buffer(_SIGNALS),
+        ctypes.create_string_buffer(_SIGNALS),
+    )
+    libc.sigfillset(all_signals)
+    libc.pthread_sigmask(int(signal.SIG_SETMASK), all_signals, before)
     try:
         failed = libc.pthread_create(ctypes.byref(handle), None, ctypes.c_void_p(worker), ctypes.c_void_p(number))
         if not failed:
             libc.pthread_detach(handle)
         return not failed
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        libc.pthread_sigmask(int(signal.SIG_SETMASK), before, None)
 
 
 def _forked() -> None:
