@@ -118,8 +118,8 @@ def writes(node: Node) -> bool:
     nodes do."""
     if "Subgraph" in node.attributes:
         return any(map(writes, node.attr("Subgraph").all_nodes()))
-    schema = schema_of(node)
-    return (schema is not None and schema.is_mutable) or bool(hidden_writes(node))
+    op = op_of(node)
+    return (op is not None and op.is_mutable) or bool(hidden_writes(node))
 
 
 def is_activation(node: Node) -> bool:

@@ -1,6 +1,6 @@
 """Settings of Python's interpreter that compiling changes for a while.
 
-In: nothing.  Out: four contexts.  Inside `deep_recursion()` functions that call themselves once a level of a program's
+In: nothing.  Out: five contexts.  Inside `deep_recursion()` functions that call themselves once a level of a program's
 nesting do not run out of Python's stack.  How deep a program may nest is `MAX_NESTING` (brackets and blocks) and
 `MAX_HEIGHT` (levels of a tree, chains such as `a + b + c` included); deeper ones are refused before anything recurses
 over them; so are a statement of more than `MAX_WORDS` tokens, a text of more than `MAX_TEXT_WORDS` and a function of
@@ -12,6 +12,8 @@ the time of a first call.  Garbage is found all the same, only later.
 
 Inside `loading()` it does not run, and never looks through what was made there: modules stay as long as the process.
 numpy, if it is imported there, has one thread for its products and linear algebra until somebody asks for more.
+Inside `importing()`, for programs that have objects of their own, it does not run either; what is there afterwards counts
+as old, so that no run over new objects, which a first call would wait for, looks through all modules.
 
 A thread inside `yielding()` gives the interpreter lock to others as soon as they have waited for `PATIENCE`, not for
 Python's five milliseconds: a program that leaves the lock for each of its kernels waited as long after each of them.
@@ -169,6 +171,21 @@ def loading() -> Iterator[None]:
     finally:
         if len(sys.modules) > known:
             gc.freeze()
+        if was_on:
+            gc.enable()
+
+
+@contextmanager
+def importing() -> Iterator[None]:
+    """Import modules here, at any time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if not gc.get_freeze_count():  # else the program has put objects aside, and wants them to stay there
+            gc.freeze()
+            gc.unfreeze()  # into the oldest generation
         if was_on:
             gc.enable()
 

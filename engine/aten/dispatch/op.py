@@ -184,6 +184,11 @@ class Op:
         return self._schema
 
     @property
+    def is_mutable(self) -> bool:
+        """True if the schema says that an argument is written to; one without such a mark is not parsed for that."""
+        return "!" in self.text and self.schema.is_mutable
+
+    @property
     def gives_new(self) -> bool:
         """True if no result is an argument or shows the memory of one."""
         return not self.hands_on and all(each.alias is None for each in self.schema.returns)

@@ -255,27 +255,28 @@ def _coming(work: families.Work) -> _Family:
 
 def _publish(places: Iterable[int]) -> None:
     """Let the rows of these families, whose imports are done, join the table."""
-    for place in places:
-        with _publishing:
-            family = _to_come.get(place)
-            if family is not None:
-                for tell in family.facts:
-                    tell()
-                _join(family.rows)
-                del _to_come[place]
+    with _publishing:
+        coming = {place: family for place in places if (family := _to_come.get(place)) is not None}
+        for family in coming.values():
+            for tell in family.facts:
+                tell()
+        if coming:
+            _join([row for family in coming.values() for row in family.rows.values()])
+        for place in coming:
+            del _to_come[place]
 
 
-def _join(added: dict[str, Op]) -> None:
+def _join(added: Sequence[Op]) -> None:
     """Let these rows join the table: all, or none where a name is taken."""
     global _by_name, _by_qualified_name
     with _publishing:
         by_name, by_qualified_name = dict(_by_name), dict(_by_qualified_name)
-        for entry in added.values():
+        for entry in added:
             if by_qualified_name.setdefault(entry.qualified_name, entry) is not entry:
                 raise _twice(entry)
             others = [each for each in by_name.get(entry.name, ()) if each is not entry]
             by_name[entry.name] = tuple(sorted((*others, entry), key=_FAMILY)) if others else (entry,)
-        for entry in added.values():
+        for entry in added:
             for tell in NEW:
                 tell(entry)
         _by_name, _by_qualified_name = by_name, by_qualified_name
@@ -291,6 +292,11 @@ def withdraw(entry: Op) -> None:
             del by_name[entry.name]
         _by_qualified_name = {name: each for name, each in _by_qualified_name.items() if each is not entry}
         _by_name = by_name
+
+
+def read_families(names: Iterable[str]) -> None:
+    """Import these families, whose rows join the table together."""
+    _publish(families.import_families(families.FAMILIES.index(name) for name in names))
 
 
 def _read(name: str) -> None:

@@ -2,7 +2,8 @@
 
 In: tables of members (`bind`), the operator table.  Out: `Tensor` with them.  This module alone sets members of the
 class.  A method of the table is resolved when first asked for: `x.sum(dim=0)` runs the overload of `aten::sum` that
-fits.  An optimised implementation takes the place of a method with `take`, and `give_back` restores it.
+fits.  An optimised implementation takes the place of a method when that is written (`HOOKS.native_member`) or with
+`take`, and `give_back` restores it.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from engine.aten.dispatch.op import Op
 from engine.aten.python import indexing
 from engine.aten.values import tensor as tensors
 from engine.aten.values import xp
+from engine.aten.values.hooks import HOOKS
 from engine.aten.values.tensor import Tensor
 from engine.lang import deferred
 from engine.lang.errors import OperatorTypeError
@@ -85,7 +87,11 @@ def _qualified(name: str, overload: str) -> str:
     return f"{name}.{overload}" if overload else name
 
 
-def _inplace(name: str) -> Callable[[Any, Any], Any]:
+def _inplace(name: str) -> _Late:
+    return _Late(partial(_written_inplace, name))
+
+
+def _written_inplace(name: str) -> Callable[[Any, Any], Any]:
     operator = calls.operator(name)
     return lambda self, other: operator(self, other)
 
@@ -155,14 +161,22 @@ _SPECIAL: Final[dict[str, Any]] = {
 }  # fmt: skip
 
 
-_TAKEN: Final[dict[str, Any]] = {}
-"""Members whose place an optimised implementation has taken."""
+_WRITTEN: Final[dict[str, Any]] = {}
+"""Late members as they were written, in Python."""
 
 
 def bind(members: Mapping[str, Any]) -> None:
     """Give `Tensor` these members: methods, properties, constants."""
     for name, member in members.items():
-        setattr(Tensor, name, deferred.unwritten(Tensor, name, member.write) if isinstance(member, _Late) else member)
+        is_late = isinstance(member, _Late)
+        setattr(Tensor, name, deferred.unwritten(Tensor, name, partial(_written, name, member)) if is_late else member)
+
+
+def _written(name: str, late: _Late) -> Any:
+    """What serves as the member from now on."""
+    _WRITTEN[name] = python = late.write()
+    native = HOOKS.native_member(name, python) if HOOKS.native_member is not None else None
+    return python if native is None else native
 
 
 def bind_table() -> None:
@@ -184,21 +198,25 @@ def _bind_method(name: str) -> None:
 
 def member(name: str) -> Any:
     """The member in Python, resolved, whatever has taken its place; None if there is none."""
-    if name in _TAKEN:
-        return _TAKEN[name]
-    return deferred.member(Tensor, name)
+    found = deferred.member(Tensor, name)
+    return _WRITTEN.get(name, found)
+
+
+def written() -> dict[str, Any]:
+    """The late members that were used so far, in Python."""
+    return {**_WRITTEN}
 
 
 def take(name: str, implementation: Any) -> None:
-    """Let an implementation that does the same serve as the member."""
-    _TAKEN.setdefault(name, member(name))
+    """Let an implementation that does the same serve as a late member that was used."""
+    assert name in _WRITTEN, f"nobody has used Tensor.{name}"
     setattr(Tensor, name, implementation)
 
 
 def give_back(name: str) -> None:
     """Let the member in Python serve again, if something has taken its place."""
-    if name in _TAKEN:
-        setattr(Tensor, name, _TAKEN.pop(name))
+    if name in _WRITTEN:
+        setattr(Tensor, name, _WRITTEN[name])
 
 
 def _text(tensor: Tensor) -> str:

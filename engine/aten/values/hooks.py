@@ -85,6 +85,9 @@ class Hooks:
     native: Callable[[Op], bool] | None = None
     """Called when an operator is first called, for machine code to take its slots; false where there is none.
     `engine.fuser` sets it."""
+    native_member: Callable[[str, Any], Any] | None = None
+    """Called with a member of tensors when that is first used; gives what serves in its place, None for nothing.
+    `engine.fuser` sets it."""
     native_recorder: Callable[[Op], None] | None = None
     """Called when an operator is first recorded, for machine code that serves it to record it, too; `engine.fuser`
     sets it."""

@@ -43,7 +43,7 @@ def why_outside(node: Node) -> str:
 
 _HOLDS_OTHERS: Final = "it holds other things than tensors and numbers"
 _OUTSIDE: Final[tuple[tuple[Callable[[Op], bool], str], ...]] = (
-    (lambda op: op.schema.is_mutable, "it writes to memory"),
+    (lambda op: op.is_mutable, "it writes to memory"),
     (lambda op: op.nondeterministic, "it is random"),
     (lambda op: op.data_dependent, "what it gives depends on elements"),
     (lambda op: op.side_effects, "it does more than to give a result"),

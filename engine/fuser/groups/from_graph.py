@@ -117,7 +117,7 @@ def is_fusible(node: Node) -> bool:
 
 def has_kernel(op: Op) -> bool:
     """True if there may be kernels of the operator."""
-    if op.schema.is_mutable or (op.nondeterministic and op.name not in DROPOUT):
+    if op.is_mutable or (op.nondeterministic and op.name not in DROPOUT):
         return False
     if op.data_dependent and op.name not in LOOKUPS:  # which look at tensors of places only
         return False

@@ -14,6 +14,7 @@ from typing import Final
 
 from engine.fuser.backend import tiering
 from engine.fuser.library import image_files, key, processor
+from engine.fuser.library.objects import ImageError
 from engine.lang.records import dataclass
 
 AGAIN: Final = 600.0
@@ -40,7 +41,10 @@ def begin() -> bool:
     if _STATE.has_asked or tiering.mode() != "background":
         return False
     _STATE.has_asked = True
-    current = key.current()
+    try:
+        current = key.current()
+    except ImageError:  # there is no library for this process
+        return False
     room = image_files.folder()
     if room is None or image_files.packaged(current) or not _is_python():
         return False

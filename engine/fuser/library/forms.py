@@ -112,14 +112,18 @@ def line(name: str, forms: Iterable[Form]) -> str:
     return f"{name}\t{json.dumps(rows, separators=(',', ':'))}\n"
 
 
-def read(name: str, text: bytes) -> list[Form]:
-    """The forms of an operator, of lines; none where there is no line of it."""
-    begin = f"\n{name}\t".encode()
-    start = text.find(begin)
-    if start < 0:
-        return []
-    start += len(begin)
-    found = json.loads(text[start : text.index(b"\n", start)])
+def lines_of(texts: Iterable[bytes]) -> dict[str, list[bytes]]:
+    """The lines of the texts of parts, by operator."""
+    found: dict[str, list[bytes]] = {}
+    for text in texts:
+        for each in text.splitlines():
+            name, _, forms = each.partition(b"\t")
+            found.setdefault(name.decode(), []).append(forms)
+    return found
+
+
+def read(line: bytes) -> list[Form]:
+    """The forms in a line."""
     return [
         Form(
             tuple(Given(kind, value) for kind, value in given),
@@ -128,7 +132,7 @@ def read(name: str, text: bytes) -> list[Form]:
             {type: Entry(*entry) for type, entry in entries.items()},
             **facts,
         )
-        for given, fewest, asked, entries, facts in found
+        for given, fewest, asked, entries, facts in json.loads(line)
     ]
 
 

@@ -52,6 +52,10 @@ class Mapped:
             raise ImageError(f"this process has no {', '.join(missing)}")
         return known
 
+    def text(self, symbol: str) -> bytes:
+        """What stands there, up to a zero; whether the image is settled or not."""
+        return ctypes.string_at(self.base + self.image.exports[symbol])
+
     def settle(self, needed: Mapping[str, int]) -> Mapping[str, int]:
         """Let data be what it is at this place; the addresses of what the image offers."""
         image, start = self.image, len(self.image.code)

@@ -1,19 +1,18 @@
 """Operators and methods that the library serves.
 
-In: operators as they are first called (`HOOKS.native`), and methods of `Tensor`.  Out: builtins of the library's stubs
-in their slots, one for each form of call, which hand what they do not take to the next and the last to the function in
-Python; that one is compiled when it is first needed.  In mode "off" the functions in Python serve.  Plans ask for the
-builtins of operators on bare arrays (`array_entry`).
+In: operators as they are first called (`HOOKS.native`), and members of `Tensor` as they are first used
+(`HOOKS.native_member`).  Out: builtins of the library's stubs in their slots, one for each form of call, which hand
+what they do not take to the next and the last to the function in Python; that one is compiled when it is first needed.
+In mode "off" the functions in Python serve.  Plans ask for the builtins of operators on bare arrays (`array_entry`).
 
 While the library is being made, what it has so far serves; operators that were called before follow as parts come.
 """
 
 from __future__ import annotations
 
-import ctypes
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
 from functools import partial
@@ -46,12 +45,12 @@ Described = Sequence[tuple[Form, Words]]
 
 @dataclass(slots=True)
 class _Parts:
-    """The parts so far: their lines, and what was read there of operators, by what asked.
+    """The parts so far: their lines by operator, and what was read there of operators, by what asked.
 
     `described`: with hooks, on bare arrays.  `entries`: builtins on bare arrays, by what they hand calls on to.
     """
 
-    lines: Sequence[bytes] = ()
+    lines: Mapping[str, Sequence[bytes]] = field(default_factory=dict)
     forms: dict[Op, Sequence[Form]] = field(default_factory=dict)
     described: dict[tuple[Op, bool, bool], Described] = field(default_factory=dict)
     entries: dict[tuple[Op, Function], Function] = field(default_factory=dict)
@@ -59,24 +58,16 @@ class _Parts:
 
 @dataclass(slots=True)
 class _State:
-    """`begun`: operators that were called, by name; `methods`: those whose place was taken."""
+    """`begun`: operators that were called, by name; `methods`: those that take the place of members of tensors."""
 
     begun: dict[str, Op] = field(default_factory=dict)
-    methods: dict[str, _Bound] = field(default_factory=dict)
+    methods: dict[str, Method] = field(default_factory=dict)
     known: _Parts = field(default_factory=_Parts)
     parts: int = 0
     """The number of parts when the lines were read."""
     watcher: threading.Thread | None = None
     has_all: bool = False
     """True once no more parts come."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Bound:
-    """A method of tensors, and the function in Python that it was."""
-
-    method: Method
-    python: Function
 
 
 _STATE: Final = _State()
@@ -118,8 +109,6 @@ def _serve(op: Op) -> bool:
         op.take(chained(python, is_hooked=True), chained(body, is_hooked=False))
     else:  # below hooks the operators that it is made of are called, which look at hooks themselves
         op.take(chained(python, is_hooked=True), body)
-    for name in _method_names(op):
-        _take_method(name)
     return True
 
 
@@ -147,7 +136,15 @@ def _known(op: Op, *, is_hooked: bool, is_bare: bool = False) -> Described:
     known, key = _STATE.known.described, (op, is_hooked, is_bare)
     if key not in known:
         known[key] = _described(op, _forms(op), is_hooked=is_hooked, is_bare=is_bare)
+        _share_threads()
     return known[key]
+
+
+def _share_threads() -> None:
+    """Let stubs share long work among threads, once the library has what does so."""
+    words = process_words()
+    if not words[PROCESS["PIECE"]] and (place := store.address("piece")) is not None:
+        words[PROCESS["PIECE"]], words[PROCESS["PARALLEL"]] = place, _address(PARALLEL)
 
 
 # ------------------------------------------------------------------ bare arrays
@@ -201,9 +198,9 @@ def _forms(op: Op) -> Sequence[Form]:
     return known.forms[op]
 
 
-def _read(op: Op, lines: Sequence[bytes]) -> Sequence[Form]:
+def _read(op: Op, lines: Mapping[str, Sequence[bytes]]) -> Sequence[Form]:
     name, target = (op.functional or op).qualified_name, _target(op)
-    found = of_forms.merged([of_forms.read(name, each) for each in lines])
+    found = of_forms.merged([of_forms.read(each) for each in lines.get(name, ())])
     if op.functional is None:
         return [form for form in found if all(_forms(_entry(each)) for each in form.pair)]
     if target < 0:
@@ -247,29 +244,25 @@ _SPECIAL: Final[dict[str, tuple[str, ...]]] = {
 _NAMED: Final = {special: name for name, specials in _SPECIAL.items() for special in specials}
 
 
-def _method_names(op: Op) -> Iterator[str]:
-    name = op.name.removeprefix("aten::")
-    if "method" in op.variants or op.functional is not None:
-        yield name
-    yield from _SPECIAL.get(name, ())
-
-
-def _take_method(name: str) -> None:
-    """Let the library serve calls of the method, unless somebody has put another kind of thing there."""
-    python = _STATE.methods[name].python if name in _STATE.methods else binding.member(name)
-    if not isinstance(python, FunctionType):
-        return
+def serve_member(name: str, python: Any) -> Any:
+    """The method of tensors that serves in place of this member; None where the library has nothing for it."""
+    if tiering.mode() == "off" or not isinstance(python, FunctionType):
+        return None
     following: Function = python
-    for op in reversed(table.overloads(f"aten::{_NAMED.get(name, name)}")):
-        if python_result(op) is None:  # else Python makes of the result what programs in Python get
-            following = _chained(name, [*_positional(op, _known(op, is_hooked=True))], following)
-    if following is python:
-        return
-    if name not in _STATE.methods:
-        _STATE.methods[name] = _Bound(method(Tensor, name, following), python)
-        binding.take(name, _STATE.methods[name].method.descriptor)
-    else:
-        _STATE.methods[name].method.call(following)
+    try:
+        take_parts()
+        for op in reversed(table.overloads(f"aten::{_NAMED.get(name, name)}")):
+            if python_result(op) is None:  # else Python makes of the result what programs in Python get
+                following = _chained(name, [*_positional(op, _known(op, is_hooked=True))], following)
+        if following is python:
+            return None
+        if name in _STATE.methods:
+            _STATE.methods[name].call(following)
+        else:
+            _STATE.methods[name] = method(Tensor, name, following)
+        return _STATE.methods[name].descriptor
+    except (AbiError, MachineError, ImageError):
+        return None
 
 
 def _positional(op: Op, described: Described) -> Iterator[tuple[Form, Words]]:
@@ -292,13 +285,19 @@ def take_parts() -> bool:
     """Read the lines of parts that are new; false where there are none.  Somebody looks for more."""
     count = store.parts_found()
     _look_for_more()
+    return _take_in(count)
+
+
+def take_parts_that_are_there() -> None:
+    """The same, but that nobody builds or looks for more: for those who will call operators later."""
+    if tiering.mode() != "off":
+        _take_in(store.parts_there())
+
+
+def _take_in(count: int) -> bool:
     if count == _STATE.parts:
         return False
-    lines = [ctypes.string_at(_address(symbol)) for symbol in store.offered(LINES)]
-    if (place := store.address("piece")) is not None:
-        words = process_words()
-        words[PROCESS["PIECE"]], words[PROCESS["PARALLEL"]] = place, _address(PARALLEL)
-    _STATE.known, _STATE.parts = _Parts(lines), count
+    _STATE.known, _STATE.parts = _Parts(of_forms.lines_of(map(store.text, store.offered(LINES)))), count
     return True
 
 
@@ -340,18 +339,18 @@ def begin_anew() -> None:
     overload_cache.forget_plans()
     for op in [*_STATE.begun.values()]:
         op.give_back()
+    for name, python in binding.written().items():
+        if (native := serve_member(name, python)) is not None:
+            binding.take(name, native)
+        else:
+            binding.give_back(name)
 
 
 def _follow() -> None:
     """Let what the compile mode asks for serve operators and methods."""
     HOOKS.python_only = tiering.mode() == "off"
     begin_anew()
-    for name, bound in [*_STATE.methods.items()]:
-        if tiering.mode() == "off":
-            binding.give_back(name)
-        else:
-            binding.take(name, bound.method.descriptor)
 
 
 tiering.when_mode_changes(_follow)
-HOOKS.native, HOOKS.native_recorder = serve, record
+HOOKS.native, HOOKS.native_member, HOOKS.native_recorder = serve, serve_member, record

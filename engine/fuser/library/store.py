@@ -67,7 +67,7 @@ def address(symbol: str) -> int | None:
     if found is not None:
         return found
     image = _STORE.offers.get(symbol)
-    if image is None and _look():
+    if image is None and _look_and_build():
         image = _STORE.offers.get(symbol)
     return None if image is None or not _settled(image) else _STORE.symbols.get(symbol)
 
@@ -77,8 +77,19 @@ def offered(prefix: str) -> list[str]:
     return [symbol for symbol in _STORE.offers if symbol.startswith(prefix)]
 
 
+def text(symbol: str) -> bytes:
+    """The text of that symbol, which ends with a zero.  Nothing of the image is called for it."""
+    return _STORE.offers[symbol].text(symbol)
+
+
 def parts_found() -> int:
     """The number of images so far: whoever remembers it knows when to ask again."""
+    _look_and_build()
+    return len(_STORE.found)
+
+
+def parts_there() -> int:
+    """The same, but that no process is started which builds what is missing."""
     _look()
     return len(_STORE.found)
 
@@ -129,6 +140,13 @@ def _note(name: str, why: str) -> None:
 # ------------------------------------------------------------------ files
 
 
+def _look_and_build() -> bool:
+    """The same as `_look`; a process is started to build what is missing."""
+    is_more = _look()
+    beside.begin()
+    return is_more
+
+
 def _look() -> bool:
     """True if there are more images than before.  See Note [Parts that come later]."""
     now = time.monotonic()
@@ -146,7 +164,6 @@ def _look() -> bool:
     for lower in processor.levels()[1:] if is_first else ():
         lesser = current.at(lower.name)
         is_more = _take_in(image_files.packaged(lesser), lesser) or is_more
-    beside.begin()
     return is_more
 
 

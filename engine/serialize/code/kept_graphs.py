@@ -163,7 +163,7 @@ def _key_of(texts: Iterable[tuple[str, bytes]], importer: SourceImporter) -> str
     except NotPlain:
         return ""
     code = (part for name, text in texts for part in (ascii(name), hashlib.sha256(text).hexdigest()))
-    return kernel_cache.key_of((FORMAT, sys.version, _compiler(), str(importer.version), *constants, *code))
+    return kernel_cache.key_of((FORMAT, sys.version, compiler_state(), str(importer.version), *constants, *code))
 
 
 def _shown(constants: Sequence[Any]) -> Iterator[Any]:
@@ -177,6 +177,6 @@ def _shown(constants: Sequence[Any]) -> Iterator[Any]:
 
 
 @cache
-def _compiler() -> str:
+def compiler_state() -> str:
     """The state of the engine's sources that compile."""
     return kernel_cache.state_of_engine("aten", "frontend", "ir", "lang", "passes", "serialize")
