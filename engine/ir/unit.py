@@ -59,6 +59,8 @@ class Function:
     """Source text from its own archive, written to archives again where the code calls unknown operators."""
     written: SourceRange | None = None
     """The definition in its archive, which tells of a function that does not compile, too."""
+    declares: Callable[[], FunctionSchema] | None = None
+    """Reads what the text tells of the schema, where callers are compiled against that."""
     examples: tuple[Type, ...] = ()
     """The types of the arguments that it was traced with, behind `self`; archives keep them."""
     _schema: FunctionSchema | None = None
@@ -105,11 +107,22 @@ class Function:
         return self._signature if self._schema is None and self._signature is not None else self.schema
 
     @property
+    def called_schema(self) -> FunctionSchema:
+        """The schema that callers are compiled against: what the text declares, where it is the text that decides and
+        says what the function returns.  Compiles the function if need be.  Raises CompileError."""
+        declared = self.declares() if self._schema is None and self.declares is not None else None
+        return declared if declared is not None and declared.returns else self.schema
+
+    @property
     def is_defined(self) -> bool:
         return self._graph is not None
 
     def define(self, schema: FunctionSchema, graph: Graph) -> None:
         self._schema, self._graph, self.creator = schema, graph, None
+
+    def undefine(self, creator: Callable[[Function], None]) -> None:
+        """Take the definition back; who needs it next runs this creator."""
+        self._schema, self._graph, self.creator = None, None, creator
 
     def declare(self, schema: FunctionSchema) -> None:
         """Give the schema before the body: calls of the function may then be compiled, its own among them."""

@@ -12,8 +12,8 @@ the time of a first call.  Garbage is found all the same, only later.
 
 Inside `loading()` it does not run, and never looks through what was made there: modules stay as long as the process.
 numpy, if it is imported there, has one thread for its products and linear algebra until somebody asks for more.
-Inside `importing()`, for programs that have objects of their own, it does not run either; what is there afterwards counts
-as old, so that no run over new objects, which a first call would wait for, looks through all modules.
+Inside `importing()`, for programs that have objects of their own, it does not run either; what is there afterwards
+counts as old, so that no run over new objects, which a first call would wait for, looks through all modules.
 
 A thread inside `yielding()` gives the interpreter lock to others as soon as they have waited for `PATIENCE`, not for
 Python's five milliseconds: a program that leaves the lock for each of its kernels waited as long after each of them.

@@ -252,12 +252,15 @@ class EnumType(Type):
 
 
 class Callee(Protocol):
-    """A method as its class knows it: name and schema (its body is a graph, of a higher layer)."""
+    """A method as its class knows it: name and schema, also as callers need it (its body is a graph, of a higher
+    layer)."""
 
     @property
     def name(self) -> str: ...
     @property
     def schema(self) -> Any: ...
+    @property
+    def called_schema(self) -> Any: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,12 +124,12 @@ class Builder:
 
 
 def schema_of(callee: Callee, range: SourceRange | None) -> FunctionSchema:
-    """The schema of a callee, which is compiled if it has not been.
+    """The schema of a callee, which is compiled if its text does not tell.
 
     Raises CompileError, with this call among its frames.
     """
     try:
-        schema: FunctionSchema = callee.schema
+        schema: FunctionSchema = callee.called_schema
     except CompileError as error:
         if range is not None:
             error.called_from(CallFrame(callee.name, range))

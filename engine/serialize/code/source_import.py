@@ -3,7 +3,8 @@
 In: the archive's code records by prefix, its table of constants.  Out: types and functions of one
 `CompilationUnit`, under the names they have in the archive.  A record is parsed when a name in it is
 first needed, a class is set up then, and bodies are compiled when first needed, by any thread, or all
-together by `compile_all`.  An error in one is an ArchiveError in either case.
+together by `compile_all`.  An error in one is an ArchiveError in either case.  What a body calls is not
+compiled with it: archives say what their functions take and give.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import ClassDef
 from engine.ir.constants import type_of
 from engine.ir.graph import Value
+from engine.ir.match import callee_of
 from engine.ir.unit import DEFINING, CompilationUnit, Function
 from engine.lang.custom_classes import foreign, is_custom_name, is_foreign
 from engine.lang.errors import ArchiveError, CompileError, EngineError
@@ -131,6 +133,7 @@ class SourceImporter:
             assert function.creator is not None
             function.before_run, function.written = self.before_run, tree.range
             function.creator = partial(self._compile, function.creator, tree)
+            function.declares = partial(self.signature_of, function)
             self._unsigned[function] = partial(self._sign, function, tree, type)
         return functions
 
@@ -177,8 +180,13 @@ class SourceImporter:
         source = tree.range.source
         if self.graphs is not None and self.graphs.restore(function, self, source):
             return
-        known = len(self.opaque.names)
+        known, creator = len(self.opaque.names), function.creator
+        assert creator is not None
         create(function)
+        if _calls_itself(function):
+            function.undefine(creator)
+            text = f"function '{function.name}' is called recursively. Recursive calls are not supported"
+            raise CompileError(text, tree.range, hints=("write a loop; what is left to do can wait in a list",))
         if self.graphs is not None and len(self.opaque.names) == known:
             self.graphs.keep(function, self, source)
 
@@ -225,6 +233,20 @@ class SourceImporter:
             found = self._records.text(prefix)
             self._parsed[prefix] = {} if found is None else PARSED.definitions(found[0], record_of(prefix), found[1])
         return self._parsed[prefix]
+
+
+def _calls_itself(function: Function) -> bool:
+    """True if calls lead back to the function, as far as what it calls is compiled: of functions that call each other
+    in a circle, the one that is compiled last is asked when all others are."""
+    known, waiting = {function}, [function]
+    while waiting:
+        for callee in filter(None, map(callee_of, waiting.pop().graph.all_nodes())):
+            if callee is function:
+                return True
+            if callee.is_defined and callee not in known:
+                known.add(callee)
+                waiting.append(callee)
+    return False
 
 
 def _place(error: EngineError, qualname: str) -> tuple[str, int | None]:
