@@ -7,7 +7,8 @@
 Calls inside the bodies are inlined, too, and every node remembers the calls it came through, for tracebacks.
 Before that a copy of the body is simplified, as PyTorch does it: so its constants come in another order.  Plans inline
 with simplify=False, bodies as they are, and simplify the whole later: so more nodes come in than with the pass alone.
-The function constant is left for `dce`.  Calls of interfaces, and of functions that only have a name, stay.
+The function constant is left for `dce`.  Calls of interfaces, and of functions that only have a name or do not compile,
+stay.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from engine.ir.graph import Graph, InlinedFrom, Node
 from engine.ir.match import callee_of
 from engine.ir.rewrites import allowed
 from engine.ir.unit import Function
+from engine.lang.errors import EngineError
 from engine.passes.pipeline import find_pass, run_pipeline
 
 _SIMPLIFY: Final = ("constant_propagation_immutable_types", "constant_pooling")
@@ -48,7 +50,10 @@ def _inline_calls(graph: Graph, bodies: _Bodies, callers: tuple[Function, ...]) 
     changed = False
     for node, callee in calls:
         if bodies.copied < MAX_NODES and allowed(node, callee.name):
-            body = _body(callee, bodies, callers)
+            try:
+                body = _body(callee, bodies, callers)
+            except EngineError:  # a body of an archive, which is compiled here first: who calls it is told
+                continue
             if bodies.copied >= MAX_NODES:  # what it calls has filled it
                 continue
             bodies.copied += sum(1 for _ in body.all_nodes())

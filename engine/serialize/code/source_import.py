@@ -73,6 +73,8 @@ class SourceImporter:
         self._records = records
         self._parsed: dict[str, Mapping[str, Tree]] = {}
         self._unsigned: dict[Function, Callable[[], None]] = {}
+        self._calls: dict[Function, Sequence[Function]] = {}
+        """The functions that compiled ones call."""
         self._is_compiling = False
 
     def find_type(self, qualname: str) -> Type | None:
@@ -177,18 +179,31 @@ class SourceImporter:
 
     def _create(self, create: Callable[[Function], None], tree: Tree, function: Function) -> None:
         """Take the body as another process compiled it, or compile it; it is kept where all its operators are known."""
-        source = tree.range.source
-        if self.graphs is not None and self.graphs.restore(function, self, source):
-            return
-        known, creator = len(self.opaque.names), function.creator
+        known, creator, source = len(self.opaque.names), function.creator, tree.range.source
         assert creator is not None
-        create(function)
-        if _calls_itself(function):
+        is_restored = self.graphs is not None and self.graphs.restore(function, self, source)
+        if not is_restored:
+            create(function)
+        self._calls[function] = [*filter(None, map(callee_of, function.graph.all_nodes()))]
+        if self._calls_itself(function):
             function.undefine(creator)
             text = f"function '{function.name}' is called recursively. Recursive calls are not supported"
             raise CompileError(text, tree.range, hints=("write a loop; what is left to do can wait in a list",))
-        if self.graphs is not None and len(self.opaque.names) == known:
+        if self.graphs is not None and not is_restored and len(self.opaque.names) == known:
             self.graphs.keep(function, self, source)
+
+    def _calls_itself(self, function: Function) -> bool:
+        """True if calls lead back to the function, as far as what it calls is compiled: of functions that call each
+        other in a circle, the one that is compiled last is asked when all others are."""
+        known, waiting = {function}, [function]
+        while waiting:
+            for callee in self._calls.get(waiting.pop(), ()):
+                if callee is function:
+                    return True
+                if callee not in known:
+                    known.add(callee)
+                    waiting.append(callee)
+        return False
 
     def constant(self, name: str, range: SourceRange) -> Any:
         """The constant that `CONSTANTS.name` means.  Raises CompileError when there is none."""
@@ -233,20 +248,6 @@ class SourceImporter:
             found = self._records.text(prefix)
             self._parsed[prefix] = {} if found is None else PARSED.definitions(found[0], record_of(prefix), found[1])
         return self._parsed[prefix]
-
-
-def _calls_itself(function: Function) -> bool:
-    """True if calls lead back to the function, as far as what it calls is compiled: of functions that call each other
-    in a circle, the one that is compiled last is asked when all others are."""
-    known, waiting = {function}, [function]
-    while waiting:
-        for callee in filter(None, map(callee_of, waiting.pop().graph.all_nodes())):
-            if callee is function:
-                return True
-            if callee.is_defined and callee not in known:
-                known.add(callee)
-                waiting.append(callee)
-    return False
 
 
 def _place(error: EngineError, qualname: str) -> tuple[str, int | None]:

@@ -16,8 +16,9 @@ from engine.aten.values.ivalue import EnumValue
 from engine.aten.values.tensor import Tensor
 from engine.executor.interpreter.interpreter import run_function
 from engine.frontend.compilation.compile import compile_source
+from engine.fuser.backend import tiering
 from engine.ir.constants import constant_value
-from engine.lang.errors import ArchiveError
+from engine.lang.errors import ArchiveError, ExecutionError
 from engine.lang.scalars import device
 from engine.serialize.archive import load_archive, save_archive
 from engine.serialize.container.write import ContainerWriter
@@ -190,16 +191,29 @@ def test_methods_are_compiled_when_they_are_first_needed_or_at_once():
     assert [method.is_defined for method in methods.values()] == [True, False, False]
 
 
-@pytest.mark.parametrize("name", ["bad", "calls"])
-def test_what_is_wrong_with_a_method_is_said_each_time_it_is_needed(name):
+def test_what_is_wrong_with_a_method_is_said_each_time_it_is_needed():
     module = load(coded(BAD_METHOD))
-    method = module.type.methods[name]
-    assert str(method.signature).partition("(")[0] == name
+    method = module.type.methods["bad"]
+    assert str(method.signature).partition("(")[0] == "bad"
     for need in (lambda: method.graph, lambda: run_function(method, [module]), lambda: saved(module)):
         with pytest.raises(ArchiveError, match="return y") as caught:
             need()
         assert caught.value.record == "code/__torch__.py"
         assert caught.value.offset == BAD_METHOD.index("y\n", BAD_METHOD.index("return y"))
+
+
+@pytest.mark.parametrize("mode", ["background", "eager", "off"])
+def test_what_calls_a_method_is_told_by_the_call_what_is_wrong_with_it(mode, monkeypatch):
+    monkeypatch.setattr(tiering, "mode", lambda: mode)
+    module = load(coded(BAD_METHOD))
+    method = module.type.methods["calls"]
+    assert "prim::CallMethod" in str(method.graph) and not module.type.methods["bad"].is_defined
+    for _ in range(2):
+        with pytest.raises(ExecutionError, match=r"return y(.|\n)*record 'code/__torch__.py'") as caught:
+            run_function(method, [module])
+        assert [frame.function for frame in caught.value.frames] == ["calls"]
+    with pytest.raises(ArchiveError, match="return y"):
+        saved(module)
 
 
 def test_signatures_are_read_at_once():
@@ -221,9 +235,17 @@ def test_methods_that_call_themselves_are_still_refused():
         "class P(Module):\n  training : bool\n  def f(self: __torch__.P) -> int:\n    return self.g()\n"
         "  def g(self: __torch__.P) -> int:\n    return self.f()\n"
     )
-    module = load(coded(code))
+    for first, second in ("fg", "gf"):
+        module = load(coded(code))
+        methods = module.type.methods
+        methods[first].ensure_defined()
+        for _ in range(2):
+            with pytest.raises(ArchiveError, match=f"function '{second}' is called recursively"):
+                methods[second].ensure_defined()
+            with pytest.raises(ExecutionError, match=f"function '{second}' is called recursively"):
+                run_function(methods[first], [module])
     with pytest.raises(ArchiveError, match="recursive"):
-        module.type.methods["g"].ensure_defined()
+        load(coded(code), lazy=False)
 
 
 def test_many_threads_may_be_the_first_to_need_a_method():

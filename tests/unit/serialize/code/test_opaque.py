@@ -3,6 +3,7 @@
 import pytest
 
 import engine
+from engine.fuser.backend import tiering
 from engine.lang.errors import ArchiveError, CompileError, ExecutionError
 from engine.serialize.code.opaque import is_opaque
 from tests.unit.serialize.model_files import HEAD, archive, method
@@ -75,13 +76,19 @@ def test_what_does_not_compile_for_want_of_it_says_so_when_called(tmp_path):
 
 
 @pytest.mark.parametrize("first", [True, False])
-def test_nor_does_what_calls_it(first, tmp_path):
+@pytest.mark.parametrize("mode", ["background", "eager", "off"])
+def test_what_calls_it_runs_to_the_call(mode, first, tmp_path, monkeypatch):
+    monkeypatch.setattr(tiering, "mode", lambda: mode)
     inner = method("y = ops.mylib.pair(x)", "a, b = y", "return torch.add(a, b)", name="inner")
-    outer = method("return self.inner(x)").partition("training : bool\n")[2]
+    outer = method(
+        "if torch.eq(torch.dim(x), 1):", "  y = self.inner(x)", "else:", "  y = torch.relu(x)", "return y"
+    ).partition("training : bool\n")[2]  # fmt: skip
     module = engine.jit.load(archive(tmp_path / "m.pt", inner + outer))
     for name in ("inner", "forward") if first else ("forward", "inner"):
-        with pytest.raises(CompileError, match=f"'{name}' cannot run: it calls 'mylib::pair'"):
+        error = CompileError if name == "inner" else ExecutionError
+        with pytest.raises(error, match="'inner' cannot run: it calls 'mylib::pair'"):
             getattr(module, name)(engine.ones(2))
+    assert module(engine.ones(1, 1)).tolist() == [[1.0]]
     assert "inner" in repr(module.inner)
     assert engine.jit.load(tmp_path / "m.pt", lazy=False) is not None
 
