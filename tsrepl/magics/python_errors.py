@@ -80,7 +80,8 @@ def _show(shell: Any, kind: type[BaseException], error: Any, trace: TracebackTyp
         lines = error_lines(error_replies_of(shell, told_by_lines(error)))
     else:
         lines = error_lines(error_replies_of(shell, error, python_frames(trace)))
-    vars(error)["_render_traceback_"] = lambda: lines  # so IPython keeps these, and does not parse the engine for its own
+    # What IPython keeps of the error: for a traceback of its own it would parse all files that the error came through.
+    vars(error)["_render_traceback_"] = lambda: lines
     shell._showtraceback(kind, error, lines)
     return lines
 

@@ -35,7 +35,7 @@ from engine.fuser.library.descriptors import Words, builtin, descriptor, process
 from engine.fuser.library.forms import LINES, Form, Given
 from engine.fuser.library.histories import fill, row_of
 from engine.fuser.library.objects import ImageError
-from engine.fuser.library.words import DIMENSIONS, PROCESS
+from engine.fuser.library.words import DIMENSIONS, PIECES, PROCESS
 from engine.fuser.stubs.methods import Method, method
 from engine.lang.records import dataclass
 
@@ -114,12 +114,13 @@ def _serve(op: Op) -> bool:
     def body(*args: Any) -> Any:
         return op.compiled.body(*args)
 
+    for name in _method_names(op):
+        _take_method(name)
+    # last: whoever was interrupted before begins anew
     if op.python is None and op.composite is None:
         op.take(chained(python, is_hooked=True), chained(body, is_hooked=False))
     else:  # below hooks the operators that it is made of are called, which look at hooks themselves
         op.take(chained(python, is_hooked=True), body)
-    for name in _method_names(op):
-        _take_method(name)
     return True
 
 
@@ -265,11 +266,13 @@ def _take_method(name: str) -> None:
             following = _chained(name, [*_positional(op, _known(op, is_hooked=True))], following)
     if following is python:
         return
-    if name not in _STATE.methods:
-        _STATE.methods[name] = _Bound(method(Tensor, name, following), python)
-        binding.take(name, _STATE.methods[name].method.descriptor)
-    else:
+    if name in _STATE.methods:
         _STATE.methods[name].method.call(following)
+    else:
+        _STATE.methods[name] = _Bound(method(Tensor, name, following), python)
+    taking = _STATE.methods[name].method.descriptor
+    if vars(Tensor).get(name) is not taking:
+        binding.take(name, taking)
 
 
 def _positional(op: Op, described: Described) -> Iterator[tuple[Form, Words]]:
@@ -295,9 +298,8 @@ def take_parts() -> bool:
     if count == _STATE.parts:
         return False
     lines = [ctypes.string_at(_address(symbol)) for symbol in store.offered(LINES)]
-    if (place := store.address("piece")) is not None:
-        words = process_words()
-        words[PROCESS["PIECE"]], words[PROCESS["PARALLEL"]] = place, _address(PARALLEL)
+    for word, symbol in ({"PARALLEL": PARALLEL} | PIECES).items():
+        process_words()[PROCESS[word]] = store.address(symbol) or 0  # the stubs' part may come later
     _STATE.known, _STATE.parts = _Parts(lines), count
     return True
 
