@@ -11,11 +11,17 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import BuiltinFunctionType, MethodDescriptorType
 from typing import Any, Final
 
 import engine
 import engine.torch as torch
+from engine.aten.dispatch import table
+from engine.aten.python import binding
 from engine.fuser.backend import kernel_cache
+from engine.fuser.library import building, image_files, serving
+from engine.fuser.library import store as library_store
+from engine.fuser.library.parts import PARTS
 from engine.lang.errors import CompileError
 
 
@@ -34,6 +40,8 @@ class Workload:
     files: tuple[str, ...] = ()
     look: Callable[[Any], Any] = lambda result: result
     """What is compared of a result, asked for when its events are over."""
+    left: Callable[[], list[Any]] = list
+    """What is half made; not asked for where the system refused something, which then may be missing."""
     writes: bool = False
     """True where other processes at the same files would be in its way; forked ones share the place they read at."""
     settings: tuple[Any, ...] = ()
@@ -262,6 +270,52 @@ def store() -> Workload:
     return made
 
 
+# ------------------------------------------------------------------ the library of operators
+
+SERVED: Final = "add.Scalar mul.Scalar softmax.int sum.dim_IntList sum view add_.Tensor cat".split()
+"""Operators that the workload below calls."""
+METHODS: Final = "__add__ add_ sum view".split()
+
+
+def _operators() -> Any:
+    x = torch.arange(6.0)
+    y = x.view(2, 3)
+    y.add_(y + 1)
+    z = torch.cat([y, torch.softmax(torch.zeros(2, 3), 1) * 3]).sum(1)
+    w = torch.ones(2).requires_grad_()
+    (w * 3).sum().backward()
+    return x.tolist(), z.tolist(), w.grad.tolist()
+
+
+def _let_library_begin_anew() -> None:
+    """The library was not looked for, and no operator was called."""
+    for name in serving._STATE.methods:
+        binding.give_back(name)
+    for op in table.entries():
+        op.give_back()
+    library_store._STORE, serving._STATE = library_store._Store(), serving._State()
+
+
+def _not_served() -> list[Any]:
+    """What the library does not serve, of all that was called, and parts that are not in use."""
+    ops = [op for name in SERVED if (op := table.find(f"aten::{name}")) is not None]
+    left: list[Any] = [op for op in ops if op.impl is not op._first and type(op.impl) is not BuiltinFunctionType]
+    left += [name for name in METHODS if not isinstance(vars(torch.Tensor)[name], MethodDescriptorType)]
+    return left + [count for count in (len(library_store._STORE.found), serving._STATE.parts) if count != len(PARTS)]
+
+
+def library() -> Workload:
+    """The library is found, mapped, and serves operators and methods that are first called; beside it, the same."""
+    room = image_files.folder()
+    assert room is not None
+    building.build(room, waits=True)
+    expected = [1.0, 3.0, 5.0, 7.0, 9.0, 11.0], [9.0, 27.0, 3.0, 3.0], [3.0, 3.0]
+    assert _operators() == expected
+    _operators()
+    _let_library_begin_anew()
+    return Workload(_operators, expected, _operators, expected, left=_not_served, writes=True)  # reads a folder
+
+
 # ------------------------------------------------------------------ the same, short
 
 
@@ -349,5 +403,5 @@ def short_call() -> Workload:
 
 
 SHORT: Final = (short_define, short_script, short_save, short_load, short_call, store)
-LONG: Final = (define, define_failing, script, script_failing, save, load, first_call, gradient, cold)
+LONG: Final = (define, define_failing, script, script_failing, save, load, first_call, gradient, cold, library)
 WORKLOADS: Final[dict[str, Callable[[], Workload]]] = {each.__name__: each for each in (*SHORT, *LONG)}

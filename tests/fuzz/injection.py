@@ -159,6 +159,7 @@ def _refused(workload: Workload, place: Place) -> None:
         code = ERRORS[place.count % len(ERRORS)]
         return OSError(code, os.strerror(code))
 
+    workload.left = list
     _with_error(workload, place, _raising(error), Exception, interrupted_system)
 
 
@@ -286,6 +287,7 @@ def _check(workload: Workload) -> None:
     """The process is as it should be: the workload succeeds, and leaves nothing."""
     sys.setprofile(None)
     _compare(workload, workload.run())
+    assert not (left := workload.left()), f"half made: {left}"
     tiering.wait()
     assert not tiering.failures(), tiering.failures()[0]
     gc.collect()

@@ -1,6 +1,6 @@
 """Interrupts, failing allocations and system calls, other threads and forks at some places of first calls, definitions,
-scripting, loading, saving and storing kernels; `make test-all` tries every place of the short ones, and every line that
-the others come through."""
+scripting, loading, saving, storing kernels and finding the library of operators; `make test-all` tries every place of
+the short ones, and every line that the others come through."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from .injected_workloads import SHORT, WORKLOADS
 
 KINDS = ("interrupt", "memory", "system", "switch", "fork")
-SYSTEM = ("script", "save", "load", "short_save", "short_load", "store")
+SYSTEM = ("script", "save", "load", "short_save", "short_load", "store", "library")
 """Workloads that make system calls; the others make some at most while they import."""
 EXHAUSTIVE = {each.__name__ for each in SHORT}
 PAIRS = [(name, kind) for name in WORKLOADS for kind in KINDS if kind != "system" or name in SYSTEM]

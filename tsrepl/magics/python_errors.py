@@ -80,6 +80,8 @@ def _show(shell: Any, kind: type[BaseException], error: Any, trace: TracebackTyp
         lines = error_lines(error_replies_of(shell, told_by_lines(error)))
     else:
         lines = error_lines(error_replies_of(shell, error, python_frames(trace)))
+    # What IPython keeps of the error: for a traceback of its own it would parse all files that the error came through.
+    vars(error)["_render_traceback_"] = lambda: lines
     shell._showtraceback(kind, error, lines)
     return lines
 

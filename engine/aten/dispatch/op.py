@@ -219,9 +219,10 @@ class Op:
 
     def take(self, impl: Callable[..., Any], body: Callable[..., Any] | None = None) -> None:
         """Let an implementation that does the same serve calls, and `body` those below hooks."""
+        recorded = partial(_first_recorded, self)  # made before the slots change, which no interrupt comes between then
         self.inline, self.impl = None, impl
         if body is not None:
-            self.body, self.recorded = body, partial(_first_recorded, self)
+            self.body, self.recorded = body, recorded
 
     def give_back(self) -> None:
         """Let calls begin anew, with what serves them then."""
@@ -229,8 +230,8 @@ class Op:
         self._begin_anew()
 
     def _begin_anew(self) -> None:
-        self.inline, self.impl, self.body = None, self._first, partial(_first_body, self)
-        self.recorded = partial(_first_recorded, self)
+        body, recorded = partial(_first_body, self), partial(_first_recorded, self)
+        self.inline, self.impl, self.body, self.recorded = None, self._first, body, recorded
 
     def __repr__(self) -> str:
         return f"<op {self.text}>"

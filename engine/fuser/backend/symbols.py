@@ -20,13 +20,15 @@ class MachineError(Exception):
 
 
 PARALLEL: Final = "tsrepl_parallel"
+POLL: Final = "tsrepl_poll"
+WATCH: Final = "tsrepl_watch"
 ALLOCATE: Final = "tsrepl_allocate"
 RELEASE: Final = "tsrepl_release"
 
 
-def _parallel() -> int:
-    """The pool's, which starts its threads."""
-    return int(import_module("engine.fuser.backend.threads").parallel_address())
+def _pool(symbol: str) -> int:
+    """Of the pool, whose threads start."""
+    return int(import_module("engine.fuser.backend.threads").address(symbol))
 
 
 def _scratch(symbol: str) -> int:
@@ -34,7 +36,7 @@ def _scratch(symbol: str) -> int:
 
 
 SYMBOLS: Final[dict[str, Callable[[], int]]] = {
-    PARALLEL: _parallel,
+    **{symbol: partial(_pool, symbol) for symbol in (PARALLEL, POLL, WATCH)},
     **{symbol: partial(_scratch, symbol) for symbol in (ALLOCATE, RELEASE)},
 }
 """Symbols -> functions that give their addresses; who owns one adds it."""

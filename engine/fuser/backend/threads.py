@@ -1,8 +1,10 @@
-"""The threads of parallel loops: a native pool that sleeps when there is nothing to do.
+"""The threads of parallel loops: a native pool that sleeps when there is nothing to do, and lets interrupts in.
 
-In: `set_num_threads`; the default is the number of processors that this process may use.  Out: `parallel_address`, the
-address of the C function `void tsrepl_parallel(void (*body)(void *context, i64 begin, i64 end), void *context, i64 n,
-i64 grain)`, which kernels call.  It cuts 0 … n into some parts for each thread, none smaller than `grain`.
+In: `set_num_threads`; the default is the number of processors that this process may use.  Out: `address`, of C
+functions that native code calls.  `i64 tsrepl_parallel(i64 (*body)(void *context, i64 begin, i64 end), void *context,
+i64 n, i64 grain)` cuts 0 … n into some parts for each thread, none smaller than `grain`; a grain below 0 says that each
+index has as much work as so many grains.  It gives 0, or the code of a part that failed: others may be left undone
+then.  `i64 tsrepl_poll()` and `i64 tsrepl_watch(i64 by)`: see Note [Interrupts].
 
 Note [The pool]
 Threads are made by pthreads and never touch Python.  The word "job" says which parts nobody has begun: the number of
@@ -18,6 +20,15 @@ time: a loop inside a loop, or one of another thread of Python meanwhile, runs i
 for somebody who waits.  Workers beyond "threads" sleep on that word.  A forked child has none of its parent's workers
 and gets its own.  Where there is no futex, loops run in one thread.
 
+Note [Interrupts]
+Native code that may take long is begun with `tsrepl_watch(1)` and ended with `tsrepl_watch(-1)`; both do nothing but
+in Python's main thread, which alone is interrupted.  Within, `tsrepl_poll()` lets handlers of signals run, at most once
+in an "interval", and gives `STOPPED` with an error of Python that is set if one raises; to a worker it gives the code
+of the job.  Pieces of work are what lies between two polls: the caller of a parallel loop polls after each of its
+parts, which are short for that (`_FINE`), also where it is alone; the library's functions cut long loops (`in_pieces`).
+Who gets a code leaves with it.  What takes less than the interval is never stopped.  While handlers run nobody watches,
+as what they call may not look for errors.
+
 The system often wakes a worker on the processor of the caller, which then stands still; two threads that take turns
 there stay for many jobs.  So the caller notes its processor ("home"), and a worker that finds itself there moves away.
 """
@@ -29,13 +40,15 @@ import os
 import platform
 import signal
 import sys
+import threading
+import time
 from dataclasses import field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from engine.fuser.backend.symbols import PARALLEL, compiled_ahead
+from engine.fuser.backend.symbols import PARALLEL, POLL, WATCH, compiled_ahead
 from engine.lang.deferred import deferred
 from engine.lang.interpreter_settings import BLAS
 from engine.lang.locks import lock
@@ -56,10 +69,24 @@ _SPINS: Final = 4000
 """Looks at a word before a thread sleeps on it: about 100 microseconds."""
 _PARTS: Final = 32
 """Parts of a job for each thread: the more, the less one that is held up delays all; the fewer, the longer they are."""
+_FINE: Final = 64
+"""Grains that a part has at most, unless there are too many parts then: what one thread does between two polls."""
+_MANY: Final = 0xFFFF
+"""Parts that a job has at most."""
+STOPPED: Final = -3
+"""The code of what an interrupt stopped; an error of Python is set."""
+INTERVAL: Final = 50_000_000
+"""Nanoseconds between two looks for signals."""
+_CLOCK: Final = getattr(time, "CLOCK_MONOTONIC", 1)
 _MOST: Final = 1024
 """Threads that the pool has at most."""
-_LAYOUT: Final = ("job", "pending", "busy", "threads", "home", "body", "context", "n", "parts")
-"""The pool's state: words of 64 bits, a cache line apart, each with the number of its sleepers beside it."""
+_LAYOUT: Final = (
+    "job", "pending", "busy", "threads", "home", "body", "context", "n", "parts", "code",
+    "main", "watched", "due", "interval", "mark",
+)  # fmt: skip
+"""The pool's state: words of 64 bits, a cache line apart, each with the number of its sleepers beside it.  "code": of a
+part that failed.  "main": Python's main thread; "watched": how often it watches; "due": when it looks next.  "mark":
+the key under which workers have something of their own."""
 _LINE: Final = 64
 _PROCESSORS: Final = 1024
 """Processors that the masks of a thread tell of."""
@@ -67,16 +94,16 @@ _SIGNALS: Final = 128
 """Bytes that a set of signals has at most."""
 _WORKER, _STATE = "tsrepl_worker", "tsrepl_pool_state"
 """Functions of the native code besides `tsrepl_parallel`."""
-_SYMBOLS: Final = (PARALLEL, _WORKER, _STATE)
+_SYMBOLS: Final = (PARALLEL, POLL, WATCH, _WORKER, _STATE)
 
 
 @dataclass(slots=True)
 class _Pool:
-    """`state` is the address of the words that native code shares; `workers` run besides the caller."""
+    """`state` is the address of the words that native code shares; `code`: of functions, by symbol; `workers` run
+    besides the caller."""
 
     state: int
-    parallel: int
-    worker: int
+    code: dict[str, int]
     workers: int = 0
     lock: Any = field(default_factory=lock)
 
@@ -86,17 +113,24 @@ class _Pool:
     def resize(self, threads: int) -> None:
         """Have at least so many threads, if they are to be had, and let jobs use that many."""
         with self.lock:
-            while self.workers < threads - 1 and _start(self.worker, self.workers + 1):
+            while self.workers < threads - 1 and _start(self.code[_WORKER], self.workers + 1):
                 self.workers += 1
             word = self.word("threads")
             word.value = min(threads, self.workers + 1)
             if _FUTEX is not None:
                 ctypes.CDLL(None).syscall(_FUTEX, ctypes.byref(word), _WAKE, _ALL, None)
 
-    def clear(self) -> None:
-        """No workers, no job, and nobody who sleeps."""
+    def clear(self, main: int) -> None:
+        """No workers, no job, and nobody who sleeps.
+
+        In a child of a handler that forked in a poll, the caller of the job is there, in its last part: it was stopped.
+        """
         self.workers = 0
+        mark = self.word("mark").value
         ctypes.memset(self.state, 0, len(_LAYOUT) * _LINE)
+        words = {"main": main, "code": STOPPED, "pending": 1, "interval": INTERVAL, "mark": mark}
+        for name, value in words.items():
+            self.word(name).value = value
 
 
 _pool: _Pool | None = None
@@ -150,17 +184,21 @@ def _blas_function(name: str) -> Any:
     return next((found for each in spelled if (found := getattr(library, each, None)) is not None), None)
 
 
-def parallel_address() -> int:
-    """The address of `tsrepl_parallel`; its first call starts the threads.  Raises MachineError."""
+def address(symbol: str) -> int:
+    """The address of a function of the pool; the first call starts the threads.  Raises MachineError."""
     global _pool
     with _making:
         if _pool is None:
             code = compiled_ahead(_SYMBOLS) or machine.compile_program(program()).addresses
             state = ctypes.CFUNCTYPE(ctypes.c_int64)(code[_STATE])()
-            _pool = _Pool(state, code[PARALLEL], code[_WORKER])
-            _pool.resize(_size())
+            made = _Pool(state, code)
+            if _FUTEX is not None:
+                ctypes.CDLL(None).pthread_key_create(ctypes.byref(made.word("mark")), None)
+            made.clear(threading.main_thread().ident or 0)
+            made.resize(_size())
+            _pool = made
             wake_blas()
-        return _pool.parallel
+        return _pool.code[symbol]
 
 
 def _available() -> int:
@@ -197,7 +235,7 @@ def _forked() -> None:
     """A child begins with no workers and no job."""
     if _pool is None:
         return
-    _pool.clear()
+    _pool.clear(threading.get_ident())  # which is the main thread now
     _pool.resize(_size())
 
 
@@ -229,9 +267,32 @@ class _Writer:
     def store(self, name: str, value: Any) -> None:
         self.b.store_atomic(value, self.place(name), "seq_cst", 8)
 
-    def count(self, name: str, by: int, beside: int = 0) -> Any:
+    def count(self, name: str, by: Any, beside: int = 0) -> Any:
         """The word before it is counted up."""
-        return self.b.atomic_rmw("add", self.place(name, beside), self.whole(by), "seq_cst")
+        number = self.whole(by) if isinstance(by, int) else by
+        return self.b.atomic_rmw("add", self.place(name, beside), number, "seq_cst")
+
+    def is_main(self) -> Any:
+        """True in Python's main thread."""
+        here = self.b.call(self.declared("pthread_self", self.whole, []), [])
+        return self.b.icmp_signed("==", here, self.load("main"))
+
+    def mark(self, function: str, *given: Any) -> Any:
+        """A call for what this thread has under the key of workers."""
+        key = self.b.trunc(self.load("mark"), self.half)
+        return self.b.call(self.declared(function, self.whole, [each.type for each in (key, *given)]), [key, *given])
+
+    def now(self) -> Any:
+        """Nanoseconds of a clock that goes on."""
+        with self.b.goto_entry_block():
+            room = self.b.alloca(self.ir.ArrayType(self.whole, 2))
+        self.b.call(self.declared("clock_gettime", self.half, [self.half, self.pointer]), [self.half(_CLOCK), room])
+        seconds, rest = (self.b.load(self.b.gep(room, [self.whole(0), self.whole(i)])) for i in range(2))
+        return self.b.add(self.b.mul(seconds, self.whole(10**9)), rest)
+
+    def polled(self) -> Any:
+        """The code of a poll."""
+        return self.b.call(self.function.module.globals[POLL], [])
 
     def wait(self, name: str, until: Any) -> Any:
         """Look at a word until the condition holds for it; sleep on it after a while.  Gives the word."""
@@ -305,10 +366,48 @@ class _Writer:
         signature = self.ir.FunctionType(result, types, var_arg)
         return known if known is not None else self.ir.Function(self.function.module, signature, name)
 
-    def run(self, body: Any, context: Any, begin: Any, end: Any) -> None:
-        """Call a function that is given by its address."""
-        signature = self.ir.FunctionType(self.ir.VoidType(), [self.whole, self.whole, self.whole])
-        self.b.call(self.b.inttoptr(body, signature.as_pointer()), [context, begin, end])
+    def run(self, body: Any, context: Any, begin: Any, end: Any) -> Any:
+        """The code of a function that is given by its address."""
+        signature = self.ir.FunctionType(self.whole, [self.whole, self.whole, self.whole])
+        return self.b.call(self.b.inttoptr(body, signature.as_pointer()), [context, begin, end])
+
+    def part(self, body: Any, context: Any, n: Any, parts: Any, number: Any) -> Any:
+        """The code of a part, by its number."""
+        size, longer = self.b.sdiv(n, parts), self.b.srem(n, parts)
+
+        def start(number: Any) -> Any:
+            is_longer = self.b.icmp_signed("<", number, longer)
+            return self.b.add(self.b.mul(size, number), self.b.select(is_longer, number, longer))
+
+        return self.run(body, context, start(number), start(self.b.add(number, self.whole(1))))
+
+    def leave(self, code: Any) -> None:
+        """Let nobody begin another part of the job."""
+        self.store("code", code)
+        look, none = self.block("drop"), self.block("dropped")
+        self.b.branch(look)
+        self.b.position_at_end(look)
+        job = self.load("job")
+        first, end = self.left(job)
+        rest = self.b.sub(end, first)
+        emptied = self.b.sub(job, self.b.shl(rest, self.whole(16)))
+        done = self.b.cmpxchg(self.place("job"), job, emptied, "seq_cst", "seq_cst")
+        self.b.cbranch(self.b.extract_value(done, 1), none, look)
+        self.b.position_at_end(none)
+        self.count("pending", self.b.neg(rest))
+
+    def failed(self, code: Any) -> Any:
+        """True if it is no 0."""
+        return self.b.icmp_signed("!=", code, self.whole(0))
+
+    def or_polled(self, code: Any, polls: Any) -> Any:
+        """The code, or if that is 0, that of a poll if there is to be one."""
+        with self.b.goto_entry_block():
+            room = self.b.alloca(self.whole)
+        self.b.store(code, room)
+        with self.b.if_then(self.b.and_(polls, self.b.not_(self.failed(code)))):
+            self.b.store(self.polled(), room)
+        return self.b.load(room)
 
     def left(self, job: Any) -> tuple[Any, Any]:
         """The first of the parts that nobody has begun, and the end of them."""
@@ -319,8 +418,9 @@ class _Writer:
         """True if there is a part that nobody has begun."""
         return self.b.icmp_signed("!=", *self.left(job))
 
-    def parts(self, is_worker: bool) -> None:
-        """Take part after part and do it, until none is left; wake the caller after the last."""
+    def parts(self, is_worker: bool, polls: Any = None) -> None:
+        """Take part after part and do it, until none is left; wake the caller after the last.  `polls`: whether to poll
+        after each."""
         claim, take, work, done = map(self.block, ("claim", "take", "work", "taken"))
         self.b.branch(claim)
         self.b.position_at_end(claim)
@@ -332,9 +432,12 @@ class _Writer:
         claimed = self.b.cmpxchg(self.place("job"), job, self.b.add(job, self.whole(step)), "seq_cst", "seq_cst")
         self.b.cbranch(self.b.extract_value(claimed, 1), work, claim)
         self.b.position_at_end(work)
-        n, following = self.load("n"), self.b.add(number, self.whole(1))
-        begin, stop = (self.b.sdiv(self.b.mul(n, each), self.load("parts")) for each in (number, following))
-        self.run(self.load("body"), self.load("context"), begin, stop)
+        body, context, n, parts = map(self.load, ("body", "context", "n", "parts"))
+        code = self.part(body, context, n, parts, number)
+        if polls is not None:
+            code = self.or_polled(code, polls)
+        with self.b.if_then(self.failed(code)):
+            self.leave(code)
         with self.b.if_then(self.b.icmp_signed("==", self.count("pending", -1), self.whole(1))):
             self.wake("pending")
         self.b.branch(claim)
@@ -353,45 +456,112 @@ def _module() -> Any:
     state = ir.GlobalVariable(made, ir.ArrayType(ir.IntType(64), len(_LAYOUT) * _LINE // 8), "state")
     state.linkage, state.align, state.initializer = "internal", _LINE, ir.Constant(state.value_type, None)
     whole = ir.IntType(64)
-    _parallel(_Writer(ir.Function(made, ir.FunctionType(ir.VoidType(), [whole] * 4), PARALLEL)))
+    _poll(_Writer(ir.Function(made, ir.FunctionType(whole, []), POLL)))
+    _watch(_Writer(ir.Function(made, ir.FunctionType(whole, [whole]), WATCH)))
+    _parallel(_Writer(ir.Function(made, ir.FunctionType(whole, [whole] * 4), PARALLEL)))
     _worker(_Writer(ir.Function(made, ir.FunctionType(whole, [whole]), _WORKER)))
     address = ir.IRBuilder(ir.Function(made, ir.FunctionType(whole, []), _STATE).append_basic_block("entry"))
     address.ret(address.ptrtoint(state, whole))
     return made
 
 
+def _watch(w: _Writer) -> None:
+    """See Note [Interrupts]."""
+    (by,) = w.function.args
+    with w.b.if_then(w.is_main()):
+        w.count("watched", by)
+        with w.b.if_then(w.b.icmp_signed(">", by, w.whole(0))):
+            w.store("due", w.b.add(w.now(), w.load("interval")))
+    w.b.ret(w.whole(0))
+
+
+def _poll(w: _Writer) -> None:
+    """See Note [Interrupts]."""
+    none = w.whole(0)
+    with w.b.if_then(w.b.not_(w.is_main())):
+        if _FUTEX is None:
+            w.b.ret(none)
+        else:
+            w.b.ret(w.b.select(w.b.icmp_signed("==", w.mark("pthread_getspecific"), none), none, w.load("code")))
+    with w.b.if_then(w.b.icmp_signed("==", w.load("watched"), none)):
+        w.b.ret(none)
+    now = w.now()
+    with w.b.if_then(w.b.icmp_signed("<", now, w.load("due"))):
+        w.b.ret(none)
+    watched = w.load("watched")
+    w.store("watched", none)
+    held = w.b.call(w.declared("PyGILState_Ensure", w.half, []), [])
+    stopped = w.b.call(w.declared("PyErr_CheckSignals", w.half, []), [])
+    w.b.call(w.declared("PyGILState_Release", w.ir.VoidType(), [w.half]), [held])
+    w.store("watched", watched)
+    w.store("due", w.b.add(w.now(), w.load("interval")))
+    w.b.ret(w.b.select(w.b.icmp_signed("==", stopped, w.half(0)), none, w.whole(STOPPED)))
+
+
 def _parallel(w: _Writer) -> None:
     """The caller: publish the job, do parts of it, wait for those of others."""
     body, context, n, grain = w.function.args
-    threads = w.load("threads")
-    most = w.b.sdiv(n, w.b.select(w.b.icmp_signed(">", grain, w.whole(1)), grain, w.whole(1)))
-    wanted = w.b.mul(threads, w.whole(_PARTS))
-    parts = w.b.select(w.b.icmp_signed("<", most, wanted), most, wanted)
+    one, threads = w.whole(1), w.load("threads")
+
+    def least(a: Any, b: Any) -> Any:
+        return w.b.select(w.b.icmp_signed("<", a, b), a, b)
+
+    def most(a: Any, b: Any) -> Any:
+        return w.b.select(w.b.icmp_signed(">", a, b), a, b)
+
+    whole = w.b.sdiv(n, most(grain, one))
+    grains = w.b.select(w.b.icmp_signed(">", grain, one), whole, w.b.mul(n, most(w.b.neg(grain), one)))
+    fine = least(w.b.sdiv(grains, w.whole(_FINE)), w.whole(_MANY))
+    parts = least(whole, most(fine, w.b.mul(threads, w.whole(_PARTS))))
+    polls = w.b.and_(w.b.icmp_signed("!=", w.load("watched"), w.whole(0)), w.is_main())
     alone, several, mine = map(w.block, ("alone", "several", "mine"))
-    is_worth_it = w.b.and_(*(w.b.icmp_signed(">", each, w.whole(1)) for each in (parts, threads)))
+    is_worth_it = w.b.and_(*(w.b.icmp_signed(">", each, one) for each in (parts, threads)))
     w.b.cbranch(is_worth_it, several, alone)
     w.b.position_at_end(several)
-    was_busy = w.b.atomic_rmw("xchg", w.place("busy"), w.whole(1), "seq_cst")
+    was_busy = w.b.atomic_rmw("xchg", w.place("busy"), one, "seq_cst")
     w.b.cbranch(w.b.icmp_signed("==", was_busy, w.whole(0)), mine, alone)
     w.b.position_at_end(alone)
-    w.run(body, context, w.whole(0), n)
-    w.b.ret_void()
+    _alone(w, polls, w.b.select(polls, most(fine, one), one))
     w.b.position_at_end(mine)
-    told = {"home": w.processor(), "body": body, "context": context, "n": n, "parts": parts, "pending": parts}
+    told = {
+        "home": w.processor(), "body": body, "context": context, "n": n, "parts": parts, "pending": parts,
+        "code": w.whole(0),
+    }  # fmt: skip
     for name, value in told.items():
         w.store(name, value)
-    number = w.b.add(w.b.lshr(w.load("job"), w.whole(32)), w.whole(1))
+    number = w.b.add(w.b.lshr(w.load("job"), w.whole(32)), one)
     w.store("job", w.b.or_(w.b.shl(number, w.whole(32)), w.b.shl(parts, w.whole(16))))
     w.wake("job")
-    w.parts(is_worker=False)
+    w.parts(is_worker=False, polls=polls)
     w.wait("pending", lambda found: w.b.icmp_signed("==", found, w.whole(0)))
+    code = w.load("code")
     w.store("busy", w.whole(0))
-    w.b.ret_void()
+    w.b.ret(code)
+
+
+def _alone(w: _Writer, polls: Any, parts: Any) -> None:
+    """All parts in this thread."""
+    body, context, n, _ = w.function.args
+    before, loop, following, done = w.b.block, *map(w.block, ("loop", "following", "done"))
+    w.b.branch(loop)
+    w.b.position_at_end(loop)
+    number = w.b.phi(w.whole)
+    number.add_incoming(w.whole(0), before)
+    code = w.or_polled(w.part(body, context, n, parts, number), polls)
+    after = w.b.add(number, w.whole(1))
+    w.b.cbranch(w.b.or_(w.failed(code), w.b.icmp_signed("==", after, parts)), done, following)
+    w.b.position_at_end(following)
+    number.add_incoming(after, following)
+    w.b.branch(loop)
+    w.b.position_at_end(done)
+    w.b.ret(code)
 
 
 def _worker(w: _Writer) -> None:
     """A thread: wait until its number is below that of the threads and there is a job, then do parts of it."""
     (number,) = w.function.args
+    if _FUTEX is not None:
+        w.mark("pthread_setspecific", number)
     loop = w.block("loop")
     w.b.branch(loop)
     w.b.position_at_end(loop)

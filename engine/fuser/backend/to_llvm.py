@@ -194,10 +194,7 @@ class Emitter:
         self.builder.position_at_end(self.exit)
         for slot in self.freed:
             self.release(slot)
-        if isinstance(self.function.function_type.return_type, ir().VoidType):
-            self.builder.ret_void()
-        else:
-            self.builder.ret(self.builder.load(self.status, typ=ir().IntType(64)))
+        self.builder.ret(self.builder.load(self.status, typ=ir().IntType(64)))
 
     def block(self, body: Sequence[Statement]) -> None:
         """Statements with names of their own."""
@@ -375,13 +372,13 @@ class Emitter:
         stored = self.builder.zext(value, ir().IntType(8)) if type == BOOL else value
         self.grouped(self.builder.store(stored, address, align=SIZES[type]))
 
-    def fail(self, condition: Value, code: int) -> None:
+    def fail(self, condition: Value, code: Value) -> None:
         """Return the code where the condition holds."""
         go, stop = (self.function.append_basic_block() for _ in range(2))
         self.builder.cbranch(condition, stop, go)
         self.builder.position_at_end(stop)
         if self.status is not None:
-            self.builder.store(ir().Constant(ir().IntType(64), code), self.status)
+            self.builder.store(code, self.status)
         self.builder.branch(self.exit)
         self.builder.position_at_end(go)
 
@@ -551,7 +548,7 @@ def _allocated(e: Emitter, size: Value) -> Value:
     e.release(slot)
     address = e.builder.call(e.declared(ALLOCATE, [whole], pointer), [size])
     e.builder.store(address, slot)
-    e.fail(e.builder.icmp_unsigned("==", address, lib.Constant(pointer, None)), NO_MEMORY)
+    e.fail(e.builder.icmp_unsigned("==", address, lib.Constant(pointer, None)), whole(NO_MEMORY))
     return address
 
 
@@ -604,23 +601,29 @@ def _parallel(e: Emitter, s: For) -> None:
     many, few, done = (e.function.append_basic_block() for _ in range(3))
     e.builder.cbranch(e.builder.icmp_signed(">", count, e.builder.mul(grain, lib.IntType(64)(2))), many, few)
     e.builder.position_at_end(few)
-    e.builder.call(part, [start, stop, *given])
+    short = e.builder.call(part, [start, stop, *given])
     e.builder.branch(done)
     e.builder.position_at_end(many)
     context = _packed(e, [start, *given])
     whole = lib.IntType(64)
     signature = [type_of(POINTER), type_of(POINTER), whole, whole]
     entry = _entry(e, part, [each.type for each in given], s.line)
-    e.builder.call(e.declared(PARALLEL, signature, lib.VoidType()), [entry, context, count, grain])
+    is_large = e.builder.icmp_signed("==", grain, whole(0))
+    told = e.builder.select(is_large, e.builder.neg(e.builder.sdiv(work, whole(CHUNK))), grain)
+    long = e.builder.call(e.declared(PARALLEL, signature, whole), [entry, context, count, told])
     e.builder.branch(done)
     e.builder.position_at_end(done)
+    code = e.builder.phi(whole)
+    code.add_incoming(short, few)
+    code.add_incoming(long, many)
+    e.fail(e.builder.icmp_signed("!=", code, whole(0)), code)
 
 
 def _part(e: Emitter, s: For, scalars: Mapping[str, Value], buffers: Mapping[str, Memory], types: Sequence[Any]) -> Any:
-    """`void part(i64 begin, i64 end, scalars, addresses, strides)`."""
+    """`i64 part(i64 begin, i64 end, scalars, addresses, strides)`, which gives the code of what failed, or 0."""
     lib, whole = ir(), ir().IntType(64)
     name = e.module.get_unique_name(f"{e.function.name}.parallel")
-    function = lib.Function(e.module, lib.FunctionType(lib.VoidType(), [whole, whole, *types]), name)
+    function = lib.Function(e.module, lib.FunctionType(whole, [whole, whole, *types]), name)
     function.linkage = "internal"
     inner = Emitter.into(function, e.any_order, e.helpers, e.scope, s.line)
     begin, end, *given = function.args
@@ -654,9 +657,9 @@ def _rooms_of_all(s: For) -> Iterator[Allocate]:
 
 
 def _entry(e: Emitter, part: Any, types: Sequence[Any], line: int) -> Any:
-    """`void entry(ptr context, i64 begin, i64 end)`, which unpacks the context."""
+    """`i64 entry(ptr context, i64 begin, i64 end)`, which unpacks the context."""
     lib, whole = ir(), ir().IntType(64)
-    signature = lib.FunctionType(lib.VoidType(), [type_of(POINTER), whole, whole])
+    signature = lib.FunctionType(whole, [type_of(POINTER), whole, whole])
     function = lib.Function(e.module, signature, e.module.get_unique_name(f"{part.name}.entry"))
     function.linkage = "internal"
     builder = lib.IRBuilder(function.append_basic_block("entry"))
@@ -664,8 +667,7 @@ def _entry(e: Emitter, part: Any, types: Sequence[Any], line: int) -> Any:
         builder.debug_metadata = e.scope.inside(function, line).at(line)
     context, begin, end = function.args
     first, *given = (_field(builder, context, i, type) for i, type in enumerate([whole, *types]))
-    builder.call(part, [builder.add(first, begin), builder.add(first, end), *given])
-    builder.ret_void()
+    builder.ret(builder.call(part, [builder.add(first, begin), builder.add(first, end), *given]))
     return function
 
 

@@ -46,6 +46,8 @@ EXTERNALS: Final[dict[str, External]] = {
     "PyEval_RestoreThread": External(("ptr",)),
     "PyGILState_Ensure": External((), "i32"),
     "PyGILState_Release": External(("i32",)),
+    "tsrepl_poll": External((), "i64"),
+    "tsrepl_watch": External(("i64",), "i64"),
     "PyErr_CheckSignals": External((), "i32"),
     "PyErr_Occurred": External((), "ptr"),
     "PyErr_Clear": External(()),

@@ -11,6 +11,10 @@ that each descriptor leads to.  So there is no address in a stub, and one more o
 It looks at the arguments, chooses the row function by the dtype, spreads the operands to one shape, makes the result,
 orders and merges dimensions, and walks over all but the innermost, which is the row function's.  Where something is not
 as it has to be nothing has happened yet, and the function that `held` has first is called: another stub, or Python's.
+
+Work that may be long gives up the interpreter lock and is watched (`hold`, `let_go`), so that interrupts stop it
+(`backend/threads.py`): the error is set then, and is the call's, as are errors of what a stub asks Python for.  What
+was being written in place is written in part.
 """
 
 from __future__ import annotations
@@ -29,7 +33,7 @@ from engine.fuser.library.pointwise_calls import POINTWISE, SPREADING, WALKING, 
 from engine.fuser.library.recording_calls import RECORDING
 from engine.fuser.library.shaped_calls import SHAPED
 from engine.fuser.library.viewing_calls import VIEWING, VIEWS
-from engine.fuser.library.words import NAMES
+from engine.fuser.library.words import NAMES, PIECES
 
 _SERVED: Final = {
     "serve_pointwise": "computed", "serve_along": "gone_along", "serve_joined": "joined",
@@ -46,6 +50,9 @@ def {stub}(held: i64, args: i64, count: i64, names: i64):
         found: i64 = {helper}(holder[DATA], args, count)
         if found != 0:
             return found
+        stopped: i64 = PyErr_Occurred()
+        if stopped != 0:
+            return 0
     following: i64 = PyObject_Vectorcall(holds[ITEM], args, count, names)
     return following
 """
@@ -62,5 +69,5 @@ def stubs() -> Kernel:
     return parse(re.sub("[A-Z]+", lambda found: str(NAMES.get(found[0], found[0])), "".join(texts)))
 
 
-EXPORTED: Final = ("piece", *_SERVED, *ROWS, *VIEWS)
+EXPORTED: Final = (*PIECES.values(), *_SERVED, *ROWS, *VIEWS)
 """The stubs, and helpers whose addresses words have."""

@@ -7,7 +7,8 @@ of words that call such kernels.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -16,24 +17,32 @@ import numpy as np
 from engine.aten.dispatch.op import Op
 from engine.aten.values.tensor import Tensor
 from engine.aten.values.xp import Array
+from engine.fuser.backend.symbols import POLL
 from engine.fuser.groups.from_graph import lower
 from engine.fuser.ir.kernel import (
     Address,
     Buffer,
     Call,
     Expression,
+    For,
     If,
     Kernel,
+    Let,
     Load,
     Name,
     Return,
     Scalar,
     Statement,
     View,
+    add,
+    all_expressions,
     apply,
+    bodies,
     index,
+    multiply,
 )
 from engine.fuser.ir.kernel_text import show
+from engine.fuser.ir.outlining import bound_names
 from engine.fuser.stubs.binding import Binding
 from engine.ir.graph import Graph, Value
 
@@ -88,12 +97,77 @@ def guards(found: Binding) -> tuple[Statement, ...]:
     return tuple(If(apply("bitnot", guard), (Return(index(_GUARDED)),)) for guard in found.guards)
 
 
+# ------------------------------------------------------------------ long loops
+
+_PIECE: Final = 1 << 20
+"""Rounds of inner loops in a piece of a loop, roughly: some milliseconds."""
+_UNKNOWN: Final = 16
+"""Rounds of an inner loop that are not known before."""
+
+
+def in_pieces(body: Sequence[Statement]) -> tuple[Statement, ...]:
+    """Statements whose loops are done in pieces, with a poll between two: those that are in no other loop, unless
+    threads share them, which poll by themselves (`backend.threads`)."""
+    taken = {*bound_names(body)}
+    return tuple(each for statement in body for each in _pieces(statement, taken))
+
+
+def _pieces(statement: Statement, taken: set[str]) -> Iterator[Statement]:
+    match statement:
+        case If(body=body, orelse=orelse):
+            inner = (tuple(each for part in of for each in _pieces(part, taken)) for of in (body, orelse))
+            yield replace(statement, body=next(inner), orelse=next(inner))
+        case For(start=start, stop=stop, body=body) if statement.kind != "parallel" and statement.step == index(1):
+            begin, most, end, stopped = (_fresh(name, taken) for name in ("begin", "most", "end", "stopped"))
+            some = apply("quotient", index(_PIECE), _rounds(body, {statement.index, *bound_names(body)}))
+            first, last = Name(begin, "i64"), Name(end, "i64")
+            poll = Call(POLL, (), stopped, "i64"), leave_with(Name(stopped, "i64"))
+            part = (
+                Let(end, apply("minimum", add(first, Name(most, "i64")), stop)),
+                replace(statement, start=first, stop=last),
+                If(apply("lt", last, stop), poll),
+            )
+            yield Let(most, apply("maximum", some, index(1)))
+            yield For(begin, start, stop, part, step=Name(most, "i64"))
+        case _:
+            yield statement
+
+
+def leave_with(code: Name) -> If:
+    """Leave the function with a code that is not 0."""
+    return If(apply("ne", code, index(0)), (Return(code),))
+
+
+def _fresh(name: str, taken: set[str]) -> str:
+    found = next(each for i in itertools.count() if (each := f"{name}_{i}") not in taken)
+    taken.add(found)
+    return found
+
+
+def _rounds(body: Sequence[Statement], inner: set[str]) -> Expression:
+    """The rounds of the loops in a body, at least one, of which `inner` names are not known before."""
+    total: Expression = index(1)
+    for statement in body:
+        rounds: Expression = index(1)
+        if isinstance(statement, For):
+            bounds = statement.start, statement.stop
+            names = {each.name for of in bounds for each in all_expressions(of) if isinstance(each, Name)}
+            span = apply("maximum", apply("sub", statement.stop, statement.start), index(1))
+            rounds = index(_UNKNOWN) if names & inner else span
+        for each in bodies(statement):
+            total = add(total, multiply(rounds, _rounds(each, inner)))
+    return total
+
+
+# ------------------------------------------------------------------ functions that call kernels
+
+
 def calling(found: Binding, kind: str, parameters: Sequence[str], before: Iterable[Statement]) -> Kernel:
     """A function that calls the kernel after these statements; its symbol begins with its kind and tells what it does.
 
     The parameters are numbers of 64 bits; the kernel becomes the last of its helpers.
     """
-    inner = replace(found.kernel, helpers=())
+    inner = replace(found.kernel, body=in_pieces(found.kernel.body), helpers=())
     call = Call(inner.name, tuple(map(_operand, inner.parameters)), "code", "i64")
     body = (*before, call, Return(Name("code", "i64")))
     scalars = tuple(Scalar(name, "i64") for name in parameters)

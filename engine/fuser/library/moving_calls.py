@@ -45,6 +45,23 @@ def fits_beside(array: i64, first: i64, axis: i64):
     return 1
 
 
+def join_piece(context: i64, begin: i64, end: i64):
+    it = view(i64[...], context)
+    target = it[0]
+    source = it[1]
+    pitch = it[2]
+    chunk = it[3]
+    row: i64 = quotient(begin, it[4])
+    at: i64 = (begin - row * it[4]) * COPIED
+    for b in range(begin, end):
+        memcpy(target + row * pitch + at, source + row * chunk + at, minimum(COPIED, chunk - at))
+        at = at + COPIED
+        if at >= chunk:
+            at = 0
+            row = row + 1
+    return 0
+
+
 def joined(descriptor: i64, args: i64, count: i64):
     it = view(i64[...], descriptor)
     process = it[PROCESS]
@@ -119,18 +136,32 @@ def joined(descriptor: i64, args: i64, count: i64):
     if total >= LONGBYTES:
         held: i64 = hold(length, arrays)
         state = held
+    work = allocate(i64[5])
+    place: i64 = address_of(address(work[0]))
+    code: i64 = 0
     for i in range(length):
         source = view(i64[...], arrays[i])
         source_sizes = view(i64[...], source[DIMS])
         chunk: i64 = inner
         if it[ISSTACKED] == 0:
             chunk = inner * source_sizes[axis]
-        for o in range(outer):
-            memcpy(at + o * along * inner, source[DATA] + o * chunk, chunk)
+        work[0] = at
+        work[1] = source[DATA]
+        work[2] = along * inner
+        work[3] = chunk
+        work[4] = maximum(quotient(chunk + COPIED - 1, COPIED), 1)
+        if state == 0:
+            short: i64 = join_piece(place, 0, outer * work[4])
+        else:
+            grain = quotient(PARTBYTES, minimum(chunk, COPIED) + 1) + 1
+            long: i64 = invoke(own[PARALLEL], own[JOINPIECE], place, outer * work[4], grain)
+            code = long
+            if code != 0:
+                break
         at = at + chunk
     if state != 0:
         let_go(state, length, arrays)
-    found: i64 = wrapped(descriptor, made)
+    found: i64 = finished(descriptor, 0, args, count, made, code)
     return found
 
 
@@ -151,6 +182,26 @@ def are_within(numbers: InOut[i64[...]], many: i64, size: i64, least: i64):
         if bitor(numbers[i] < least, numbers[i] >= size):
             return 0
     return 1
+
+
+def look_piece(context: i64, begin: i64, end: i64):
+    it = view(i64[...], context)
+    target = it[0]
+    source = it[1]
+    row = it[2]
+    extent = it[3]
+    many = it[4]
+    numbers = view(i64[...], it[5])
+    block: i64 = quotient(begin, many)
+    at: i64 = begin - block * many
+    for b in range(begin, end):
+        number = numbers[at] + select(numbers[at] < 0, extent, 0)
+        memcpy(target + b * row, source + (block * extent + number) * row, row)
+        at = at + 1
+        if at == many:
+            at = 0
+            block = block + 1
+    return 0
 
 
 def looked_up(descriptor: i64, args: i64, count: i64):
@@ -246,17 +297,23 @@ def looked_up(descriptor: i64, args: i64, count: i64):
     arrays = allocate(i64[2])
     arrays[0] = table
     arrays[1] = indices
-    state: i64 = 0
-    if outer * many * row >= LONGBYTES:
-        held: i64 = hold(2, arrays)
-        state = held
-    for o in range(outer):
-        for i in range(many):
-            number = numbers[i] + select(numbers[i] < 0, extent, 0)
-            memcpy(news[DATA] + (o * many + i) * row, fields[DATA] + (o * extent + number) * row, row)
-    if state != 0:
+    work = allocate(i64[6])
+    work[0] = news[DATA]
+    work[1] = fields[DATA]
+    work[2] = row
+    work[3] = extent
+    work[4] = many
+    work[5] = places[DATA]
+    place: i64 = address_of(address(work[0]))
+    code: i64 = 0
+    if outer * many * row < LONGBYTES:
+        short: i64 = look_piece(place, 0, outer * many)
+    else:
+        state: i64 = hold(2, arrays)
+        long: i64 = invoke(own[PARALLEL], own[LOOKPIECE], place, outer * many, quotient(PARTBYTES, row) + 1)
         let_go(state, 2, arrays)
-    done: i64 = finished(descriptor, history, args, count, made, 0)
+        code = long
+    done: i64 = finished(descriptor, history, args, count, made, code)
     return done
 
 
@@ -266,15 +323,14 @@ def paired(descriptor: i64, args: i64, count: i64):
     if first == 0:
         return 0
     second: i64 = gone_along(it[SECOND], args, count)
-    pair: i64 = 0
-    if second != 0:
-        made: i64 = PyTuple_New(2)
-        pair = made
+    if second == 0:
+        Py_DecRef(first)
+        return 0
+    pair: i64 = PyTuple_New(2)
     if pair == 0:
         PyErr_Clear()
         Py_DecRef(first)
-        if second != 0:
-            Py_DecRef(second)
+        Py_DecRef(second)
         return 0
     PyTuple_SetItem(pair, 0, first)
     PyTuple_SetItem(pair, 1, second)

@@ -86,12 +86,14 @@ def hold(count: i64, arrays: InOut[i64[...]]):
     for k in range(count):
         if arrays[k] != 0:
             kept: i64 = retain(arrays[k])
+    watching: i64 = tsrepl_watch(1)
     state: i64 = PyEval_SaveThread()
     return state
 
 
 def let_go(state: i64, count: i64, arrays: InOut[i64[...]]):
     PyEval_RestoreThread(state)
+    watched: i64 = tsrepl_watch(-1)
     for k in range(count):
         if arrays[k] != 0:
             Py_DecRef(arrays[k])

@@ -228,7 +228,6 @@ def advance(process: i64, tensor: i64):
     if storage == own[NONE]:
         made: i64 = PyObject_GetAttr(tensor, own[MEMORY])
         if made == 0:
-            PyErr_Clear()
             return 0
         Py_DecRef(made)
         storage = made
@@ -341,14 +340,16 @@ def run(it: InOut[i64[...]], frame: InOut[i64[...]]):
     if work < LONG:
         short: i64 = piece(context, 0, extent)
         return 0
+    code: i64 = 0
     state: i64 = hold(frame[WIDTH] + 1, address(frame[ARRAYS]))
-    if bitor(own[PARALLEL] == 0, work < SHARED):
+    if work < SHARED:
         call: i64 = piece(context, 0, extent)
     else:
         grain = quotient(extent * PART, work) + 1
-        invoke(own[PARALLEL], own[PIECE], context, extent, grain)
+        long: i64 = invoke(own[PARALLEL], own[PIECE], context, extent, grain)
+        code = long
     let_go(state, frame[WIDTH] + 1, address(frame[ARRAYS]))
-    return 0
+    return code
 """
 POINTWISE: Final = """
 def computed(descriptor: i64, args: i64, count: i64):
@@ -381,7 +382,9 @@ def computed(descriptor: i64, args: i64, count: i64):
             advanced: i64 = advance(it[PROCESS], target)
             if advanced == 0:
                 return 0
-        run(it, frame)
+        written: i64 = run(it, frame)
+        if written != 0:
+            return 0
         again: i64 = retain(target)
         return again
     sizes: i64 = address_of(address(frame[SHAPE]))
@@ -392,8 +395,7 @@ def computed(descriptor: i64, args: i64, count: i64):
     fields = view(i64[...], array)
     frame[ARRAYS + width] = array
     frame[PLACES + width] = fields[DATA]
-    run(it, frame)
-    tensor: i64 = wrapped(descriptor, array)
-    done: i64 = recorded(it[PROCESS], frame[HISTORYOF], args, count, tensor)
+    code: i64 = run(it, frame)
+    done: i64 = finished(descriptor, frame[HISTORYOF], args, count, array, code)
     return done
 """

@@ -34,7 +34,7 @@ from engine.fuser.library.descriptors import Words, builtin, descriptor, process
 from engine.fuser.library.forms import LINES, Form, Given
 from engine.fuser.library.histories import fill, row_of
 from engine.fuser.library.objects import ImageError
-from engine.fuser.library.words import DIMENSIONS, PROCESS
+from engine.fuser.library.words import DIMENSIONS, PIECES, PROCESS
 from engine.fuser.stubs.methods import Method, method
 from engine.lang.records import dataclass
 
@@ -143,8 +143,9 @@ def _known(op: Op, *, is_hooked: bool, is_bare: bool = False) -> Described:
 def _share_threads() -> None:
     """Let stubs share long work among threads, once the library has what does so."""
     words = process_words()
-    if not words[PROCESS["PIECE"]] and (place := store.address("piece")) is not None:
-        words[PROCESS["PIECE"]], words[PROCESS["PARALLEL"]] = place, _address(PARALLEL)
+    if not words[PROCESS["PARALLEL"]]:  # which comes last, so that the others are there with it
+        for word, symbol in {**PIECES, "PARALLEL": PARALLEL}.items():
+            words[PROCESS[word]] = store.address(symbol) or 0
 
 
 # ------------------------------------------------------------------ bare arrays

@@ -10,8 +10,9 @@ folder's time, at most twice a second.  `parts_found()` grows when something cam
 
 Note [Loading]
 Images are mapped when they are found, and settled when one of their symbols is first asked for.  Both are done aside
-and published by one assignment.  No lock is held while addresses are looked up, since owners of symbols take locks of
-their own; data is written under one, once.
+and published at once: what was interrupted is found anew.  Who asks while another thread looks waits for what it finds.
+No lock is held while addresses are looked up, since owners of symbols take locks of their own; data is written under
+one, once.
 """
 
 from __future__ import annotations
@@ -53,6 +54,8 @@ class _Store:
     seen: Mapping[Path, tuple[int, int] | None] = field(default_factory=dict)
     times: Mapping[Path, int] = field(default_factory=dict)
     looked: float = float("-inf")
+    looking: Any = field(default_factory=lock)
+    """Held while the folders are looked at, so that nobody goes on without what another one is about to find."""
     lock: Any = field(default_factory=lock)
 
 
@@ -67,9 +70,10 @@ def address(symbol: str) -> int | None:
     if found is not None:
         return found
     image = _STORE.offers.get(symbol)
-    if image is None and _look_and_build():
+    if image is None:
+        _look_and_build()
         image = _STORE.offers.get(symbol)
-    return None if image is None or not _settled(image) else _STORE.symbols.get(symbol)
+    return None if image is None or not _settled(image) else (image.addresses or {}).get(symbol)
 
 
 def offered(prefix: str) -> list[str]:
@@ -140,62 +144,65 @@ def _note(name: str, why: str) -> None:
 # ------------------------------------------------------------------ files
 
 
-def _look_and_build() -> bool:
+def _look_and_build() -> None:
     """The same as `_look`; a process is started to build what is missing."""
-    is_more = _look()
+    _look()
     beside.begin()
-    return is_more
 
 
-def _look() -> bool:
-    """True if there are more images than before.  See Note [Parts that come later]."""
-    now = time.monotonic()
-    if now - _STORE.looked < INTERVAL:
-        return False
-    is_first, _STORE.looked = _STORE.looked < 0, now
-    try:
-        current = key.current()
-    except ImageError as error:
-        _note("library", str(error))
-        _STORE.looked = float("inf")
-        return False
-    is_more = _take_in(image_files.packaged(current), current) if is_first else False
-    is_more = _take_in_folder(current) or is_more
-    for lower in processor.levels()[1:] if is_first else ():
-        lesser = current.at(lower.name)
-        is_more = _take_in(image_files.packaged(lesser), lesser) or is_more
-    return is_more
+def _look() -> None:
+    """Take in what images there are.  See Note [Parts that come later]."""
+    if time.monotonic() - _STORE.looked < INTERVAL:
+        return
+    with _STORE.looking:
+        now = time.monotonic()
+        if now - _STORE.looked < INTERVAL:
+            return
+        try:
+            current = key.current()
+        except ImageError as error:
+            _note("library", str(error))
+            _STORE.looked = float("inf")
+            return
+        is_first = _STORE.looked < 0
+        if is_first:
+            _take_in(image_files.packaged(current), current)
+        _take_in_folder(current)
+        for lower in processor.levels()[1:] if is_first else ():
+            lesser = current.at(lower.name)
+            _take_in(image_files.packaged(lesser), lesser)
+        _STORE.looked = now
 
 
-def _take_in_folder(current: Key) -> bool:
-    """True if there are more images in the user's folder than at the last look."""
+def _take_in_folder(current: Key) -> None:
+    """Take in what has come to the user's folder since the last look."""
     room = image_files.folder()
     if room is None:
-        return False
+        return
     try:
         changed = room.stat().st_mtime_ns
     except OSError:
-        return False
+        return
     if changed == _STORE.times.get(room):
-        return False
-    is_more = _take_in([file for file in image_files.kept(room) if file.key == current.digest], current)
+        return
+    _take_in([file for file in image_files.kept(room) if file.key == current.digest], current)
     if time.time() - changed / 1e9 > _FRESH:
         _STORE.times = {**_STORE.times, room: changed}
-    return is_more
 
 
-def _take_in(files: Iterable[ImageFile], current: Key) -> bool:
-    """True if one of these files has an image that was not there."""
-    found = [image for file in files if (image := _read(file, current)) is not None]
+def _take_in(files: Iterable[ImageFile], current: Key) -> None:
+    """Offer the images of those of these files that were not read before, all at once."""
+    seen = dict[Path, tuple[int, int] | None]()
+    found = [image for file in files if (image := _read(file, current, seen)) is not None]
+    offers = {symbol: image for image in reversed(found) for symbol in image.image.exports}
     with _STORE.lock:
-        offers = {symbol: image for image in reversed(found) for symbol in image.image.exports}
         _STORE.offers = {**offers, **_STORE.offers}
         _STORE.found = (*_STORE.found, *found)
-    return bool(found)
+        _STORE.seen = {**_STORE.seen, **seen}
 
 
-def _read(file: ImageFile, current: Key) -> Mapped | None:
-    """The image of a file, in memory; None where it was read before, or is of no use."""
+def _read(file: ImageFile, current: Key, seen: dict[Path, tuple[int, int] | None]) -> Mapped | None:
+    """The image of a file, in memory; None where it was read before, or is of no use.  Adds to what is `seen`."""
     try:
         handle = file.open()
     except OSError as error:
@@ -216,5 +223,5 @@ def _read(file: ImageFile, current: Key) -> Mapped | None:
             image_files.forget(current, file.path.parent)  # it is built again
     finally:
         os.close(handle)
-    _STORE.seen = {**_STORE.seen, file.path: stamp if found is None else None}
+    seen[file.path] = stamp if found is None else None
     return found

@@ -436,7 +436,6 @@ def memory_of(process: i64, tensor: i64):
     if fields[BASEOF] != 0:
         found: i64 = PyObject_GetAttr(tensor, own[MEMORY])
         if found == 0:
-            PyErr_Clear()
             return 0
         Py_DecRef(found)
         return found

@@ -10,7 +10,6 @@ object that it calls.  The library of operators has `SUPPLY` of them; without it
 from __future__ import annotations
 
 import ctypes
-import itertools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
@@ -31,9 +30,8 @@ SUPPLY: Final = 256
 PLACES: Final = "method.places"
 """A function that gives the address of the first place."""
 NAMES: Final = (*(f"method.{i}" for i in range(SUPPLY)), PLACES)
-_free: Final[list[tuple[int, int]]] = []
-"""Addresses of native functions, and of the places for what they call."""
-_supplies: Final = itertools.count()
+_supplies: Final[list[list[tuple[int, int]]]] = []
+"""Addresses of native functions, and of the places for what they call; what the last supply still has is free."""
 _lock: Final = lock()
 
 
@@ -52,16 +50,15 @@ class Method:
 def method(kind: type, name: str, function: Callable[..., Any], doc: str = "") -> Method:
     """A method of that type which calls `function(self, …)`; raises AbiError, MachineError."""
     with _lock:
-        if not _free:
-            _free.extend(_supply())
-        address, place = _free.pop()
+        if not _supplies or not _supplies[-1]:
+            _supplies.append(_supply(len(_supplies)))
+        address, place = _supplies[-1].pop()
     made = Method(cpython_abi.method(kind, name, address, doc), place)
     made.call(function)
     return made
 
 
-def _supply() -> list[tuple[int, int]]:
-    number = next(_supplies)
+def _supply(number: int) -> list[tuple[int, int]]:
     ahead = compiled_ahead(NAMES) if number == 0 else None
     addresses = ahead or machine.compile_program(program(number)).addresses
     first = ctypes.CFUNCTYPE(ctypes.c_int64)(addresses[PLACES])()

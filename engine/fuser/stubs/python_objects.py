@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from engine.fuser.backend import cpython_abi as abi
 from engine.fuser.backend.llvm_numbers import ir
+from engine.fuser.backend.symbols import WATCH
 from engine.fuser.stubs.process import NEW_ARRAY, Process, symbol
 from engine.lang.records import dataclass
 
@@ -52,7 +53,7 @@ _SIGNATURES: Final = {
     "PyErr_Clear": ("", ""), "PyErr_Occurred": ("p", ""), "PyTuple_New": ("p", "l"), "PyTuple_SetItem": ("i", "plp"),
     "PyTuple_GetItem": ("p", "pl"), "PyTuple_Size": ("l", "p"), "PySet_Size": ("l", "p"),
     "PyEval_SaveThread": ("p", ""), "PyEval_RestoreThread": ("", "p"), "Py_IncRef": ("", "p"), "Py_DecRef": ("", "p"),
-    NEW_ARRAY: ("p", "ppipppip"),
+    NEW_ARRAY: ("p", "ppipppip"), WATCH: ("l", "l"),
 }  # fmt: skip
 """Result and operands: a pointer, long (i64), int (i32) or double."""
 
@@ -95,7 +96,7 @@ class Objects:
         return known or _untyped(ir().GlobalVariable(self.function.module, ir().IntType(8), symbol(name)))
 
     def call(self, name: str, *given: Value) -> Value:
-        """A call of a function of CPython or numpy."""
+        """A call of a function of CPython, numpy, or the pool of threads."""
         known = self.function.module.globals.get(name)
         return self.b.call(known or ir().Function(self.function.module, signature(name), name), given)
 

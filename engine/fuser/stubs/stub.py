@@ -16,7 +16,8 @@ its base was written to (`HOOKS.rebased`), so views are taken to record once tha
 
 Note [Working without the interpreter lock]
 Kernels with more work than `RELEASE_AFTER` let other threads of Python run meanwhile.  Those could give a tensor
-another array, so the stub counts a reference to each array until the kernel has ended.
+another array, so the stub counts a reference to each array until the kernel has ended.  Interrupts stop such kernels
+between two pieces of work (`backend/threads.py`); what was being written in place is written in part then.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from typing import Any, Final
 from engine.fuser.backend import cpython_abi as abi
 from engine.fuser.backend import llvm_numbers, machine, to_llvm
 from engine.fuser.backend.llvm_numbers import ir
+from engine.fuser.backend.symbols import WATCH
 from engine.fuser.backend.to_llvm import Emitter
 from engine.fuser.ir.kernel import BOOL, FLOATS, SIZES, Buffer, Constant
 from engine.fuser.stubs.binding import (
@@ -302,9 +304,11 @@ class _Stub:
 
     def run_unlocked(self, views: Sequence[_View], given: Sequence[Value]) -> Value:
         arrays = [self.o.retain(view.array) for view in views]
+        self.o.call(WATCH, whole(1))
         state = self.o.call("PyEval_SaveThread")
         code = self.o.b.call(self.kernel, given)
         self.o.call("PyEval_RestoreThread", state)
+        self.o.call(WATCH, whole(-1))
         for array in arrays:
             self.o.release(array)
         return code

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.fuser.backend import machine, threads
+from engine.fuser.backend import machine, threads, to_llvm
+from engine.fuser.backend.symbols import PARALLEL
 from engine.fuser.ir.kernel import (
     Buffer,
     For,
@@ -118,20 +119,21 @@ def test_children_have_threads_of_their_own(counting: Any) -> None:
     assert (x == 2).all()
 
 
-_BODY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
-_PARALLEL = ctypes.CFUNCTYPE(None, _BODY, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+_BODY = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+_PARALLEL = ctypes.CFUNCTYPE(ctypes.c_int64, _BODY, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
 
 def _parts(n: int, grain: int, inner: Any = None) -> list[tuple[int, int]]:
     """The parts of a job, in order, each of which calls `inner` first."""
     found: list[tuple[int, int]] = []
 
-    def body(_: Any, begin: int, end: int) -> None:
+    def body(_: Any, begin: int, end: int) -> int:
         if inner is not None:
             inner()
         found.append((begin, end))
+        return 0
 
-    _PARALLEL(threads.parallel_address())(_BODY(body), None, n, grain)
+    assert _PARALLEL(threads.address(PARALLEL))(_BODY(body), None, n, grain) == 0
     return sorted(found)
 
 
@@ -147,6 +149,36 @@ def test_parts_are_the_whole_and_no_smaller_than_the_grain(n: int, grain: int) -
     assert _are_all(parts, n)
     assert len(parts) == 1 or min(end - begin for begin, end in parts) >= grain
     assert parts == _parts(n, grain)
+
+
+@pytest.mark.parametrize("count", [1, 4])
+def test_the_code_of_a_part_that_fails_is_the_loop_s(count: int) -> None:
+    threads.set_num_threads(count)
+    found: list[int] = []
+
+    def body(_: Any, begin: int, end: int) -> int:
+        found.append(begin)
+        time.sleep(1e-3)
+        return -5 if begin == 0 else 0
+
+    run = _PARALLEL(threads.address(PARALLEL))
+    assert run(_BODY(body), None, 10_000, 1) == -5
+    assert len({*found}) == len(found) < len(_parts(10_000, 1)) or count == 1
+    assert run(_BODY(lambda *_: 0), None, 10_000, 1) == 0
+
+
+def test_indices_that_take_long_are_parts_of_their_own() -> None:
+    assert len(_parts(300, -(1 << 30))) == 300
+    assert _parts(300, 0) == _parts(300, 1) != _parts(300, -(1 << 30))
+
+
+@pytest.mark.parametrize("n", [1, 1 << 16])
+def test_a_part_without_memory_is_told(n: int) -> None:
+    m = Name("m", "i64")
+    body = (allocate("own", "f64", m), Store("x", (_I,), Load("own", (index(0),), "f64")))
+    parameters = (Scalar("n", "i64"), Scalar("m", "i64"), Buffer("x", "f64", (_N,), access="inout"))
+    kernel = Kernel("large", parameters, (For("i", index(0), _N, body, kind="parallel"),))
+    assert machine.callable_kernel(kernel)(n, 1 << 50, np.zeros(n)) == to_llvm.NO_MEMORY
 
 
 def test_loops_inside_loops_from_several_threads() -> None:

@@ -93,6 +93,21 @@ def test_other_names_have_none(shell: InteractiveShell, capsys: pytest.CaptureFi
         assert "hint" not in shown(shell, cell, capsys)
 
 
+@pytest.mark.parametrize("cell", ["boom(1, 2, 3)", "boom(torch.ones(3))"])
+def test_ipython_keeps_of_an_error_what_was_shown(
+    shell: InteractiveShell, script: Run, run: Run, capsys: pytest.CaptureFixture[str], cell: str
+) -> None:
+    """And formats no traceback of its own, for which it would parse the engine's files."""
+    history: Any = shell.history_manager
+    if not hasattr(history, "exceptions"):
+        pytest.skip("this IPython keeps no errors")
+    run("import engine.torch as torch")
+    script(BOOM)
+    said = shown(shell, cell, capsys)
+    kept = history.exceptions[shell.execution_count - 1]["traceback"]
+    assert re.sub(r"\x1b\[[\d;]*m", "", "\n".join(kept)).strip() == said.strip()
+
+
 @pytest.mark.parametrize("cell", ["count(1000000000000)", "%%torchscript\ncount(1000000000000)"])
 def test_an_interrupt_stops_a_loop_at_once_and_names_its_line(
     shell: InteractiveShell, script: Run, capsys: pytest.CaptureFixture[str], cell: str
