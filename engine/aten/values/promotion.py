@@ -92,7 +92,8 @@ def result_type(values: Iterable[Any]) -> NumpyDtype:
         found[level] = d if before is None else promote_types(before, d)
     result: NumpyDtype | None = None
     for d_or_none in found:
-        result = _combine(result, d_or_none)
+        if d_or_none is not None:
+            result = d_or_none if result is None else raised(result, d_or_none)
     assert result is not None, "no value to take a dtype from"
     return result
 
@@ -241,10 +242,8 @@ def _promote(a: NumpyDtype, b: NumpyDtype) -> NumpyDtype:
     return high
 
 
-def _combine(higher: NumpyDtype | None, lower: NumpyDtype | None) -> NumpyDtype | None:
+def raised(higher: NumpyDtype, lower: NumpyDtype) -> NumpyDtype:
     """`higher` promoted by `lower`, of lower priority: only a higher category changes it."""
-    if higher is None or lower is None:
-        return lower if higher is None else higher
     if rank(lower) <= rank(higher):
         return higher
     if rank(lower) == 3 and rank(higher) == 2:

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from engine.fuser.library.copying_calls import FREEING
+
 SPREADING: Final = """
 def flatten(frame: InOut[i64[...]]):
     width = frame[WIDTH]
@@ -351,10 +353,10 @@ def run(it: InOut[i64[...]], frame: InOut[i64[...]]):
     return 0
 """
 POINTWISE: Final = """
-def computed(descriptor: i64, args: i64, count: i64):
+def computed_with(descriptor: i64, args: i64, count: i64, copies: InOut[i64[...]]):
     frame = allocate(i64[FRAME])
     it = view(i64[...], descriptor)
-    readable: i64 = read(descriptor, args, count, frame)
+    readable: i64 = read(descriptor, args, count, frame, copies)
     if readable == 0:
         return 0
     given = view(i64[...], args)
@@ -396,4 +398,4 @@ def computed(descriptor: i64, args: i64, count: i64):
     tensor: i64 = wrapped(descriptor, array)
     done: i64 = recorded(it[PROCESS], frame[HISTORYOF], args, count, tensor)
     return done
-"""
+""" + FREEING.format(helper="computed")

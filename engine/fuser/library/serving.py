@@ -202,13 +202,14 @@ def _forms(op: Op) -> Sequence[Form]:
 
 
 def _read(op: Op, lines: Sequence[bytes]) -> Sequence[Form]:
-    name, target = (op.functional or op).qualified_name, _target(op)
-    found = of_forms.merged([of_forms.read(name, each) for each in lines])
-    if op.functional is None:
+    target = _target(op)
+    found = of_forms.merged([of_forms.read(op.qualified_name, each) for each in lines])
+    if found or op.functional is None:
         return [form for form in found if all(_forms(_entry(each)) for each in form.pair)]
     if target < 0:
         return []
-    written = [each for each in found if each.stub == WRITING]
+    known = of_forms.merged([of_forms.read(op.functional.qualified_name, each) for each in lines])
+    written = [each for each in known if each.stub == WRITING]
     return written if target == 0 else [_into(each) for each in written]
 
 
