@@ -33,6 +33,8 @@ SPREADING = (
     ((2, 3, 1), (2, 1, 4), (3, 4)), ((6, 1), (1, 7), (1, 1)),
 )  # fmt: skip
 """Sizes of operands that are spread over one another."""
+MIXED = (((3, 5), (3, 5)), ((), (3, 5)), ((5,), ()), ((1, 5), (3, 1)), ((0, 5), (1,)))
+"""Sizes of a tensor of another type, and of the others."""
 NUMBERS = (2.5, -1, 0, 3, -0.0, 0.5, float("inf"), float("nan"), 1e40, 1e-46, 2**40, -(2**63), 2**64, True)
 SHAPES = ((4, 6), (7,), (2, 3, 4), (1, 5), (3, 1), (0, 3), (3, 0), (130, 33), (1, 3000), (2000, 1), (2, 3, 4, 5), ())
 """Sizes of tensors that are gone along a dimension."""
@@ -113,6 +115,19 @@ def pointwise(form: Form, type: str) -> Iterator[list[Any]]:
     yield call(form, of((1,) * 9), 2)
     for number in NUMBERS:
         yield call(form, of((3, 5)), number)
+    if form.is_mixing:
+        yield from mixed(form, type)
+
+
+def mixed(form: Form, type: str) -> Iterator[list[Any]]:
+    """Calls in which one of the tensors has another type: of the same sizes, without dimensions, spread, with gaps."""
+    tensors = [k for k, each in enumerate(each for each in form.given if each.is_operand) if each.kind == "TENSORS"]
+    for other, place, (own, others) in itertools.product(DTYPES, tensors, MIXED):
+        arrays = [_array(other if k == place else type, own if k == place else others, k) for k in range(form.operands)]
+        yield call(form, arrays, 2)
+    for place in tensors:
+        gaps = _array("i32", (3, 10), place)[:, ::2]
+        yield call(form, [gaps if k == place else _array(type, (3, 5), k) for k in range(form.operands)], 2)
 
 
 def in_place(form: Form, type: str) -> Iterator[list[Any]]:

@@ -23,9 +23,12 @@ import pytest
 import engine.torch as torch
 from engine.aten.dispatch import table
 from engine.aten.dispatch.op import Op
+from engine.aten.values.promotion import result_type
 from engine.aten.values.tensor import Tensor
+from engine.aten.values.xp import HALVES
 from engine.fuser.library import along, rows, serving
 from engine.fuser.library.forms import Form
+from engine.fuser.stubs.process import DTYPES
 from tests.table import library_samples
 from tests.table.kernel_samples import agree
 from tests.table.library_samples import Missed, missed, same
@@ -108,6 +111,25 @@ def test_functions_give_what_the_definition_gives(op: Op) -> None:
                 assert_equal(op, found, wanted, one, other, call)
             may_be_none = op.functional is not None and not writes_its_type(form, type)
             assert served or may_be_none, f"no call of {form.given} with {type} is served"
+
+
+@pytest.mark.parametrize("name", ["aten::add.Tensor", "aten::mul_.Tensor", "aten::lt.Tensor", "aten::maximum"])
+def test_tensors_of_several_dtypes_are_served(name: str) -> None:
+    """Whatever the dtypes, unless they come to a half one, or to another than that of what is written."""
+    op = table.find(name)
+    assert op is not None
+    stubs = serving._chained(op.name, serving._known(op, is_hooked=True), missed)
+    for one, other in itertools.permutations(DTYPES.values(), 2):
+        for sizes in ((2, 3), ()):
+            tensors = [Tensor(np.ones((2, 3), one)), Tensor(np.ones(sizes, other))]
+            common = result_type(each.array for each in tensors)
+            is_left = common in HALVES or ("_." in name and common != one)
+            try:
+                found = stubs(*tensors)
+            except Missed:
+                assert is_left, f"{one} and {other} are left to Python"
+            else:
+                assert not is_left and found.array.dtype == (np.bool_ if "lt" in name else common)
 
 
 def writes_its_type(form: Form, type: str) -> bool:

@@ -125,7 +125,7 @@ MADE: dict[str, Make] = {
 
 def test_each_operator_is_tried() -> None:
     assert MADE.keys() == CALLS.keys()
-    assert {*JOINS, *COPIES, *LOOKED_UP, *PAIRS, "aten::contiguous"} == MOVING.keys()
+    assert {*JOINS, *COPIES, *LOOKED_UP, *PUT, *PAIRS, "aten::contiguous"} == MOVING.keys()
 
 
 def stubs_of(op: Op) -> Callable[..., Any]:
@@ -387,6 +387,56 @@ def test_parts_are_those_that_indices_name(name: str) -> None:
         served += 1
         assert_same(result, defined(op, given))
     assert served > ROUNDS
+
+
+PUT = ("aten::index_put_", "aten::index_put_.hacked_twin")
+
+
+@pytest.mark.parametrize("name", PUT)
+def test_what_is_put_lies_where_the_definition_puts_it(name: str) -> None:
+    """By indices, from the end too, and masks; one number for all places, or one for each; with what is refused."""
+    op, random = found(name), np.random.default_rng(9)
+    stubs, served, masks = stubs_of(op), 0, 0
+    for _ in range(40 * ROUNDS):
+        one = put(random)
+        other = library_samples.same([*one[:1], *one[1], *one[2:]])
+        other = [other[0], [other[1]], *other[2:]]
+        before = one[0].array.tobytes()
+        try:
+            result = stubs(*one)
+        except Missed:
+            assert one[0].array.tobytes() == before and one[0]._version == 0
+            continue
+        wanted = op.compiled.run(*other)
+        served, masks = served + 1, masks + (one[1][0].array.dtype == np.bool_)
+        assert result is one[0] and wanted is other[0] and result._version == wanted._version == 1
+        assert_copied(result, wanted)
+    assert min(masks, served - masks) > ROUNDS
+
+
+def put(random: Random) -> list[Any]:
+    """A tensor, an index or a mask, and numbers that mostly fit, some of which lie in the tensor's own memory."""
+    x = random.integers(0, 99, random.integers(1, 4, random.integers(1, 4))).astype(TYPES[random.integers(7)])
+    if random.random() < 0.1:
+        x = np.asfortranarray(x)
+    if random.random() < 0.5:
+        count = 0 if random.random() < 0.1 else int(random.integers(1, x.ndim + 1))
+        index = random.random(x.shape[:count]) < 0.6
+        sizes = [int(index.sum()), *x.shape[count:]]
+    else:
+        beyond = int(random.random() < 0.1)
+        shape = random.integers(0 if random.random() < 0.1 else 1, 4, random.integers(0, 3))
+        index = np.asarray(random.integers(-x.shape[0] - beyond, x.shape[0] + beyond, shape))
+        sizes = [*map(int, shape), *x.shape[1:]]
+    way = random.random()
+    if way < 0.3:
+        sizes = [1] * int(random.integers(0, len(sizes) + 1))
+    elif way < 0.4:
+        sizes = [*sizes, 2]
+    values = random.integers(0, 99, sizes).astype(x.dtype)
+    if random.random() < 0.1 and values.size == x.size:
+        values = x.reshape(values.shape)
+    return [Tensor(x), [Tensor(index)], Tensor(values), random.random() < 0.05]
 
 
 def outcome(run: Callable[..., Any], given: list[Any]) -> Any:

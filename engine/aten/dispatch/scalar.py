@@ -184,6 +184,15 @@ def rounded_names(op: Op) -> frozenset[str]:
     return frozenset({*chosen, *numbers} - {op.keeps})
 
 
+def promoted_names(op: Op) -> frozenset[str]:
+    """The operands that are brought to the dtype common to all of them; none where the first one's decides, and of
+    operators without an expression."""
+    if op.scalar is None:
+        return frozenset()
+    kind, chosen = _kind_and_operands(op)
+    return frozenset(() if kind == "self" else chosen)
+
+
 def numbers_in_range(op: Op) -> frozenset[str]:
     """The numbers that are refused where the dtype of the computation has no place for them."""
     operands = _operands(op.schema) if op.scalar is None else _kind_and_operands(op)[1]

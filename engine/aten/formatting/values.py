@@ -106,11 +106,13 @@ def normal(text: str) -> str:
 
 def format_text(pattern: str, *values: Any) -> str:
     """Each `{}` replaced by the next value; nothing else in braces means anything."""
-    pieces = pattern.split("{}")
-    if len(pieces) - 1 > len(values):
+    first, *pieces = pattern.split("{}")
+    if len(pieces) > len(values):
         raise OperatorError(f"Too few arguments for format string: {pattern}")
-    texts = [*map(to_text, values[: len(pieces) - 1]), ""]
-    return normal("".join(piece + text for piece, text in zip(pieces, texts, strict=True)))
+    parts = [first]
+    for value, piece in zip(values, pieces, strict=False):
+        parts += value if type(value) is str else to_text(value), piece
+    return normal("".join(parts))
 
 
 def percent_format(pattern: str, values: Any) -> str:

@@ -372,6 +372,8 @@ op("aten::new_full.out(Tensor self, SymInt[] size, Scalar fill_value, *, Tensor(
 
 _NUMBERS: Final = (float, complex, int, bool)
 """In the order in which a Union names them."""
+_ALIKE: Final = frozenset({float, int, bool})
+"""The types of which a list may have one."""
 
 
 def _elements(data: Any) -> list[Any]:
@@ -381,6 +383,9 @@ def _elements(data: Any) -> list[Any]:
 
 def check_elements(data: list[Any], level: int = 0) -> None:
     """Raises OperatorError for lists that programs make no tensors of: elements of several types, complex numbers."""
+    types = {*map(type, data)}
+    if len(types) == 1 and types <= _ALIKE:
+        return
     if data and isinstance(data[0], list):
         for part in data:
             if len(part) != len(data[0]):

@@ -26,7 +26,7 @@ def bytewise(name: str) -> Callable[..., Any]:
     on_text, on_bytes = getattr(str, name), getattr(bytes, name)
 
     def body(text: str, *more: str) -> Any:
-        if text.isascii() and all(m.isascii() for m in more):
+        if text.isascii() and (not more or all(map(str.isascii, more))):
             return on_text(text, *more)
         return _back(on_bytes(to_bytes(text), *map(to_bytes, more)))
 
@@ -197,6 +197,8 @@ def split(text: str, separator: str | None, most: int) -> list[str]:
     """At the separator, at most so often; without one at all white space."""
     if separator is None:
         return [from_bytes(word) for word in _SPACES.split(to_bytes(text)) if word]
+    if separator and text.isascii():
+        return text.split(separator, most)
     return [from_bytes(piece) for piece in to_bytes(text).split(_separator(separator), most)]
 
 

@@ -92,7 +92,8 @@ def result_type(values: Iterable[Any]) -> NumpyDtype:
         found[level] = d if before is None else promote_types(before, d)
     result: NumpyDtype | None = None
     for d_or_none in found:
-        result = _combine(result, d_or_none)
+        if d_or_none is not None:
+            result = d_or_none if result is None else raised(result, d_or_none)
     assert result is not None, "no value to take a dtype from"
     return result
 
@@ -185,6 +186,8 @@ def _whole(values: list[Any], d: NumpyDtype) -> Array:
 
 def converted(value: Any, d: NumpyDtype) -> Any:
     """A number to be stored as `d`; raises OperatorError when it has no place there."""
+    if type(value) is float and d in xp.FLOATS and -_SMALL < value < _SMALL:
+        return value
     if d == xp.BOOL:
         return bool(value)
     if isinstance(value, complex) and d not in xp.COMPLEX:
@@ -207,10 +210,13 @@ def _has_place(value: Any, d: NumpyDtype) -> bool:
         low, high = _RANGES[d]
         return bool((-high if d not in xp.SIGNED_INTEGERS and isinstance(value, int) else low) <= value <= high)
     limit = _LARGEST[d]
-    parts = (value.real, value.imag) if isinstance(value, complex) else (value,)
-    return all(math.isinf(part) or not abs(part) > limit for part in parts)
+    if isinstance(value, complex):
+        return all(math.isinf(part) or not abs(part) > limit for part in (value.real, value.imag))
+    return not abs(value) > limit or math.isinf(value)
 
 
+_SMALL: Final = 1e38
+"""Floats below have a place in all dtypes that need no conversion."""
 _RANGES = {d: (int(np.iinfo(d).min), int(np.iinfo(d).max)) for d in xp.TO_NUMPY.values() if d in xp.INTEGERS}
 _LARGEST = {d: float(xp.limits(d).max) for d in xp.TO_NUMPY.values() if d not in xp.INTEGRAL}
 _C_TYPES = {
@@ -236,10 +242,8 @@ def _promote(a: NumpyDtype, b: NumpyDtype) -> NumpyDtype:
     return high
 
 
-def _combine(higher: NumpyDtype | None, lower: NumpyDtype | None) -> NumpyDtype | None:
+def raised(higher: NumpyDtype, lower: NumpyDtype) -> NumpyDtype:
     """`higher` promoted by `lower`, of lower priority: only a higher category changes it."""
-    if higher is None or lower is None:
-        return lower if higher is None else higher
     if rank(lower) <= rank(higher):
         return higher
     if rank(lower) == 3 and rank(higher) == 2:

@@ -27,8 +27,9 @@ from engine.fuser.ir.kernel import Kernel
 from engine.fuser.ir.kernel_text import parse
 from engine.fuser.library.along_calls import ALONG
 from engine.fuser.library.copying_calls import COPYING, ROWS
+from engine.fuser.library.mixing_calls import MIXING
 from engine.fuser.library.moving_calls import MOVING
-from engine.fuser.library.object_calls import NUMBERS, OBJECTS, READING
+from engine.fuser.library.object_calls import LOOKING, NUMBERS, OBJECTS, READING
 from engine.fuser.library.pointwise_calls import POINTWISE, SPREADING, WALKING, WRITING
 from engine.fuser.library.recording_calls import RECORDING
 from engine.fuser.library.shaped_calls import SHAPED
@@ -38,7 +39,7 @@ from engine.fuser.library.words import NAMES, PIECES
 _SERVED: Final = {
     "serve_pointwise": "computed", "serve_along": "gone_along", "serve_joined": "joined",
     "serve_looked_up": "looked_up", "serve_shaped": "shaped", "serve_shown": "shown", "serve_parted": "parted",
-    "serve_paired": "paired",
+    "serve_paired": "paired", "serve_placed": "placed",
 }  # fmt: skip
 """The stubs, and the helpers that find what they return, or 0."""
 _STUB: Final = """
@@ -62,8 +63,8 @@ def {stub}(held: i64, args: i64, count: i64, names: i64):
 def stubs() -> Kernel:
     """All stubs, as a kernel that has the others for helpers."""
     texts = (
-        OBJECTS, NUMBERS, RECORDING, READING, COPYING, SPREADING, WRITING, WALKING, POINTWISE, ALONG, MOVING, SHAPED,
-        VIEWING,
+        OBJECTS, NUMBERS, RECORDING, LOOKING, MIXING, READING, COPYING, SPREADING, WRITING, WALKING, POINTWISE, ALONG,
+        MOVING, SHAPED, VIEWING,
         *(_STUB.format(stub=stub, helper=helper) for stub, helper in _SERVED.items()),
     )  # fmt: skip
     return parse(re.sub("[A-Z]+", lambda found: str(NAMES.get(found[0], found[0])), "".join(texts)))

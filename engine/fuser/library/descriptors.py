@@ -6,6 +6,7 @@ of Python which calls a stub; raises AbiError where the process is not what stub
 
 from __future__ import annotations
 
+import itertools
 import struct
 import sys
 from collections.abc import Callable, Sequence
@@ -19,6 +20,7 @@ from engine.aten.autograd.record import OperatorNode
 from engine.aten.dispatch.grad_mode import MODE
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.parameter import Parameter
+from engine.aten.values.promotion import promote_types, raised
 from engine.aten.values.size import Size
 from engine.aten.values.storage import Storage
 from engine.aten.values.tensor import Tensor
@@ -67,6 +69,10 @@ def process_words() -> Words:
         words[PROCESS["DTYPES"] + i] = cpython_abi.retain(of_process.DTYPES[type])
         words[PROCESS["SIZES"] + i] = SIZES[type]
         words[PROCESS["ISFLOAT"] + i] = type in FLOATS
+    dtypes = [of_process.DTYPES[type] for type in TYPES]
+    for i, (one, other) in enumerate(itertools.product(dtypes, dtypes)):
+        words[PROCESS["PROMOTED"] + i] = dtypes.index(promote_types(one, other))
+        words[PROCESS["RAISED"] + i] = dtypes.index(raised(one, other))
     for i, slot in enumerate(EMPTY):
         words[PROCESS["EMPTY"] + i] = found.slots[slot] // WORD
     cpython_abi.retain(words)  # descriptors have their address, whoever holds those
@@ -110,6 +116,7 @@ def descriptor(
     words[DESCRIPTOR["FIXEDAXIS"]] = form.axis
     words[DESCRIPTOR["ISREDUCED"]], words[DESCRIPTOR["ISSTACKED"]] = form.is_reduced, form.is_stacked
     words[DESCRIPTOR["MAYCOPY"]], words[DESCRIPTOR["FIXEDRANK"]] = form.may_copy, form.rank
+    words[DESCRIPTOR["ISMIXING"]] = form.is_mixing
     for name, other in zip(("FIRST", "SECOND"), pair, strict=False):
         words[DESCRIPTOR[name]] = other.ctypes.data
     words[DESCRIPTOR["FUNCTION"]] = address(form.function) if form.function else 0

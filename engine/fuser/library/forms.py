@@ -56,8 +56,8 @@ class Form:
     `fewest`: the arguments that calls have to give; the others have their defaults.  `asked`: the operands that decide
     how the result lies, none where that is in C order.  `entries`: functions by the type of the operands; of those that
     go along a dimension, by the word of a descriptor that they belong to, and the type.  `stub`: its symbol; `axis`,
-    `is_reduced`, `is_stacked`, `may_copy`: see `words.DESCRIPTOR`.  `function`: the symbol of a view's; `rank`: the
-    dimensions of a table, 0 for any; `pair`: the operators that give the two results.
+    `is_reduced`, `is_stacked`, `may_copy`, `is_mixing`: see `words.DESCRIPTOR`.  `function`: the symbol of a view's;
+    `rank`: the dimensions of a table, 0 for any; `pair`: the operators that give the two results.
     """
 
     given: tuple[Given, ...]
@@ -69,6 +69,7 @@ class Form:
     is_reduced: bool = False
     is_stacked: bool = False
     may_copy: bool = False
+    is_mixing: bool = False
     function: str = ""
     rank: int = 0
     pair: Sequence[str] = ()
@@ -93,7 +94,7 @@ def _may_be_missing(argument: Argument, given: Given) -> bool:
 
 
 _PLAIN: Final = Form((), 0, (), {})
-_FACTS: Final = ("stub", "axis", "is_reduced", "is_stacked", "may_copy", "function", "rank", "pair")
+_FACTS: Final = ("stub", "axis", "is_reduced", "is_stacked", "may_copy", "is_mixing", "function", "rank", "pair")
 """Facts of forms that lines tell where they are not those of most."""
 
 

@@ -16,6 +16,7 @@ from engine.fuser.library.words import TYPES
 _JOINED: Final = (Given("LISTS"), Given("AXIS"))
 _OTHERS: Final = (Given("UNREAD"),) * 3
 _SELF, _TABLE, _INDICES = Given("TENSORS"), Given("TABLES"), Given("INDICES")
+_PLACED: Final = (Given("TARGETS"), Given("LISTS"), Given("TENSORS"), Given("SAME", False))
 _ALONG: Final = (Given("WHOLES"), Given("AXIS"), Given("KEEPS"))
 
 
@@ -40,6 +41,8 @@ MOVING: Final[Mapping[str, Form]] = {
     "aten::embedding": Form((_TABLE, _INDICES, *_OTHERS), 2, (), {}, "serve_looked_up", rank=2),
     "aten::index_select": Form((_TABLE, Given("AXIS"), _INDICES), 3, (), {}, "serve_looked_up"),
     "aten::index.Tensor": Form((_TABLE, Given("LISTS")), 2, (), {}, "serve_looked_up"),
+    "aten::index_put_": Form(_PLACED, 3, (), {}, "serve_placed"),
+    "aten::index_put_.hacked_twin": Form(_PLACED, 3, (), {}, "serve_placed"),
     "aten::max.dim": Form(_ALONG, 2, (), {}, "serve_paired", pair=("aten::amax", "aten::argmax")),
     "aten::min.dim": Form(_ALONG, 2, (), {}, "serve_paired", pair=("aten::amin", "aten::argmin")),
 }

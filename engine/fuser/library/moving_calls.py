@@ -1,6 +1,7 @@
 """The call stubs of operators that move elements, as text of kernel IR over the words and helpers of `calls`.
 
-In: nothing.  Out: `MOVING`: tensors joined along a dimension or a new one, and rows of a matrix that indices name.
+In: nothing.  Out: `MOVING`: tensors joined along a dimension or a new one, and parts of a tensor that indices name or
+a mask chooses, read or written.
 """
 
 from __future__ import annotations
@@ -315,6 +316,137 @@ def looked_up(descriptor: i64, args: i64, count: i64):
         code = long
     done: i64 = finished(descriptor, history, args, count, made, code)
     return done
+
+
+def lies_apart(array: i64, item: i64, other: i64, other_item: i64):
+    bounds = allocate(i64[2])
+    others = allocate(i64[2])
+    reach(array, item, bounds)
+    reach(other, other_item, others)
+    return select(bitand(bounds[0] < others[1], others[0] < bounds[1]), 0, 1)
+
+
+def fits_places(target: i64, indices: i64, values: i64, leading: i64, many: i64, axes: i64):
+    marks = view(i32[...], target)
+    fields = view(i64[...], target)
+    sizes = view(i64[...], fields[DIMS])
+    numbers = view(i64[...], indices)
+    lengths = view(i64[...], numbers[DIMS])
+    counts = view(i32[...], values)
+    theirs = view(i64[...], values)
+    given = view(i64[...], theirs[DIMS])
+    rank = i64(marks[NDIM]) - leading + axes
+    total: i64 = 1
+    for d in range(i64(counts[NDIM])):
+        total = total * given[d]
+    if total == 1:
+        return select(i64(counts[NDIM]) <= rank, 1, 0)
+    if i64(counts[NDIM]) != rank:
+        return 0
+    for d in range(rank):
+        wanted: i64 = many
+        if d >= axes:
+            wanted = sizes[leading + d - axes]
+        else:
+            if many < 0:
+                wanted = lengths[d]
+        if given[d] != wanted:
+            return 0
+    return 2
+
+
+def placed(descriptor: i64, args: i64, count: i64):
+    it = view(i64[...], descriptor)
+    process = it[PROCESS]
+    own = view(i64[...], process)
+    open: i64 = is_open(descriptor, count)
+    if open == 0:
+        return 0
+    given = view(i64[...], args)
+    item: i64 = only_item(process, given[1])
+    if item == 0:
+        return 0
+    target: i64 = plain_array(descriptor, given[0])
+    indices: i64 = plain_array(descriptor, item)
+    values: i64 = plain_array(descriptor, given[2])
+    if bitor(target == 0, bitor(indices == 0, values == 0)):
+        return 0
+    if count > 3:
+        fixed: i64 = is_fixed(descriptor, 3, given[3])
+        if fixed == 0:
+            return 0
+    if it[ISHOOKED] != 0:
+        may: i64 = may_record(process, given[0], 1)
+        also: i64 = may_record(process, given[2], 0)
+        if bitor(may, also) != 0:
+            recording: i64 = is_recording(process)
+            if recording != 0:
+                return 0
+    fields = view(i64[...], target)
+    marks = view(i32[...], target)
+    sizes = view(i64[...], fields[DIMS])
+    numbers = view(i64[...], indices)
+    counts = view(i32[...], indices)
+    lengths = view(i64[...], numbers[DIMS])
+    theirs = view(i64[...], values)
+    type: i64 = type_of(process, fields[DTYPE])
+    if bitor(type < 0, bitor(theirs[DTYPE] != fields[DTYPE], bitand(i64(marks[FLAGS]), WRITEABLE) != WRITEABLE)):
+        return 0
+    total: i64 = 1
+    for d in range(i64(counts[NDIM])):
+        total = total * lengths[d]
+    leading: i64 = 1
+    axes: i64 = i64(counts[NDIM])
+    many: i64 = -1
+    if numbers[DTYPE] == own[DTYPES + BOOLS]:
+        leading = axes
+        axes = 1
+        if bitor(leading == 0, leading > i64(marks[NDIM])):
+            return 0
+        for d in range(leading):
+            if lengths[d] != sizes[d]:
+                return 0
+        truths = view(u8[...], numbers[DATA])
+        many = 0
+        for i in range(total):
+            many = many + i64(truths[i])
+    else:
+        if bitor(numbers[DTYPE] != own[DTYPES + LONGS], marks[NDIM] == 0):
+            return 0
+        places = view(i64[...], numbers[DATA])
+        within: i64 = are_within(places, total, sizes[0], 0 - sizes[0])
+        if within == 0:
+            return 0
+    fits: i64 = fits_places(target, indices, values, leading, many, axes)
+    if fits == 0:
+        return 0
+    size = own[SIZES + type]
+    apart: i64 = lies_apart(target, size, values, size)
+    aside: i64 = lies_apart(target, size, indices, select(many >= 0, 1, 8))
+    if bitor(apart == 0, aside == 0):
+        return 0
+    row: i64 = 1
+    for d in range(leading, i64(marks[NDIM])):
+        row = row * sizes[d]
+    advanced: i64 = advance(process, given[0])
+    if advanced == 0:
+        return 0
+    source: i64 = theirs[DATA]
+    chosen = view(i64[...], numbers[DATA])
+    flags = view(u8[...], numbers[DATA])
+    for i in range(total):
+        place: i64 = i
+        is_chosen: i64 = 1
+        if many >= 0:
+            is_chosen = i64(flags[i])
+        else:
+            place = chosen[i] + select(chosen[i] < 0, sizes[0], 0)
+        if is_chosen != 0:
+            at = fields[DATA] + place * row * size
+            moved: i64 = move_row(size, row, source, select(fits == 2, 1, 0), at)
+            source = source + select(fits == 2, row * size, 0)
+    again: i64 = retain(given[0])
+    return again
 
 
 def paired(descriptor: i64, args: i64, count: i64):

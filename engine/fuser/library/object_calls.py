@@ -1,6 +1,6 @@
 """Helpers of all call stubs, as text of kernel IR: Python's objects, numbers, and a first look at the arguments.
 
-In: nothing.  Out: `OBJECTS`, `NUMBERS`, `READING`.
+In: nothing.  Out: `OBJECTS`, `NUMBERS`, `LOOKING`, `READING`.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ def is_equal(process: i64, value: i64, wanted: i64):
     return select(bitand(is_whole != 0, f64(whole[0]) == bits_to_f64(wanted)), 1, 0)
 """
 NUMBERS: Final = _PUT_FLOAT + _PUT_WHOLE + _PUT
-READING: Final = """
+LOOKING: Final = """
 def is_fixed(descriptor: i64, i: i64, value: i64):
     it = view(i64[...], descriptor)
     if it[KINDS + i] == UNREAD:
@@ -243,8 +243,9 @@ def is_open(descriptor: i64, count: i64):
             return 0
     return 1
 
-
-def read(descriptor: i64, args: i64, count: i64, frame: InOut[i64[...]]):
+"""
+READING: Final = """
+def read(descriptor: i64, args: i64, count: i64, frame: InOut[i64[...]], copies: InOut[i64[...]]):
     it = view(i64[...], descriptor)
     process = it[PROCESS]
     own = view(i64[...], process)
@@ -255,6 +256,7 @@ def read(descriptor: i64, args: i64, count: i64, frame: InOut[i64[...]]):
     dtype: i64 = 0
     flags: i64 = PLAIN
     may: i64 = 0
+    is_mixed: i64 = 0
     k: i64 = 0
     first: i64 = -1
     for i in range(count):
@@ -273,7 +275,9 @@ def read(descriptor: i64, args: i64, count: i64, frame: InOut[i64[...]]):
                 if dtype == 0:
                     dtype = fields[DTYPE]
                 if fields[DTYPE] != dtype:
-                    return 0
+                    if it[ISMIXING] == 0:
+                        return 0
+                    is_mixed = 1
             flags = bitand(flags, i64(marks[FLAGS]))
             if it[ISHOOKED] != 0:
                 found: i64 = may_record(process, value, select(i == it[TARGET], 1, 0))
@@ -302,7 +306,15 @@ def read(descriptor: i64, args: i64, count: i64, frame: InOut[i64[...]]):
                         return 0
     if bitand(flags, ALIGNED) == 0:
         return 0
-    type: i64 = type_of(process, dtype)
+    known: i64 = type_of(process, dtype)
+    type: i64 = known
+    if is_mixed != 0:
+        if may != 0:
+            flows: i64 = is_recording(process)
+            if flows != 0:
+                return 0
+        common: i64 = brought_together(descriptor, count, frame, copies)
+        type = common
     if type < 0:
         return 0
     row = it[ROWS + type]

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from engine.fuser.library.copying_calls import FREEING
+
 SPREADING: Final = """
 def flatten(frame: InOut[i64[...]]):
     width = frame[WIDTH]
@@ -352,10 +354,10 @@ def run(it: InOut[i64[...]], frame: InOut[i64[...]]):
     return code
 """
 POINTWISE: Final = """
-def computed(descriptor: i64, args: i64, count: i64):
+def computed_with(descriptor: i64, args: i64, count: i64, copies: InOut[i64[...]]):
     frame = allocate(i64[FRAME])
     it = view(i64[...], descriptor)
-    readable: i64 = read(descriptor, args, count, frame)
+    readable: i64 = read(descriptor, args, count, frame, copies)
     if readable == 0:
         return 0
     given = view(i64[...], args)
@@ -398,4 +400,4 @@ def computed(descriptor: i64, args: i64, count: i64):
     code: i64 = run(it, frame)
     done: i64 = finished(descriptor, frame[HISTORYOF], args, count, array, code)
     return done
-"""
+""" + FREEING.format(helper="computed")

@@ -21,7 +21,7 @@ import numpy as np
 
 from engine.aten.dispatch.layouts import operands_of
 from engine.aten.dispatch.op import Op
-from engine.aten.dispatch.scalar import is_tensor, numbers_in_range, rounded_names
+from engine.aten.dispatch.scalar import is_tensor, numbers_in_range, promoted_names, rounded_names
 from engine.aten.kernels.pointwise import POWERS
 from engine.aten.values.tensor import Tensor
 from engine.fuser.groups.from_expression import Unsupported
@@ -76,6 +76,12 @@ class Call:
         return tuple(name for name, each in zip(names, self.given, strict=True) if each.is_operand)
 
     @property
+    def tensors(self) -> tuple[str, ...]:
+        """The names of the tensors whose dtype chooses the function."""
+        names = (a.name for a in self.op.schema.arguments)
+        return tuple(name for name, each in zip(names, self.given, strict=True) if each.kind == "TENSORS")
+
+    @property
     def asked(self) -> tuple[int, ...]:
         """The operands that decide how the result lies; none where it always lies in C order."""
         if self.op.scalar is None and self.op.layout == "contiguous":
@@ -98,7 +104,8 @@ def rows_of(op: Op, types: Sequence[str]) -> tuple[list[Form], dict[str, Kernel]
         found = {type: row for type in types if (row := row_of(call, type)) is not None}
         if found:
             entries = {type: row.entry for type, row in found.items()}
-            forms.append(Form(call.given, fewest(op, call.given), call.asked, entries))
+            mixes = {*call.tensors} <= promoted_names(op) and len(call.tensors) > 1
+            forms.append(Form(call.given, fewest(op, call.given), call.asked, entries, is_mixing=mixes))
             kernels.update((row.entry.symbol, row.kernel) for row in found.values())
     return forms, kernels
 

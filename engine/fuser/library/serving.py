@@ -200,13 +200,15 @@ def _forms(op: Op) -> Sequence[Form]:
 
 
 def _read(op: Op, lines: Mapping[str, Sequence[bytes]]) -> Sequence[Form]:
-    name, target = (op.functional or op).qualified_name, _target(op)
-    found = of_forms.merged([of_forms.read(each) for each in lines.get(name, ())])
-    if op.functional is None:
+    def of(name: str) -> list[Form]:
+        return of_forms.merged([of_forms.read(each) for each in lines.get(name, ())])
+
+    target, found = _target(op), of(op.qualified_name)
+    if found or op.functional is None:
         return [form for form in found if all(_forms(_entry(each)) for each in form.pair)]
     if target < 0:
         return []
-    written = [each for each in found if each.stub == WRITING]
+    written = [each for each in of(op.functional.qualified_name) if each.stub == WRITING]
     return written if target == 0 else [_into(each) for each in written]
 
 

@@ -50,8 +50,10 @@ PROCESS: Final = _places(
     "NEWARRAY", "SETBASE", "PARALLEL", "PIECE", "JOINPIECE", "LOOKPIECE", "ROWSPIECE",
     "FRESH", ("FRESHPLACES", 12), ("FRESHVALUES", 12),
     ("DTYPES", len(TYPES)), ("SIZES", len(TYPES)), ("ISFLOAT", len(TYPES)),
+    ("PROMOTED", len(TYPES) ** 2), ("RAISED", len(TYPES) ** 2),
 )  # fmt: skip
-"""Words of this process.  FRESH: how many slots of a new tensor hold constants."""
+"""Words of this process.  FRESH: how many slots of a new tensor hold constants.  PROMOTED: the common type of each two;
+RAISED: the one of tensors with dimensions and those without."""
 PIECES: Final = {"PIECE": "piece", "JOINPIECE": "join_piece", "LOOKPIECE": "look_piece", "ROWSPIECE": "rows_piece"}
 """Functions of the library that do a part of the work of a call, each in the word of its name."""
 DESCRIPTOR: Final = _places(
@@ -59,7 +61,7 @@ DESCRIPTOR: Final = _places(
     ("ASKED", OPERANDS),
     ("KINDS", ARGUMENTS), ("GIVEN", ARGUMENTS), ("ROWS", len(TYPES)), ("RESULTS", len(TYPES)),
     "FIXEDAXIS", "ISREDUCED", "ISSTACKED", ("PLANES", len(TYPES)), ("SOLIDS", len(TYPES)),
-    "MAYCOPY", "FUNCTION", "FIXEDRANK", "FIRST", "SECOND", "HISTORIES",
+    "MAYCOPY", "ISMIXING", "FUNCTION", "FIXEDRANK", "FIRST", "SECOND", "HISTORIES",
 )  # fmt: skip
 """Words of an operator.
 
@@ -71,7 +73,8 @@ KINDS: what each argument is (`KIND`); GIVEN: the object, or the bits of the flo
 row functions, and dtypes of their results, by the dtype.  FIXEDAXIS: the dimension that the operator goes along; -1
 where arguments say so, or it goes along all.  ISREDUCED: whether the result is without it.  ISSTACKED: whether tensors
 are joined along a new dimension.  PLANES, SOLIDS: functions for two and three dimensions, of which the second is it.
-MAYCOPY: whether tensors that have gaps or are turned are copied first.  FUNCTION: of a view (`viewing_calls`).
+MAYCOPY: whether tensors that have gaps or are turned are copied first.  ISMIXING: whether tensors of several dtypes are
+brought to their common one.  FUNCTION: of a view (`viewing_calls`).
 FIXEDRANK: the dimensions that a table has; 0 for any.  FIRST, SECOND: descriptors of operators whose results are both.
 HISTORIES: a row of the addresses of `HISTORY` words, by which tensors require grad (a bit for each); zeros for calls
 that are left to Python.
