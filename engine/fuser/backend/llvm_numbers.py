@@ -6,6 +6,7 @@ In: `llvmlite.ir` values, through the `Emitter` of the function that they belong
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,6 +21,7 @@ Value = Any
 """An `llvmlite.ir` value."""
 
 
+@cache
 def ir() -> Any:
     """The module `llvmlite.ir`, imported when first needed."""
     return import_module("llvmlite.ir")

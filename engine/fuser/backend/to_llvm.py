@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field, replace
+from functools import reduce
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -597,15 +598,15 @@ def _parallel(e: Emitter, s: For) -> None:
     part = _part(e, s, scalars, buffers, [each.type for each in given])
     count = e.builder.sub(stop, start)
     work = _cost(e, s.body)
-    grain = e.builder.sdiv(lib.IntType(64)(CHUNK), work)
+    whole = lib.IntType(64)
+    grain = whole(CHUNK // work) if isinstance(work, int) else e.builder.sdiv(whole(CHUNK), work)
     many, few, done = (e.function.append_basic_block() for _ in range(3))
-    e.builder.cbranch(e.builder.icmp_signed(">", count, e.builder.mul(grain, lib.IntType(64)(2))), many, few)
+    e.builder.cbranch(e.builder.icmp_signed(">", count, e.builder.mul(grain, whole(2))), many, few)
     e.builder.position_at_end(few)
     short = e.builder.call(part, [start, stop, *given])
     e.builder.branch(done)
     e.builder.position_at_end(many)
     context = _packed(e, [start, *given])
-    whole = lib.IntType(64)
     signature = [type_of(POINTER), type_of(POINTER), whole, whole]
     entry = _entry(e, part, [each.type for each in given], s.line)
     is_large = e.builder.icmp_signed("==", grain, whole(0))
@@ -625,6 +626,7 @@ def _part(e: Emitter, s: For, scalars: Mapping[str, Value], buffers: Mapping[str
     name = e.module.get_unique_name(f"{e.function.name}.parallel")
     function = lib.Function(e.module, lib.FunctionType(whole, [whole, whole, *types]), name)
     function.linkage = "internal"
+    function.attributes.add("noinline")  # it is called from two places, and compiled once
     inner = Emitter.into(function, e.any_order, e.helpers, e.scope, s.line)
     begin, end, *given = function.args
     values = iter(given)
@@ -705,28 +707,36 @@ _UNKNOWN_TRIPS: Final = 16
 """Iterations of a loop of which nothing is known."""
 _LONG: Final = 16
 """The cost of a function that is no primitive, in those that are."""
+Amount = int | Value
+"""A whole number, or the value that it has when the code runs: what is known takes no instruction."""
 
 
-def _cost(e: Emitter, body: Sequence[Statement]) -> Value:
+def _cost(e: Emitter, body: Sequence[Statement]) -> Amount:
     """An estimate of the work of a body, in simple functions of numbers; loops count as in their first round."""
-    whole, names = ir().IntType(64), e.names
+    names = e.names
     e.names = dict(names)
-    total: Value = whole(1)
+    known, unknown = 1, list[Value]()
     for statement in body:
-        own = sum(_cost_of(each) for root in parts(statement) for each in all_expressions(root))
-        total = e.builder.add(total, whole(1 + own))
+        own: list[Amount] = [sum(_cost_of(each) for root in parts(statement) for each in all_expressions(root)) + 1]
         if isinstance(statement, Call) and statement.function in e.helpers:
-            total = e.builder.add(total, _cost_of_call(e, e.helpers[statement.function], statement))
+            own.append(_cost_of_call(e, e.helpers[statement.function], statement))
         trips = _trips(e, statement)
         for name, value in _told(statement):
             _learn(e, name, value)
-        for inner in bodies(statement):
-            total = e.builder.add(total, e.builder.mul(trips, _cost(e, inner)))
+        own += [_times(e, trips, _cost(e, inner)) for inner in bodies(statement)]
+        known += sum(each for each in own if isinstance(each, int))
+        unknown += [each for each in own if not isinstance(each, int)]
     e.names = names
-    return total
+    return reduce(e.builder.add, unknown, ir().IntType(64)(known)) if unknown else known
 
 
-def _cost_of_call(e: Emitter, helper: Kernel, call: Call) -> Value:
+def _times(e: Emitter, a: Amount, b: Amount) -> Amount:
+    if isinstance(a, int) and isinstance(b, int):
+        return a * b
+    return e.builder.mul(*(ir().IntType(64)(each) if isinstance(each, int) else each for each in (a, b)))
+
+
+def _cost_of_call(e: Emitter, helper: Kernel, call: Call) -> Amount:
     names, found = e.names, {}
     for parameter, operand in zip(helper.parameters, call.operands, strict=True):
         if isinstance(parameter, Scalar) and _is_known(e, operand):
@@ -778,14 +788,17 @@ def _cost_of(each: Expression) -> int:
     return lanes_of(each.type) * (_LONG if is_long else 1)
 
 
-def _trips(e: Emitter, s: Statement) -> Value:
+def _trips(e: Emitter, s: Statement) -> Amount:
     """The number of times that the body of a statement runs, as far as that is known outside of the loop."""
-    whole = ir().IntType(64)
     if isinstance(s, If):
-        return whole(1)
+        return 1
     if not isinstance(s, For) or not all(_is_known(e, each) for each in (s.start, s.stop, s.step)):
-        return whole(_UNKNOWN_TRIPS)
+        return _UNKNOWN_TRIPS
+    match s.start, s.stop, s.step:
+        case Constant(value=begin), Constant(value=end), Constant(value=by):
+            return max(1, int(end - begin) // int(by))
     start, stop, step = (e.value(_without_traps(each)) for each in (s.start, s.stop, s.step))
+    whole = ir().IntType(64)
     one = whole(1)
     span = e.builder.sub(stop, start)
     if not (isinstance(s.step, Constant) and s.step.value == 1):

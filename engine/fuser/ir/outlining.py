@@ -6,6 +6,7 @@ outside, and the call of it; statements that differ in names only share a helper
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import chain
@@ -40,6 +41,8 @@ from engine.fuser.ir.kernel import (
     parts,
     rewritten,
 )
+from engine.fuser.ir.kernel_text import show
+from engine.lang.deferred import pattern_of
 from engine.lang.records import dataclass
 
 Body = tuple[Statement, ...]
@@ -47,6 +50,8 @@ Names = Mapping[str, str]
 
 
 # ------------------------------------------------------------------ names
+
+_WORD: Final = pattern_of(r"\b[A-Za-z_]\w*")
 
 
 def bound_names(body: Sequence[Statement]) -> Iterator[str]:
@@ -61,6 +66,19 @@ def bound_names(body: Sequence[Statement]) -> Iterator[str]:
                 yield buffer.name
             case Call(name=name) if name:
                 yield name
+
+
+def nameless(kernel: Kernel) -> str:
+    """The text of a kernel and its helpers, whose own names are numbers: equal for those that differ in names only."""
+    kernels = (*kernel.helpers, kernel)
+    own = {each.name for each in kernels} | {parameter.name for each in kernels for parameter in each.parameters}
+    own.update(name for each in kernels for name in bound_names(each.body))
+    numbers = dict[str, str]()
+
+    def number(found: re.Match[str]) -> str:
+        return numbers.setdefault(found[0], f"_{len(numbers)}") if found[0] in own else found[0]
+
+    return _WORD.sub(number, show(kernel))
 
 
 def renamed(body: Sequence[Statement], names: Names) -> Body:

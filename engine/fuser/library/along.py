@@ -72,7 +72,7 @@ class AlongCall:
             return ("PLANES", "SOLIDS")
         if not any(each.kind in ("AXIS", "AXES", "LASTSIZES") for each in self.given):
             return ("ROWS",)
-        return ("ROWS", "PLANES") if self.is_last else ("ROWS", "PLANES", "SOLIDS")
+        return ("PLANES",) if self.is_last else ("PLANES", "SOLIDS")
 
 
 def along_of(op: Op, types: Sequence[str]) -> tuple[list[Form], dict[str, Kernel]]:

@@ -19,11 +19,36 @@ def move_{bytes}(n: i64, source_: i64, step: i64, target_: i64, at: i64):
     target = view({type}[...], target_)
     if step == 0:
         value = source[0]
+        if at == 1:
+            for i in vector(n):
+                target[i] = value
+            return 0
         for i in range(n):
             target[i * at] = value
         return 0
+    if bitand(step == 2, at == 1):
+        for i in vector(n):
+            target[i] = source[i * 2]
+        return 0
+    if at == 1:
+        for i in range(n):
+            target[i] = source[i * step]
+        return 0
     for i in range(n):
         target[i * at] = source[i * step]
+    return 0
+
+
+def grid_{bytes}(n: i64, rows: i64, source_: i64, step: i64, across: i64, target_: i64, at: i64, over: i64):
+    if bitor(step == 0, bitand(across != 1, over != 1)):
+        for r in range(rows):
+            done: i64 = move_{bytes}(n, source_ + r * across * {bytes}, step, target_ + r * over * {bytes}, at)
+        return 0
+    source = view({type}[...], source_)
+    target = view({type}[...], target_)
+    for c in range(n):
+        for r in range(rows):
+            target[c * at + r * over] = source[c * step + r * across]
     return 0
 
 
@@ -51,16 +76,17 @@ def zero_{bytes}(n: i64, steps_: i64, places_: i64):
     return 0
 
 """
+_GRID: Final = """
+def move_grid(item: i64, n: i64, rows: i64, source: i64, step: i64, across: i64, target: i64, at: i64, over: i64):"""
+_GRIDS: Final = """
+    if item == {bytes}:
+        done_{bytes}: i64 = grid_{bytes}(n, rows, source, step, across, target, at, over)"""
 _DENSE: Final = """
+    return 0
+
+
 def move_row(item: i64, n: i64, source: i64, step: i64, target: i64):
-    if item == 1:
-        ones: i64 = move_1(n, source, step, target, 1)
-    if item == 2:
-        twos: i64 = move_2(n, source, step, target, 1)
-    if item == 4:
-        fours: i64 = move_4(n, source, step, target, 1)
-    if item == 8:
-        eights: i64 = move_8(n, source, step, target, 1)
+    moved: i64 = move_grid(item, n, 1, source, step, 0, target, 1, 0)
     return 0
 
 
@@ -118,7 +144,14 @@ def let_copies_go(count: i64, copies: InOut[i64[...]]):
     return 0
 
 """
-COPYING: Final = "".join(_ROWS.format(bytes=bytes, type=type) for bytes, type in WHOLES.items()) + _DENSE
+COPYING: Final = "".join(
+    (
+        *(_ROWS.format(bytes=bytes, type=type) for bytes, type in WHOLES.items()),
+        _GRID,
+        *(_GRIDS.format(bytes=bytes) for bytes in WHOLES),
+        _DENSE,
+    )
+)
 ROWS: Final = tuple(f"{name}_{bytes}" for name in ("first", "second", "zero") for bytes in WHOLES)
 """The row functions."""
 FREEING: Final = """

@@ -41,15 +41,34 @@ from engine.fuser.ir.kernel import (
     index,
     multiply,
 )
-from engine.fuser.ir.kernel_text import show
-from engine.fuser.ir.outlining import bound_names
+from engine.fuser.ir.outlining import bound_names, nameless
 from engine.fuser.stubs.binding import Binding
 from engine.ir.graph import Graph, Value
 
 
 def lies_in_order(op: Op, samples: Sequence[Any]) -> bool:
     """True if the definition's result lies in C order also where the tensors lie otherwise, so that copies of them
-    may stand for them."""
+    may stand for them.  Sizes do not matter to that, so it is found out once for calls that differ in those."""
+    call = op.qualified_name, tuple(map(_form, samples))
+    if call not in _IN_ORDER:
+        _IN_ORDER[call] = _lies_in_order(op, samples)
+    return _IN_ORDER[call]
+
+
+_IN_ORDER: Final = dict[Any, bool]()
+
+
+def _form(sample: Any) -> tuple[str, Any]:
+    """What tells a sample from others, but for sizes."""
+    match sample:
+        case Tensor(array=array):
+            return "tensor", array.ndim
+        case list():
+            return "list", len(sample)
+    return type(sample).__name__, sample
+
+
+def _lies_in_order(op: Op, samples: Sequence[Any]) -> bool:
     for way in (np.asfortranarray, _last_turned, _channels_last):
         turned = [Tensor(way(each.array)) if isinstance(each, Tensor) else each for each in samples]
         result = op.compiled.run(*turned)
@@ -165,14 +184,15 @@ def _rounds(body: Sequence[Statement], inner: set[str]) -> Expression:
 def calling(found: Binding, kind: str, parameters: Sequence[str], before: Iterable[Statement]) -> Kernel:
     """A function that calls the kernel after these statements; its symbol begins with its kind and tells what it does.
 
-    The parameters are numbers of 64 bits; the kernel becomes the last of its helpers.
+    Functions that differ in names only are one, as those of operators with several overloads are.  The parameters are
+    numbers of 64 bits; the kernel becomes the last of its helpers.
     """
     inner = replace(found.kernel, body=in_pieces(found.kernel.body), helpers=())
     call = Call(inner.name, tuple(map(_operand, inner.parameters)), "code", "i64")
     body = (*before, call, Return(Name("code", "i64")))
     scalars = tuple(Scalar(name, "i64") for name in parameters)
     made = Kernel(kind, scalars, body, helpers=(*found.kernel.helpers, inner))
-    symbol = f"{kind}_{hashlib.sha256(show(made).encode()).hexdigest()[:20]}"
+    symbol = f"{kind}_{hashlib.sha256(nameless(made).encode()).hexdigest()[:20]}"
     inner = replace(inner, name=f"{symbol}_of")
     body = (*body[:-2], replace(call, function=inner.name), body[-1])
     return replace(made, name=symbol, body=body, helpers=(*found.kernel.helpers, inner))

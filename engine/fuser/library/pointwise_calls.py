@@ -7,6 +7,12 @@ Note [Rows across memory]
 Where the neighbours in a row are far apart for an operand, and those of another dimension are not, each element lies
 in a line of memory of its own, and a whole row of lines is gone from the cache before the next row needs them.  So rows
 are walked in blocks (`block`): a few elements of every row first, then the next few.
+
+Note [Tiles]
+Row functions know elements that are next to each other, so that there is one loop of each and not one for each way in
+which operands may lie.  Where a row says that it does not know the distances (it gives 1), some elements of some rows
+are laid out in memory that stays in the cache (`tile`), for each operand that lies otherwise, and likewise the result;
+where all of them follow one another, the rows are one.
 """
 
 from __future__ import annotations
@@ -141,8 +147,9 @@ def merge(frame: InOut[i64[...]]):
                 depth = depth + 1
     if depth == 0:
         frame[EXTENTS] = 1
-        for k in range(width + 1):
-            frame[STEPS + k] = frame[ITEMS + k]
+        for k in range(width):
+            frame[STEPS + k] = select(frame[ARRAYS + k] == 0, 0, frame[ITEMS + k])
+        frame[STEPS + width] = frame[ITEMS + width]
         depth = 1
     frame[DEPTH] = depth
     return 1
@@ -274,6 +281,78 @@ def walk(row: i64, width: i64, depth: i64, extents: InOut[i64[...]], steps: InOu
     return 0
 
 
+def tile(frame: InOut[i64[...]], n: i64, rows: i64, origin: InOut[i64[...]], room: InOut[i64[...]]):
+    width = frame[WIDTH]
+    natural = allocate(i64[EACH])
+    places = allocate(i64[EACH])
+    advances = allocate(i64[EACH])
+    is_one: i64 = 1
+    for k in range(width + 1):
+        item = frame[ITEMS + k]
+        step = frame[ELEMENTS + k]
+        across = frame[STEPS + EACH + k]
+        places[k] = origin[k]
+        advances[k] = across
+        natural[k] = select(bitand(k != width, frame[ARRAYS + k] == 0), 0, 1)
+        if step != natural[k]:
+            place: i64 = address_of(address(room[k * TILED]))
+            places[k] = place
+            advances[k] = n * item
+            if k != width:
+                laid: i64 = move_grid(item, n, rows, origin[k], step, quotient(across, item), place, 1, n)
+        if advances[k] != natural[k] * n * item:
+            is_one = 0
+    if is_one != 0:
+        invoke(frame[ROW], n * rows, address(natural[0]), address(places[0]))
+    else:
+        for r in range(rows):
+            invoke(frame[ROW], n, address(natural[0]), address(places[0]))
+            for k in range(width + 1):
+                places[k] = places[k] + advances[k]
+    if frame[ELEMENTS + width] != 1:
+        item = frame[ITEMS + width]
+        start: i64 = address_of(address(room[width * TILED]))
+        over = quotient(frame[STEPS + EACH + width], item)
+        put: i64 = move_grid(item, n, rows, start, 1, n, origin[width], frame[ELEMENTS + width], over)
+    return 0
+
+
+def walk_tiles(frame: InOut[i64[...]], depth: i64, extents: InOut[i64[...]], places: InOut[i64[...]]):
+    width = frame[WIDTH] + 1
+    room = allocate(i64[EACH * TILED])
+    origin = allocate(i64[EACH])
+    at = allocate(i64[DIMENSIONS])
+    for j in range(depth):
+        at[j] = 0
+    columns = minimum(extents[0], select(frame[BLOCK] == SHORTROW, TILEWIDTH, TILED))
+    height = quotient(TILED, columns)
+    while 1 == 1:
+        b: i64 = 0
+        while b < extents[1]:
+            rows = minimum(height, extents[1] - b)
+            a: i64 = 0
+            while a < extents[0]:
+                for k in range(width):
+                    origin[k] = places[k] + a * frame[STEPS + k] + b * frame[STEPS + EACH + k]
+                done: i64 = tile(frame, minimum(columns, extents[0] - a), rows, origin, room)
+                a = a + columns
+            b = b + height
+        j: i64 = 2
+        while j < depth:
+            at[j] = at[j] + 1
+            for k in range(width):
+                places[k] = places[k] + frame[STEPS + j * EACH + k]
+            if at[j] < extents[j]:
+                break
+            at[j] = 0
+            for k in range(width):
+                places[k] = places[k] - frame[STEPS + j * EACH + k] * extents[j]
+            j = j + 1
+        if j >= depth:
+            return 0
+    return 0
+
+
 def piece(context: i64, begin: i64, end: i64):
     frame = view(i64[...], context)
     depth = frame[DEPTH]
@@ -281,11 +360,15 @@ def piece(context: i64, begin: i64, end: i64):
     axis = frame[LONGEST]
     places = allocate(i64[EACH])
     extents = allocate(i64[DIMENSIONS])
+    extents[1] = 1
     for j in range(depth):
         extents[j] = frame[EXTENTS + j]
     extents[axis] = end - begin
     for k in range(width):
         places[k] = frame[PLACES + k] + begin * frame[STEPS + axis * EACH + k]
+    if frame[ISTILED] != 0:
+        tiled: i64 = walk_tiles(frame, depth, extents, places)
+        return 0
     steps = view(i64[...], context + 8 * STEPS)
     elements = view(i64[...], context + 8 * ELEMENTS)
     rest: i64 = extents[0]
@@ -329,8 +412,11 @@ def run(it: InOut[i64[...]], frame: InOut[i64[...]]):
         frame[ELEMENTS + k] = quotient(frame[STEPS + k], frame[ITEMS + k])
     work = quotient(frame[TOTAL] * it[WORK], 1024)
     if bitand(work < LONG, frame[DEPTH] == 1):
-        invoke(frame[ROW], frame[EXTENTS], address(frame[ELEMENTS]), address(frame[PLACES]))
-        return 0
+        unknown: i64 = invoke(frame[ROW], frame[EXTENTS], address(frame[ELEMENTS]), address(frame[PLACES]))
+        if unknown == 0:
+            return 0
+    tried: i64 = invoke(frame[ROW], 0, address(frame[ELEMENTS]), address(frame[PLACES]))
+    frame[ISTILED] = tried
     block(frame)
     axis: i64 = 0
     for j in range(1, frame[DEPTH]):

@@ -1,8 +1,10 @@
-"""Row functions: operators over rows of elements at any distance, as kernel IR.
+"""Row functions: operators over rows of elements that are next to each other, as kernel IR.
 
 In: operators of the table that are pointwise.  Out: the forms of their calls (`forms`), and the row functions that
 serve them, one for each type of elements: `i64 ROW(i64 n, i64 *elements, T **places)`: n elements, whose distances
-(in elements) and first addresses stand for each operand, and last for the result, in two rows of words.
+(in elements) and first addresses stand for each operand, and last for the result, in two rows of words.  It gives 1,
+and does nothing, where distances are others than 0 of numbers and 1 of tensors: stubs then lay the elements out first
+(Note [Tiles] in `pointwise_calls`).
 
 The expression, its types and its refusals are those that groups have (`groups.from_graph`); the definition, on samples,
 says the dtype of the result.  Operators with the same expression over the same types share one function.
@@ -15,6 +17,7 @@ import hashlib
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import Any, Final
 
 import numpy as np
@@ -40,6 +43,7 @@ from engine.fuser.ir.kernel import (
     Let,
     Load,
     Name,
+    Return,
     Scalar,
     Statement,
     Store,
@@ -203,61 +207,41 @@ def _sample(given: Given, type: str) -> Any:
 
 
 def _function(call: Call, type: str, sample: Tensor) -> Row:
-    types = [BOOL if each.kind == "TRUTHS" else type for each in call.given if each.is_operand]
+    kinds = [each.kind for each in call.given if each.is_operand]
+    types = [BOOL if kind == "TRUTHS" else type for kind in kinds]
     result = TYPES[sample.array.dtype]
-    patterns = [*_patterns(call)]
-    loops = [_loop(call, types, sample, pattern, at) for at, pattern in enumerate([*patterns, None])]
-    body = loops[-1]
-    for pattern, loop in zip(reversed(patterns), reversed(loops[:-1]), strict=True):
-        body = (If(_is(pattern), loop, body),)
+    natural = [int(kind in ("TENSORS", "TRUTHS")) for kind in kinds]
+    loop = _loop(call, types, sample, natural)
     views = [View(Buffer(name, "i64", None, access="inout"), Name(f"{name}_", "i64")) for name in ("steps", "places")]
-    steps = [Let(f"s{k}", Load("steps", (index(k),), "i64")) for k in range(len(types) + 1)]
     operands = [
         View(Buffer(f"x{k}", each, None, access="inout"), Load("places", (index(k),), "i64"))
         for k, each in enumerate([*types, result])
     ]
     parameters = tuple(Scalar(name, "i64") for name in ("n", "steps_", "places_"))
-    statements = (*views, *steps, *operands, *body)
-    kernel = Kernel("row", parameters, statements)
+    others = (Return(index(1)),)
+    kernel = Kernel("row", parameters, (*views, If(_are([*natural, 1]), (*operands, *loop), others)))
     symbol = f"row_{hashlib.sha256(show(kernel).encode()).hexdigest()[:20]}"
-    return Row(Entry(symbol, result, _work(loops[0])), replace(kernel, name=symbol))
+    return Row(Entry(symbol, result, _work(loop)), replace(kernel, name=symbol))
 
 
-def _patterns(call: Call) -> Iterator[tuple[int, ...]]:
-    """The distances of operands that have a loop of their own: all next to each other, or one tensor repeated."""
-    kinds = [each.kind for each in call.given if each.is_operand]
-    dense = [int(kind in ("TENSORS", "TRUTHS")) for kind in kinds]
-    yield tuple(dense)
-    tensors = [k for k, kind in enumerate(kinds) if kind == "TENSORS"]
-    if len(tensors) > 1:
-        yield from (tuple(0 if i == k else each for i, each in enumerate(dense)) for k in tensors)
+def _are(steps: Sequence[int]) -> Expression:
+    """True if these are the distances."""
+    tests = [apply("eq", Load("steps", (index(k),), "i64"), index(step)) for k, step in enumerate(steps)]
+    return reduce(lambda found, test: apply("bitand", found, test), tests[1:], tests[0])
 
 
-def _is(pattern: Sequence[int]) -> Expression:
-    """True if operands have these distances, and the elements of the result are next to each other."""
-    found: Expression | None = None
-    for k, step in enumerate([*pattern, 1]):
-        test = apply("eq", Name(f"s{k}", "i64"), index(step))
-        found = test if found is None else apply("bitand", found, test)
-    assert found is not None
-    return found
-
-
-def _loop(
-    call: Call, types: Sequence[str], sample: Tensor, pattern: Sequence[int] | None, at: int
-) -> tuple[Statement, ...]:
-    """The loop where operands have the distances of a pattern; without one, any."""
-    i, out = Name(f"i{at}", "i64"), len(types)
-    steps = [_distance(k, pattern) for k in range(out + 1)]
+def _loop(call: Call, types: Sequence[str], sample: Tensor, natural: Sequence[int]) -> tuple[Statement, ...]:
+    """The loop, before which numbers are read."""
+    i, out = Name("i", "i64"), len(types)
     values: dict[str, Value] = {}
     before = list[Statement]()
     group = Group()
     for k, (name, type) in enumerate(zip(call.operands, types, strict=True)):
-        element: Expression = Load(f"x{k}", (multiply(i, steps[k]),), type)
-        if pattern is not None and pattern[k] == 0:
-            before.append(Let(f"v{at}_{k}", element))
-            element = Name(f"v{at}_{k}", type)
-        values[name] = value = Value(f"e{at}_{k}", type, (), _constantly(element))
+        element: Expression = Load(f"x{k}", (multiply(i, index(natural[k])),), type)
+        if natural[k] == 0:
+            before.append(Let(f"v{k}", element))
+            element = Name(f"v{k}", type)
+        values[name] = value = Value(f"e{k}", type, (), _constantly(element))
         group.samples[value] = Tensor(np.ones((), DTYPES[type]))
     given = {
         a.name: values.get(a.name, each.value) for a, each in zip(call.op.schema.arguments, call.given, strict=True)
@@ -265,16 +249,12 @@ def _loop(
     found = pointwise(group, call.op, "result", given, sample)
     body = Body(Scheduler(group.extents, [], set(), {}), ())
     result = body.element(found, ())
-    store = Store(f"x{out}", (multiply(i, steps[out]),), result)
+    store = Store(f"x{out}", (i,), result)
     return (*before, For(i.name, index(0), Name("n", "i64"), (*body.statements, store), kind="vector"))
 
 
 def _constantly(element: Expression) -> Callable[[Body, Indices], Expression]:
     return lambda body, indices: element
-
-
-def _distance(k: int, pattern: Sequence[int] | None) -> Expression:
-    return Name(f"s{k}", "i64") if pattern is None else index([*pattern, 1][k])
 
 
 def _work(loop: Sequence[Statement]) -> int:

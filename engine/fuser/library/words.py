@@ -118,12 +118,12 @@ _FRAME: Final = _places(
     ("ARRAYS", OPERANDS + 1), ("PLACES", OPERANDS + 1), ("VALUES", OPERANDS + 1), ("ITEMS", OPERANDS + 1),
     ("ELEMENTS", OPERANDS + 1), ("SHAPE", DIMENSIONS), ("ORDER", DIMENSIONS), ("OUTSTRIDES", DIMENSIONS),
     ("EXTENTS", DIMENSIONS), ("STRIDES", DIMENSIONS * (OPERANDS + 1)), ("STEPS", DIMENSIONS * (OPERANDS + 1)),
-    "ROW", "WIDTH", "DEPTH", "RANK", "TYPE", "TOTAL", "ISPLAIN", "LONGEST", "BLOCK", "HISTORYOF",
+    "ROW", "WIDTH", "DEPTH", "RANK", "TYPE", "TOTAL", "ISPLAIN", "LONGEST", "BLOCK", "ISTILED", "HISTORYOF",
 )  # fmt: skip
 """Words that a call keeps: of each operand, and last of the result, its array, address of elements, number, size of
 elements and distance of elements in a row; of each dimension its size, place in memory, stride; of dimensions that were
 merged the size, and of each operand the step in bytes.  LONGEST: the dimension that threads share; BLOCK: the elements
-of a row that are done before the next row."""
+of a row that are done before the next row; ISTILED: whether the row function leaves it to tiles."""
 
 # ------------------------------------------------------------------ text
 SHAPED_WORDS: Final = _places(
@@ -156,4 +156,5 @@ NAMES: Final[Mapping[str, int]] = {
     "TOGETHER": 64, "LONGESTSTEP": 2**31, "MOSTCOPIED": 2**18, "LONGBYTES": 10 * RELEASE_AFTER,
     "PARTBYTES": 10 * RELEASE_AFTER // 8, "COPIED": 2**18,
     "LONG": RELEASE_AFTER, "SHARED": 2 * RELEASE_AFTER, "PART": RELEASE_AFTER // 8, "SHORTROW": 16,
+    "TILED": 1024, "TILEWIDTH": 64,
 }  # fmt: skip

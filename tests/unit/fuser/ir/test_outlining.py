@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from engine.fuser.ir.kernel import Buffer, For, Let, Load, Name, Scalar, Store, apply, index
-from engine.fuser.ir.outlining import Outliner, bound_names, expanded, free_parameters, renamed
+from engine.fuser.ir.kernel_text import parse
+from engine.fuser.ir.outlining import Outliner, bound_names, expanded, free_parameters, nameless, renamed
 
 
 def _doubled(source: str, target: str, count: str, i: str, value: str) -> For:
@@ -40,3 +41,12 @@ def test_renaming_and_expanding() -> None:
     assert loop == _doubled("z", "y", "m", "k", "v")
     (loop,) = expanded([loop], "y", lambda store: [Store("x", store.indices, store.value)] * 2)
     assert isinstance(loop, For) and [type(each) for each in loop.body] == [Let, Store, Store]
+
+
+def test_kernels_that_differ_in_names_have_one_text_and_others_have_not() -> None:
+    text = "def {0}(n: i64, {1}: Out[f32[n]]):\n    for {2} in range(n):\n        {1}[{2}] = {3}(f32(2.0))\n"
+    first = nameless(parse(text.format("first", "x", "i", "exp")))
+    assert nameless(parse(text.format("second", "target", "k", "exp"))) == first
+    assert nameless(parse(text.format("first", "x", "i", "log"))) != first
+    swapped = "def first(n: i64, m: i64, x: Out[i64[n]]):\n    x[0] = {0} - {1}\n"
+    assert nameless(parse(swapped.format("n", "m"))) != nameless(parse(swapped.format("m", "n")))
