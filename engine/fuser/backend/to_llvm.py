@@ -599,7 +599,7 @@ def _parallel(e: Emitter, s: For) -> None:
     count = e.builder.sub(stop, start)
     work = _cost(e, s.body)
     whole = lib.IntType(64)
-    grain = whole(CHUNK // work) if isinstance(work, int) else e.builder.sdiv(whole(CHUNK), work)
+    grain, told = _grains(e, work)
     many, few, done = (e.function.append_basic_block() for _ in range(3))
     e.builder.cbranch(e.builder.icmp_signed(">", count, e.builder.mul(grain, whole(2))), many, few)
     e.builder.position_at_end(few)
@@ -609,8 +609,6 @@ def _parallel(e: Emitter, s: For) -> None:
     context = _packed(e, [start, *given])
     signature = [type_of(POINTER), type_of(POINTER), whole, whole]
     entry = _entry(e, part, [each.type for each in given], s.line)
-    is_large = e.builder.icmp_signed("==", grain, whole(0))
-    told = e.builder.select(is_large, e.builder.neg(e.builder.sdiv(work, whole(CHUNK))), grain)
     long = e.builder.call(e.declared(PARALLEL, signature, whole), [entry, context, count, told])
     e.builder.branch(done)
     e.builder.position_at_end(done)
@@ -618,6 +616,19 @@ def _parallel(e: Emitter, s: For) -> None:
     code.add_incoming(short, few)
     code.add_incoming(long, many)
     e.fail(e.builder.icmp_signed("!=", code, whole(0)), code)
+
+
+def _grains(e: Emitter, work: Amount) -> tuple[Value, Value]:
+    """The indices in a piece of such a loop, whose body does that work; and as the pool is told (`backend.threads`):
+    where that is 0, since a single one is more than a piece, how many pieces it is, negated."""
+    whole = ir().IntType(64)
+    if isinstance(work, int):
+        grain = CHUNK // work
+        return whole(grain), whole(grain or -(work // CHUNK))
+    grain = e.builder.sdiv(whole(CHUNK), work)
+    pieces = e.builder.sdiv(work, whole(CHUNK))
+    is_large = e.builder.icmp_signed("==", grain, whole(0))
+    return grain, e.builder.select(is_large, e.builder.neg(pieces), grain)
 
 
 def _part(e: Emitter, s: For, scalars: Mapping[str, Value], buffers: Mapping[str, Memory], types: Sequence[Any]) -> Any:
