@@ -27,6 +27,7 @@ from engine.lang.types import (
     Type,
     VarType,
     members_of,
+    unwrap_optional,
 )
 
 _SIDE_EFFECTS = (
@@ -79,7 +80,7 @@ def accepts(schema: FunctionSchema, node: Node, *, bools_count: bool = False) ->
     variables: dict[str, Type] = {}
     given = [value.type for value in node.inputs[:few]]
     if bools_count:
-        wanted = [a.type.element if isinstance(a.type, OptionalType) else a.type for a in schema.arguments]
+        wanted = [unwrap_optional(a.type) for a in schema.arguments]
         given = [w if w is NUMBER and t == BOOL else t for w, t in zip(wanted, given, strict=True)]
     return all(_fits(a.type, t, variables) for a, t in zip(schema.arguments, given, strict=True))
 

@@ -418,6 +418,11 @@ def members_of(type: Type) -> tuple[Type, ...]:
     return type.members if isinstance(type, UnionType) else (type,)
 
 
+def unwrap_optional(type: Type) -> Type:
+    """T for Optional[T]; any other type itself."""
+    return type.element if isinstance(type, OptionalType) else type
+
+
 def is_subtype(sub: Type, sup: Type) -> bool:
     """Structural subtyping: lists and dicts are invariant, tuples covariant, classes nominal."""
     if sub is sup or sup is ANY or sub == sup:
@@ -504,9 +509,7 @@ def walk(type: Type) -> Iterator[Type]:
 
 def _unify_parts(a: Type, b: Type, default_to_union: bool) -> Type | None:
     if isinstance(a, OptionalType) or isinstance(b, OptionalType):
-        inner_a = a.element if isinstance(a, OptionalType) else a
-        inner_b = b.element if isinstance(b, OptionalType) else b
-        inner = unify(inner_a, inner_b)
+        inner = unify(unwrap_optional(a), unwrap_optional(b))
         return None if inner is None else OptionalType(inner)
     if isinstance(a, TupleType) and isinstance(b, TupleType) and len(a.elements) == len(b.elements):
         pairs = zip(a.elements, b.elements, strict=True)

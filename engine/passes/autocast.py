@@ -24,7 +24,7 @@ from engine.ir.ops import op_of
 from engine.ir.rewrites import allowed
 from engine.lang import scalars
 from engine.lang.errors import CompileError
-from engine.lang.types import TENSOR, ClassType, OptionalType, TensorType, Type
+from engine.lang.types import TENSOR, ClassType, OptionalType, TensorType, Type, unwrap_optional
 from engine.passes.pipeline import run_pipeline
 
 _REDUCED, _TO_FULL = "aten::_autocast_to_reduced_precision", "aten::_autocast_to_full_precision"
@@ -111,7 +111,7 @@ def _insert(name: str, node: Node, *, after: bool) -> bool:
 
 
 def _is_tensor(type: Type) -> bool:
-    return isinstance(type.element if isinstance(type, OptionalType) else type, TensorType)
+    return isinstance(unwrap_optional(type), TensorType)
 
 
 def _cast_inputs(node: Node, fast: scalars.dtype) -> bool:

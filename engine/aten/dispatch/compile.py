@@ -43,7 +43,7 @@ from engine.aten.values.promotion import check_cast
 from engine.aten.values.tensor import Tensor
 from engine.lang.generated import define, indented
 from engine.lang.schema import Argument, FunctionSchema
-from engine.lang.types import DEVICE, INT, ListType, OptionalType, TensorType, Type
+from engine.lang.types import DEVICE, INT, ListType, OptionalType, TensorType, Type, unwrap_optional
 
 
 def compile_op(op: Op) -> Compiled:
@@ -232,7 +232,7 @@ def _device_argument(schema: FunctionSchema) -> str | None:
 
 
 def _is_device(type: Type) -> bool:
-    return (type.element if isinstance(type, OptionalType) else type) is DEVICE
+    return unwrap_optional(type) is DEVICE
 
 
 def _in_place(schema: FunctionSchema, quick: QuickCode | None) -> list[str] | None:

@@ -40,6 +40,7 @@ from engine.lang.types import (
     TupleType,
     Type,
     VarType,
+    unwrap_optional,
 )  # fmt: skip
 
 REFUSED: Final = object()
@@ -119,7 +120,7 @@ def _parameter(argument: Argument) -> Parameter:
 
 
 def _broadcast_ints(argument: Argument) -> int:
-    type = argument.type.element if isinstance(argument.type, OptionalType) else argument.type
+    type = unwrap_optional(argument.type)
     return argument.broadcast or 0 if element_of(type) == INT else 0
 
 
@@ -156,7 +157,7 @@ def _instance_of(type: ClassType) -> Converter:
 
 def plain_element(of: Type) -> type[Any] | None:
     """The Python type of elements of such a list that need no conversion."""
-    listed = of.element if isinstance(of, OptionalType) else of
+    listed = unwrap_optional(of)
     return _PLAIN.get(listed.element) if isinstance(listed, ListType) else None
 
 
@@ -177,7 +178,7 @@ def _list_of(item: Converter, plain: type | None = None) -> Converter:
 
 def _lenient(argument: Argument, strict: Converter) -> Converter:
     """The strict conversion, then those that schemas allow besides."""
-    type = argument.type.element if isinstance(argument.type, OptionalType) else argument.type
+    type = unwrap_optional(argument.type)
     if isinstance(type, ListType) and argument.broadcast:
         one, count = _strict(type.element), argument.broadcast
         strict = _or_else(strict, lambda v: REFUSED if one(v) is REFUSED else [one(v)] * count)

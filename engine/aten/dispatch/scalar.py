@@ -32,7 +32,7 @@ from engine.lang.errors import OperatorError, SchemaError
 from engine.lang.python_syntax import parse_python_expression
 from engine.lang.records import dataclass
 from engine.lang.schema import Argument, FunctionSchema
-from engine.lang.types import BOOL, FLOAT, NUMBER, OptionalType, TensorType, Type
+from engine.lang.types import BOOL, FLOAT, NUMBER, OptionalType, TensorType, Type, unwrap_optional
 
 Rule = Callable[[tuple[Any, ...]], tuple[xp.NumpyDtype, xp.NumpyDtype]]
 Conversion = Callable[[Any, xp.NumpyDtype], Any]
@@ -201,8 +201,7 @@ def numbers_in_range(op: Op) -> frozenset[str]:
 
 
 def _number_type(argument: Argument) -> Type:
-    type = argument.type
-    return type.element if isinstance(type, OptionalType) else type
+    return unwrap_optional(argument.type)
 
 
 def _kept(value: Any, d: xp.NumpyDtype) -> Any:

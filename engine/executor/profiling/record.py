@@ -20,7 +20,7 @@ from engine.ir.clone import copy_graph
 from engine.ir.facts.program_text import own_range, value_name
 from engine.ir.graph import Block, Graph, Node, Value
 from engine.lang.records import dataclass
-from engine.lang.types import OptionalType, TensorType, Type
+from engine.lang.types import TensorType, Type, unwrap_optional
 
 PROFILE: Final = "prim::profile"
 PROFILED: Final = "profiled_type"
@@ -86,7 +86,7 @@ def _is_profiled(value: Value) -> bool:
 
 
 def _is_tensor(type: Type) -> bool:
-    return isinstance(type.element if isinstance(type, OptionalType) else type, TensorType)
+    return isinstance(unwrap_optional(type), TensorType)
 
 
 def _blocks(block: Block) -> Iterator[Block]:

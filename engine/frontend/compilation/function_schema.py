@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from engine.frontend.matching.convert import convert, unwrap_optional
+from engine.frontend.matching.convert import convert
 from engine.frontend.names.type_annotations import TypeReader
 from engine.frontend.syntax.tree import DefaultIfFits, PythonDefault, Tree
 from engine.frontend.syntax.views import Const, Def, Param
@@ -34,6 +34,7 @@ from engine.lang.types import (
     TensorType,
     TupleType,
     Type,
+    unwrap_optional,
 )
 
 if TYPE_CHECKING:

@@ -29,6 +29,7 @@ from engine.lang.types import (
     Type,
     UnionType,
     interface_gap,
+    unwrap_optional,
 )  # fmt: skip
 
 Hints = tuple[str, ...]
@@ -56,7 +57,7 @@ def narrowing_hints(type: Type, text: str) -> Hints:
 def conversion_hints(actual: Type, wanted: Type, range: SourceRange | None) -> Hints:
     """Hints to convert a value of one type to another."""
     text = source_text(range)
-    inner = wanted.element if isinstance(wanted, OptionalType) else wanted
+    inner = unwrap_optional(wanted)
     doubtful = narrowing_hints(actual, text)
     if doubtful or wanted is ANY:
         return doubtful
@@ -115,7 +116,7 @@ _METHODS: Final[Mapping[type[Type], Mapping[str, str]]] = {
 
 def attribute_hints(type: Type, name: str, known: Iterable[str], owner: str) -> Hints:
     """Hints for `owner.name`, where values of the type have no such attribute."""
-    inner = type.element if isinstance(type, OptionalType) else type
+    inner = unwrap_optional(type)
     known_otherwise = _METHODS.get(inner.__class__, {}).get(name)
     if known_otherwise is not None:
         return (known_otherwise,)

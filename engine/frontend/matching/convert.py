@@ -28,6 +28,7 @@ from engine.lang.types import (
     TensorType,
     TupleType,
     Type,
+    unwrap_optional,
 )  # fmt: skip
 
 MAX_TUPLE_SIZE: Final = 1 << 15
@@ -59,10 +60,6 @@ class Operand(NamedTuple):
         if node.kind == "prim::TupleConstruct":
             return cls(value.type, False, tuple(map(cls.of, node.inputs)))
         return cls(value.type, node.kind == EMPTY_LIST)
-
-
-def unwrap_optional(type: Type) -> Type:
-    return type.element if isinstance(type, OptionalType) else type
 
 
 def is_convertible_to_list(type: Type, wanted: Type) -> bool:

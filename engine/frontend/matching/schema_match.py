@@ -13,7 +13,7 @@ from dataclasses import field
 from typing import Any, Final, NamedTuple
 
 from engine.frontend.diagnostics.hints import conversion_hints, is_unannotated, narrowing_hints, source_text
-from engine.frontend.matching.convert import Operand, convert, converted_type, is_convertible_to_list, unwrap_optional
+from engine.frontend.matching.convert import Operand, convert, converted_type, is_convertible_to_list
 from engine.frontend.matching.type_variables import TypeVariables, evaluate, has_variables, match_variables
 from engine.ir.constants import insert_constant
 from engine.ir.graph import Graph, Value
@@ -34,6 +34,7 @@ from engine.lang.types import (
     VarType,
     interface_gap,
     is_inferred,
+    unwrap_optional,
 )
 
 

@@ -20,6 +20,7 @@ from engine.lang.types import (
     Type,
     VarType,
     unify,
+    unwrap_optional,
     walk,
 )  # fmt: skip
 
@@ -53,7 +54,7 @@ def match_variables(formal: Type, actual: Type, known: TypeVariables) -> str | N
     if isinstance(formal, OptionalType):
         if actual is NONE:
             return "T could not be inferred from actual type None: an Optional[T] does not tell it"
-        return match_variables(formal.element, actual.element if isinstance(actual, OptionalType) else actual, known)
+        return match_variables(formal.element, unwrap_optional(actual), known)
     assert isinstance(formal, DictType), f"no rule for type variables in {formal}"
     if not isinstance(actual, DictType):
         return f"Cannot match a dict to {actual.annotation_str}"

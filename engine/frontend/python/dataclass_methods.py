@@ -22,7 +22,7 @@ from engine.frontend.syntax.tree import PythonDefault, Tree
 from engine.frontend.syntax.views import Assign, ClassDef, Decl, Def, Param, Property, Var
 from engine.lang.errors import CompileError, NotSupportedError, UnimplementedError
 from engine.lang.source import Source, SourceRange
-from engine.lang.types import FLOAT, OptionalType, Type
+from engine.lang.types import FLOAT, Type, unwrap_optional
 
 
 class ClassResolver(Resolver, Protocol):
@@ -143,7 +143,7 @@ class _Fields:
         if field is None:
             return None
         value, type = field.default, self.resolve_type(_type(field.name), range)
-        if isinstance(value, int) and FLOAT in (type, type.element if isinstance(type, OptionalType) else type):
+        if isinstance(value, int) and type is not None and unwrap_optional(type) is FLOAT:
             value = float(value)
         return self._resolver(self._cls).sugared(b, value, range, constant=True)
 

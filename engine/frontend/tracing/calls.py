@@ -36,6 +36,7 @@ from engine.lang.types import (
     TupleType,
     Type,
     members_of,
+    unwrap_optional,
 )
 
 # ------------------------------------------------------------------ submodules
@@ -139,7 +140,7 @@ def _warn_of_rounds(function: Function, given: Sequence[Any]) -> None:
 def _with_numbers(value: Any, type: Type, broadcast: int | None = None) -> Any:
     """Convert sizes that are traced tensors to numbers, where the function takes numbers; or a list of so many, for
     which one number may stand."""
-    type = type.element if isinstance(type, OptionalType) else type
+    type = unwrap_optional(type)
     if isinstance(value, Tensor):
         wanted = members_of(type.element if broadcast and isinstance(type, ListType) else type)
         if not all(each in FROM_TENSOR for each in wanted):

@@ -33,6 +33,7 @@ from engine.lang.types import (
     OptionalType,
     TensorType,
     Type,
+    unwrap_optional,
 )  # fmt: skip
 
 _SIZE: Final = tensor_type_of(tensor(0))
@@ -92,7 +93,7 @@ _UNRECORDED: Final = ("aten::requires_grad_", "aten::retain_grad")
 
 
 def _is_tensor(type: Type | None) -> bool:
-    return isinstance(type.element if isinstance(type, OptionalType) else type, TensorType)
+    return type is not None and isinstance(unwrap_optional(type), TensorType)
 
 
 def _record(state: TracingState, op: Op, args: tuple[Any, ...], run: Callable[..., Any]) -> Any:
@@ -183,7 +184,7 @@ _FACTORY_DEFAULTS: Final[dict[str, Any]] = {"device": CPU, "pin_memory": False}
 
 def _numbers(argument: Argument, value: Any) -> list[tuple[Any, Type]]:
     """The numbers in an argument that know their tensors, and the type that the operator takes."""
-    type = argument.type.element if isinstance(argument.type, OptionalType) else argument.type
+    type = unwrap_optional(argument.type)
     parts = [(part, element_of(type) or type) for part in (value if isinstance(value, list) else [value])]
     return [(part, each) for part, each in parts if isinstance(part, (TracedInt, TracedFloat))]
 

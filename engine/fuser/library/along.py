@@ -40,7 +40,7 @@ from engine.ir.graph import Graph, Value
 from engine.lang.errors import EngineError
 from engine.lang.records import dataclass
 from engine.lang.schema import Argument
-from engine.lang.types import BOOL, FLOAT, INT, NUMBER, ListType, OptionalType, Type
+from engine.lang.types import BOOL, FLOAT, INT, NUMBER, ListType, OptionalType, unwrap_optional
 
 _SIZES: Final = (5, 67, 3)
 """Sizes of examples, which are no one's."""
@@ -112,7 +112,7 @@ def _calls(op: Op) -> Iterator[AlongCall]:
 
 def _choices(op: Op, argument: Argument, is_first: bool) -> Iterator[Given]:
     """The kinds of values that an argument may have."""
-    name, type = argument.name, _plain(argument.type)
+    name, type = argument.name, unwrap_optional(argument.type)
     if is_tensor(argument):
         yield Given("WHOLES" if is_first or name == "target" else "VECTORS")
     elif name in ("dim", "dims") and type in (INT, ListType(INT)):
@@ -134,10 +134,6 @@ def _choices(op: Op, argument: Argument, is_first: bool) -> Iterator[Given]:
         return
     if isinstance(argument.type, OptionalType):
         yield Given("SAME", None)
-
-
-def _plain(type: Type) -> Type:
-    return type.element if isinstance(type, OptionalType) else type
 
 
 # ------------------------------------------------------------------ functions
@@ -192,7 +188,7 @@ def _lowered(call: AlongCall, type: str, shape: Sequence[int]) -> Binding:
                 examples.append(0.75)
                 inputs.append(graph.add_input(argument.name, FLOAT))
             case "AXIS" | "AXES":
-                is_list = isinstance(_plain(argument.type), ListType)
+                is_list = isinstance(unwrap_optional(argument.type), ListType)
                 inputs.append(insert_constant(graph, [along] if is_list else along))
             case "LASTSIZES":
                 assert whole is not None
@@ -223,7 +219,7 @@ def _sample(call: AlongCall, argument: Argument, given: Given) -> Any:
         case "REALS":
             return 0.75
         case "AXIS" | "AXES":
-            return [1] if isinstance(_plain(argument.type), ListType) else 1
+            return [1] if isinstance(unwrap_optional(argument.type), ListType) else 1
         case "LASTSIZES":
             return [*shape[1:]]
         case "KEEPS":

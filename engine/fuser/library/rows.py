@@ -61,7 +61,7 @@ from engine.lang.python_syntax import parse_python_expression
 from engine.lang.records import dataclass
 from engine.lang.schema import Argument
 from engine.lang.types import BOOL as BOOLEAN
-from engine.lang.types import FLOAT, NUMBER, OptionalType, Type
+from engine.lang.types import FLOAT, NUMBER, OptionalType, unwrap_optional
 
 ELEMENTS: Final = tuple(TYPES.values())
 
@@ -142,7 +142,7 @@ def _choices(op: Op, argument: Argument, tree: ast.AST, truths: set[str]) -> Ite
     name, default = argument.name, argument.default
     if is_tensor(argument):
         yield Given("TRUTHS" if name in truths else "TENSORS")
-    elif _plain(argument.type) in (NUMBER, FLOAT):
+    elif unwrap_optional(argument.type) in (NUMBER, FLOAT):
         if default == 1 or op.checks_numbers:
             yield Given("SAME" if type(default) is int and default == 1 else "EQUAL", default)
         if not op.checks_numbers:
@@ -153,13 +153,9 @@ def _choices(op: Op, argument: Argument, tree: ast.AST, truths: set[str]) -> Ite
         yield Given("SAME", None)
     elif argument.type is BOOLEAN and not argument.has_default:
         yield from (Given("SAME", flag) for flag in (False, True))
-    elif not (is_tensor(argument) or _plain(argument.type) in (NUMBER, FLOAT)) and argument.has_default:
+    elif not (is_tensor(argument) or unwrap_optional(argument.type) in (NUMBER, FLOAT)) and argument.has_default:
         yield Given("SAME", default)
     yield from (Given("SAME", word) for word in _words(tree, name) if word != default)
-
-
-def _plain(type: Type) -> Type:
-    return type.element if isinstance(type, OptionalType) else type
 
 
 def _words(tree: ast.AST, name: str) -> Iterator[str]:

@@ -20,7 +20,7 @@ from engine.ir.facts.tensors import is_fixed_list
 from engine.ir.graph import Graph, Node, Value
 from engine.ir.insert import insert_op
 from engine.ir.match import constant_int
-from engine.lang.types import INT, TENSOR, ListType, OptionalType, TensorType, TupleType, Type
+from engine.lang.types import INT, TENSOR, ListType, TensorType, TupleType, Type, unwrap_optional
 from engine.passes.pipeline import run_pass, run_pipeline
 from engine.torch.jit.symbolic_shapes.functions import shape_graph, sizes_type
 
@@ -72,7 +72,7 @@ class ShapeGraph:
             tensor, *dims = value.node.inputs
             sizes = self._argument(tensor, TENSOR)
             return insert_op(self.graph, "aten::__getitem__", sizes, self._argument(dims[0], INT)) if dims else sizes
-        wanted = wanted.element if isinstance(wanted, OptionalType) else wanted
+        wanted = unwrap_optional(wanted)
         if isinstance(wanted, ListType) and is_fixed_list(value):
             return self._list([self._argument(each, wanted.element) for each in value.node.inputs], wanted.element)
         if value not in self._known:
