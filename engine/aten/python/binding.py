@@ -173,7 +173,7 @@ def bind(members: Mapping[str, Any]) -> None:
 
 
 def _written(name: str, late: _Late) -> Any:
-    """What serves as the member from now on."""
+    """The function or method that serves as the member from now on."""
     _WRITTEN[name] = python = late.write()
     native = HOOKS.native_member(name, python) if HOOKS.native_member is not None else None
     return python if native is None else native

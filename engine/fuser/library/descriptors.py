@@ -99,8 +99,7 @@ def descriptor(
     as long as the process.
     """
     assert len(form.given) <= ARGUMENTS and form.operands <= OPERANDS, f"no stub takes so many arguments: {form}"
-    words = np.zeros(DESCRIPTOR["ALL"], np.int64)
-    entries = form.entries
+    words, entries = [0] * DESCRIPTOR["ALL"], form.entries
     for name, value in {
         "PROCESS": process_words().ctypes.data, "FEWEST": form.fewest, "MOST": len(form.given),
         "GIVENCOUNT": len(form.given),
@@ -125,7 +124,7 @@ def descriptor(
         shape, _, type = key.rpartition(" ")
         words[DESCRIPTOR[shape or "ROWS"] + TYPES.index(type)] = address(entry.symbol)
         words[DESCRIPTOR["RESULTS"] + TYPES.index(type)] = TYPES.index(entry.result)
-    return words
+    return np.array(words, np.int64)
 
 
 def with_most(words: Words, most: int, *, is_spread: bool = False) -> Words:

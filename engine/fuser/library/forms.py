@@ -7,9 +7,7 @@ operator, and back.  What serves calls reads them without knowing how row functi
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal
 
 from engine.aten.dispatch.op import Op
@@ -123,8 +121,20 @@ def lines_of(texts: Iterable[bytes]) -> dict[str, list[bytes]]:
     return found
 
 
-def read(line: bytes) -> list[Form]:
-    """The forms in a line."""
+def read(lines: Iterable[bytes]) -> list[Form]:
+    """The forms in the lines of an operator, each with the row functions that it has in any part.
+
+    Forms that take the same are for other sizes; the first one of a part goes with the first one of another.
+    """
+    found: dict[tuple[str, int], list[Any]] = {}
+    for line in lines:
+        before: dict[str, int] = {}
+        for row in json.loads(line):
+            taken = repr(row[0])  # in which 1, 1.0 and True differ
+            known = found.setdefault((taken, before.setdefault(taken, 0)), row)
+            if known is not row:
+                known[3] |= row[3]
+            before[taken] += 1
     return [
         Form(
             tuple(Given(kind, value) for kind, value in given),
@@ -133,24 +143,5 @@ def read(line: bytes) -> list[Form]:
             {type: Entry(*entry) for type, entry in entries.items()},
             **facts,
         )
-        for given, fewest, asked, entries, facts in json.loads(line)
+        for given, fewest, asked, entries, facts in found.values()
     ]
-
-
-def _numbered(part: Sequence[Form]) -> Iterator[tuple[Form, tuple[str, int]]]:
-    """The forms of a part, each with what it takes, and the number of those before it that take the same, for other
-    sizes."""
-    before = Counter[str]()
-    for form in part:
-        taken = repr([(each.kind, each.value) for each in form.given])  # in which 1, 1.0 and True differ
-        yield form, (taken, before[taken])
-        before[taken] += 1
-
-
-def merged(parts: Sequence[Sequence[Form]]) -> list[Form]:
-    """The forms of an operator, each with the row functions that it has in any part."""
-    found: dict[Any, Form] = {}
-    for form, key in (each for part in parts for each in _numbered(part)):
-        known = found.get(key)
-        found[key] = form if known is None else replace(form, entries={**known.entries, **form.entries})
-    return [*found.values()]

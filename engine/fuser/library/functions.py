@@ -59,7 +59,7 @@ _IN_ORDER: Final = dict[Any, bool]()
 
 
 def _form(sample: Any) -> tuple[str, Any]:
-    """What tells a sample from others, but for sizes."""
+    """Its kind, by which it is told from others, but for sizes."""
     match sample:
         case Tensor(array=array):
             return "tensor", array.ndim

@@ -53,7 +53,7 @@ class Mapped:
         return known
 
     def text(self, symbol: str) -> bytes:
-        """What stands there, up to a zero; whether the image is settled or not."""
+        """The bytes there, up to a zero; whether the image is settled or not."""
         return ctypes.string_at(self.base + self.image.exports[symbol])
 
     def settle(self, needed: Mapping[str, int]) -> Mapping[str, int]:

@@ -92,24 +92,40 @@ def _serve(op: Op) -> bool:
     if not _forms(op):
         return False
 
-    def chained(following: Function, *, is_hooked: bool) -> Function:
-        return _chained(op.name, _known(op, is_hooked=is_hooked), following)
+    def chained(following: Function) -> Function:
+        return _chained(op.name, _known(op, is_hooked=True), following)
 
     def python(*args: Any) -> Any:
         """The first call that is Python's, which compiles its function."""
         made = op.compiled
         if tiering.mode() != "off":
-            op.take(chained(made.run, is_hooked=True))
+            op.take(chained(made.run))
         return made.run(*args)
 
     def body(*args: Any) -> Any:
         return op.compiled.body(*args)
 
-    if op.python is None and op.composite is None:
-        op.take(chained(python, is_hooked=True), chained(body, is_hooked=False))
-    else:  # below hooks the operators that it is made of are called, which look at hooks themselves
-        op.take(chained(python, is_hooked=True), body)
+    is_made_of_others = op.python is not None or op.composite is not None  # which look at hooks themselves
+    op.take(chained(python), body if is_made_of_others else _BelowHooks(op, body))
     return True
+
+
+@dataclass(eq=False, slots=True)
+class _BelowHooks:
+    """Calls of an operator below hooks, which most programs make none of, until their builtins are made."""
+
+    op: Op
+    following: Function
+
+    def made(self) -> Function:
+        """The builtins."""
+        return _chained(self.op.name, _known(self.op, is_hooked=False), self.following)
+
+    def __call__(self, *args: Any) -> Any:
+        made = self.made()
+        if self.op.body is self:
+            self.op.body = made
+        return made(*args)
 
 
 def _chained(name: str, described: Described, following: Function) -> Function:
@@ -180,6 +196,8 @@ def _shows(op: Op) -> bool:
 
 def record(op: Op) -> None:
     """Let stubs record the operator, too."""
+    if isinstance(op.body, _BelowHooks):
+        op.body = op.body.made()
     fill(op, _forms(op))
 
 
@@ -200,15 +218,13 @@ def _forms(op: Op) -> Sequence[Form]:
 
 
 def _read(op: Op, lines: Mapping[str, Sequence[bytes]]) -> Sequence[Form]:
-    def of(name: str) -> list[Form]:
-        return of_forms.merged([of_forms.read(each) for each in lines.get(name, ())])
-
-    target, found = _target(op), of(op.qualified_name)
+    target, found = _target(op), of_forms.read(lines.get(op.qualified_name, ()))
     if found or op.functional is None:
         return [form for form in found if all(_forms(_entry(each)) for each in form.pair)]
     if target < 0:
         return []
-    written = [each for each in of(op.functional.qualified_name) if each.stub == WRITING]
+    known = of_forms.read(lines.get(op.functional.qualified_name, ()))
+    written = [each for each in known if each.stub == WRITING]
     return written if target == 0 else [_into(each) for each in written]
 
 
@@ -230,6 +246,8 @@ WRITING, SHOWING = "serve_pointwise", ("serve_shown", "serve_parted")
 
 def _target(op: Op) -> int:
     """The place of the only argument that is written, the first or the last; -1 for none, or any other."""
+    if not op.is_mutable:
+        return -1
     places = [i for i, each in enumerate(op.schema.arguments) if each.is_write]
     return places[0] if len(places) == 1 and places[0] in (0, len(op.schema.arguments) - 1) else -1
 
