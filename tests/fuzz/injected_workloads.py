@@ -288,9 +288,13 @@ def _operators() -> Any:
 
 
 def _let_library_begin_anew() -> None:
-    """The library was not looked for, and no operator was called."""
-    for name in serving._STATE.methods:
-        binding.give_back(name)
+    """The library was not looked for, and no operator or member of tensors was used."""
+    for name in binding.written():
+        delattr(torch.Tensor, name)
+    binding._WRITTEN.clear()
+    binding.bind(binding._SPECIAL)
+    for name in table.methods():
+        binding._bind_method(name)
     for op in table.entries():
         op.give_back()
     library_store._STORE, serving._STATE = library_store._Store(), serving._State()

@@ -397,6 +397,7 @@ def chosen(names: list[str], which: str) -> list[int]:
 def run(name: str, kind: str, which: str = "every") -> int:
     """Try the kind of fault at these events of the workload; the number of those after which something was wrong."""
     workload = WORKLOADS[name]()
+    tiering.wait()  # whose thread changes settings as long as it compiles
     workload.settings = _settings()
     names = events_of(workload, kind)
     numbers = chosen(names, which)

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field, replace
-from functools import reduce
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -21,6 +20,7 @@ from engine.fuser.backend import llvm_loops, target
 from engine.fuser.backend.llvm_lines import Scope
 from engine.fuser.backend.llvm_numbers import PRIMITIVES, Value, constant, ir, stored_type, type_of
 from engine.fuser.backend.symbols import ALLOCATE, PARALLEL, RELEASE
+from engine.fuser.backend.work import Amount, own_work, work_of
 from engine.fuser.ir import math
 from engine.fuser.ir.externals import ADDRESS_OF, EXTERNALS, INVOKE
 from engine.fuser.ir.kernel import (
@@ -60,7 +60,6 @@ from engine.fuser.ir.kernel import (
     element_of,
     lanes_of,
     parts,
-    rewritten,
     strides_of,
     told_apart,
 )
@@ -70,7 +69,7 @@ from engine.lang.records import dataclass
 STACK: Final = 256 << 10
 """Bytes up to which an allocated buffer of known size lies on the stack."""
 CHUNK: Final = 1 << 18
-"""Work (see `_cost`) from which on a part of a loop is worth a thread."""
+"""Work (see `work_of`) from which on a part of a loop is worth a thread."""
 NO_MEMORY: Final = -1
 """The code of a kernel that found no memory for an allocated buffer."""
 _SHORT: Final = 20
@@ -195,7 +194,10 @@ class Emitter:
         self.builder.position_at_end(self.exit)
         for slot in self.freed:
             self.release(slot)
-        self.builder.ret(self.builder.load(self.status, typ=ir().IntType(64)))
+        if isinstance(self.function.function_type.return_type, ir().VoidType):  # a kernel of a GPU
+            self.builder.ret_void()
+        else:
+            self.builder.ret(self.builder.load(self.status, typ=ir().IntType(64)))
 
     def block(self, body: Sequence[Statement]) -> None:
         """Statements with names of their own."""
@@ -457,7 +459,7 @@ def _is_long_row(body: Sequence[Statement]) -> bool:
     """True for some work on single elements, whose steps wait for one another."""
     if any(True for statement in body for _ in bodies(statement)):
         return False
-    work = sum(_cost_of(each) for statement in body for root in parts(statement) for each in all_expressions(root))
+    work = sum(map(own_work, body))
     return work > _SHORT
 
 
@@ -597,7 +599,7 @@ def _parallel(e: Emitter, s: For) -> None:
     given += [each for m in buffers.values() for each in m.strides]
     part = _part(e, s, scalars, buffers, [each.type for each in given])
     count = e.builder.sub(stop, start)
-    work = _cost(e, s.body)
+    work = work_of(e, s.body)
     whole = lib.IntType(64)
     grain, told = _grains(e, work)
     many, few, done = (e.function.append_basic_block() for _ in range(3))
@@ -712,106 +714,3 @@ def _used_buffers(body: Sequence[Statement], known: Mapping[str, Memory]) -> lis
     used = {each.buffer for root in roots for each in all_expressions(root) if isinstance(each, (Load, Address))}
     used |= {each.buffer for each in all_statements(body) if isinstance(each, Store)}
     return [name for name in known if name in used]
-
-
-_UNKNOWN_TRIPS: Final = 16
-"""Iterations of a loop of which nothing is known."""
-_LONG: Final = 16
-"""The cost of a function that is no primitive, in those that are."""
-Amount = int | Value
-"""A whole number, or the value that it has when the code runs: what is known takes no instruction."""
-
-
-def _cost(e: Emitter, body: Sequence[Statement]) -> Amount:
-    """An estimate of the work of a body, in simple functions of numbers; loops count as in their first round."""
-    names = e.names
-    e.names = dict(names)
-    known, unknown = 1, list[Value]()
-    for statement in body:
-        own: list[Amount] = [sum(_cost_of(each) for root in parts(statement) for each in all_expressions(root)) + 1]
-        if isinstance(statement, Call) and statement.function in e.helpers:
-            own.append(_cost_of_call(e, e.helpers[statement.function], statement))
-        trips = _trips(e, statement)
-        for name, value in _told(statement):
-            _learn(e, name, value)
-        own += [_times(e, trips, _cost(e, inner)) for inner in bodies(statement)]
-        known += sum(each for each in own if isinstance(each, int))
-        unknown += [each for each in own if not isinstance(each, int)]
-    e.names = names
-    return reduce(e.builder.add, unknown, ir().IntType(64)(known)) if unknown else known
-
-
-def _times(e: Emitter, a: Amount, b: Amount) -> Amount:
-    if isinstance(a, int) and isinstance(b, int):
-        return a * b
-    return e.builder.mul(*(ir().IntType(64)(each) if isinstance(each, int) else each for each in (a, b)))
-
-
-def _cost_of_call(e: Emitter, helper: Kernel, call: Call) -> Amount:
-    names, found = e.names, {}
-    for parameter, operand in zip(helper.parameters, call.operands, strict=True):
-        if isinstance(parameter, Scalar) and _is_known(e, operand):
-            found[parameter.name] = e.value(_without_traps(operand))
-    e.names = found
-    total = _cost(e, helper.body)
-    e.names = names
-    return total
-
-
-def _told(s: Statement) -> Iterator[tuple[str, Expression | None]]:
-    """A name that the statement gives to something, and what it is at first; None for what changes."""
-    match s:
-        case Let(name=name, value=value) | For(index=name, start=value):
-            yield name, value
-        case Declare(name=name):
-            yield name, None
-
-
-def _learn(e: Emitter, name: str, value: Expression | None) -> None:
-    if value is not None and _is_known(e, value):
-        e.names[name] = e.value(_without_traps(value))
-    else:
-        e.names.pop(name, None)
-
-
-def _is_known(e: Emitter, of: Expression) -> bool:
-    """True if the expression tells its value here, without a look at memory."""
-    found = [*all_expressions(of)]
-    return all(
-        each.name in e.names if isinstance(each, Name) else isinstance(each, (Constant, Apply)) for each in found
-    )
-
-
-def _without_traps(of: Expression) -> Expression:
-    """The expression with divisors that are not 0, for use where it is not said that the program comes to it."""
-
-    def change(part: Expression) -> Expression:
-        if isinstance(part, Apply) and part.function in ("quotient", "rest"):
-            a, b = part.operands
-            return replace(part, operands=(a, Apply("maximum", (b, Constant(1, b.type)), b.type)))
-        return part
-
-    return rewritten(of, change)
-
-
-def _cost_of(each: Expression) -> int:
-    is_long = isinstance(each, Apply) and each.function not in PRIMITIVES
-    return lanes_of(each.type) * (_LONG if is_long else 1)
-
-
-def _trips(e: Emitter, s: Statement) -> Amount:
-    """The number of times that the body of a statement runs, as far as that is known outside of the loop."""
-    if isinstance(s, If):
-        return 1
-    if not isinstance(s, For) or not all(_is_known(e, each) for each in (s.start, s.stop, s.step)):
-        return _UNKNOWN_TRIPS
-    match s.start, s.stop, s.step:
-        case Constant(value=begin), Constant(value=end), Constant(value=by):
-            return max(1, int(end - begin) // int(by))
-    start, stop, step = (e.value(_without_traps(each)) for each in (s.start, s.stop, s.step))
-    whole = ir().IntType(64)
-    one = whole(1)
-    span = e.builder.sub(stop, start)
-    if not (isinstance(s.step, Constant) and s.step.value == 1):
-        span = e.builder.sdiv(span, e.builder.select(e.builder.icmp_signed("==", step, whole(0)), one, step))
-    return e.builder.select(e.builder.icmp_signed(">", span, one), span, one)

@@ -125,7 +125,8 @@ def test_entries_leave_to_python_what_is_not_theirs() -> None:
     entry = serving.array_entry(op, lambda *args: left.append(args))
     assert entry is not None and type(entry(X, X)) is np.ndarray and not left
     assert type(entry(X[0, 0, ...], X[0, 0, ...])) is np.ndarray
-    for args in ((X, X.astype("f8")), (X, X[:, :3]), (X, X.astype(">f4")), (X.astype("c8"), X.astype("c8"))):
+    assert entry(X, X.astype("f8")).dtype == np.float64 and not left
+    for args in ((X, X.astype("c16")), (X, X[:, :3]), (X, X.astype(">f4")), (X.astype("c8"), X.astype("c8"))):
         entry(*args)
     assert len(left) == 4
     tiering.set_mode("off")
