@@ -38,3 +38,9 @@ def test_a_form_writes_its_result_into_a_given_tensor(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_name_is_in_the_table(name: str) -> None:
     assert table.overloads(name)
+
+
+def test_what_an_operator_writes_is_known_of_its_text() -> None:
+    entries = table.entries()
+    assert len(entries) > 2000
+    assert [op.text for op in entries if op.is_mutable != op.schema.is_mutable] == []

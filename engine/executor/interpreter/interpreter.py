@@ -304,9 +304,14 @@ class InterpreterState:
         return self.is_first and code.has_loops and HOOKS.calls is None and not runs_before_plan(code.graph, arguments)
 
     def _run_plan(self, caller: Frame, step: Step, function: Function, arguments: Sequence[Any]) -> Frame:
-        """A call as a whole."""
+        """A call as a whole.  Raises ExecutionError."""
         _, _, _, target, dead = step
-        caller.registers[target] = _call_from_generated(function, arguments, self.depth + len(self.frames))
+        try:
+            caller.registers[target] = _call_from_generated(function, arguments, self.depth + len(self.frames))
+        except AssertionError:
+            raise
+        except Exception as error:
+            raise failure(error)  # noqa: B904  (it knows its cause)
         for register in dead:
             caller.registers[register] = None
         caller.pc += 1

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from types import FrameType
 from typing import Any
+from weakref import ref
 
 import pytest
 
@@ -23,6 +24,7 @@ from engine.lang.interpreter_settings import (
     PATIENCE,
     collecting_rarely,
     deep_recursion,
+    importing,
     loading,
     yielding,
 )
@@ -257,3 +259,34 @@ def test_who_comes_next_puts_back_what_an_error_at_any_line_left() -> None:
         with setting.held():
             assert sys.getrecursionlimit() > before, number
         assert sys.getrecursionlimit() == before, number
+
+
+class _Circle:
+    def __init__(self) -> None:
+        self.itself = self
+
+
+def test_what_was_there_before_an_import_is_old_and_still_collected() -> None:
+    gc.collect()
+    circle = _Circle()
+    died = ref(circle)
+    frozen, was_on = gc.get_freeze_count(), gc.isenabled()
+    with importing():
+        assert not gc.isenabled()
+        del circle
+    assert (gc.get_freeze_count(), gc.isenabled()) == (frozen, was_on)
+    gc.collect(0)
+    assert died() is not None or frozen, "a run over new objects does not look at it"
+    gc.collect()
+    assert died() is None
+
+
+def test_what_a_program_put_aside_stays_there() -> None:
+    gc.freeze()
+    frozen = gc.get_freeze_count()
+    try:
+        with importing():
+            pass
+        assert gc.get_freeze_count() == frozen
+    finally:
+        gc.unfreeze()

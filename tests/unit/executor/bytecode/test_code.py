@@ -3,7 +3,9 @@
 import pytest
 
 from engine.aten.values.tensor import tensor
+from engine.executor.bytecode import code
 from engine.executor.bytecode.code import Code
+from engine.executor.bytecode.operations import operation_of
 from engine.executor.interpreter.interpreter import InterpreterState
 from engine.ir.parser import parse_ir
 from engine.lang.errors import ExecutionError
@@ -32,6 +34,30 @@ graph(%x : Tensor, %hx : Tensor, %cx : Tensor, %w_ih : Tensor, %w_hh : Tensor, %
   %28 : (Tensor, Tensor) = prim::TupleConstruct(%hy, %cy)
   return (%28)
 """
+
+
+BRANCHES = """
+graph(%x : Tensor, %flag : bool):
+  %y : Tensor = prim::If(%flag)
+    block0():
+      %a : Tensor = aten::lgamma(%x)
+      -> (%a)
+    block1():
+      %b : Tensor = aten::frac(%x)
+      -> (%b)
+  return (%y)
+"""
+
+
+def test_operations_are_looked_up_when_they_first_run(monkeypatch):
+    asked = []
+    monkeypatch.setattr(code, "operation_of", lambda node: asked.append(node.kind) or operation_of(node))
+    made = code_of_ir(BRANCHES)
+    for _ in range(3):
+        assert InterpreterState(made).run(tensor([1.5]), False).tolist() == [0.5]
+    assert asked == ["aten::frac"], "the step that called has the operation itself"
+    assert InterpreterState(made).run(tensor([1.0]), True).tolist() == [0.0]
+    assert asked == ["aten::frac", "aten::lgamma"]
 
 
 def code_of_ir(text: str, name: str = "f") -> Code:

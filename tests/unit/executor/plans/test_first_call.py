@@ -13,6 +13,7 @@ from engine.frontend.compilation.compile import compile_source
 from engine.fuser.backend import tiering
 from engine.ir.graph import Value
 from engine.ir.unit import Function
+from engine.lang.errors import ExecutionError
 
 HALF = "def half(x):\n" + "    x = x * 2 - x\n" * 60 + "    return x\n"
 PROGRAMS = {
@@ -54,6 +55,32 @@ def test_which_programs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         assert len(executor.cache) == plans
     assert results == [[[1.0, 2.0]]] * 3
     assert (executor.statistics.hits, executor.statistics.misses) == (2, 1)
+
+
+CALLED = "def slow(x, n: int):\n    for i in range(n):\n        x = x * 1.0\n    return x\n"
+
+
+@pytest.mark.parametrize(("rounds", "plans"), [(10, 0), (100_000, 1)])
+def test_what_is_called_is_asked_about_when_it_is_called(
+    rounds: int, plans: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tiering, "mode", lambda: "background")
+    text = "def f(x, n: int):\n    if n < 0:\n        x = half(x)\n    return slow(x, n) + 1\n"
+    unit = compile_source(HALF + CALLED + text)
+    f, slow = executor_of(unit.functions["f"]), executor_of(unit.functions["slow"])
+    assert call_function(f.function, [tensor([1.0]), rounds], {}).tolist() == [2.0]
+    assert (len(f.cache), len(slow.cache)) == (0, plans)
+
+
+def test_an_error_in_a_plan_that_the_interpreter_called_tells_both_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiering, "mode", lambda: "background")
+    text = "def f(x, n: int):\n    return slow(x, n) + 1\n"
+    slow = CALLED.replace("        x = x * 1.0\n", "        if i > 90000:\n            raise ValueError('late')\n")
+    f = compile_source(slow + text).functions["f"]
+    for _ in range(2):
+        with pytest.raises(ExecutionError, match="late") as caught:
+            call_function(f, [tensor([1.0]), 100_000], {})
+        assert [frame.function for frame in caught.value.frames] == ["f", "slow"]
 
 
 def test_what_runs_meanwhile_stands_for_the_plan() -> None:
