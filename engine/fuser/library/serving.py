@@ -27,7 +27,7 @@ from engine.aten.values.hooks import HOOKS
 from engine.aten.values.tensor import Tensor
 from engine.fuser.backend import tiering
 from engine.fuser.backend.cpython_abi import AbiError
-from engine.fuser.backend.symbols import PARALLEL, MachineError
+from engine.fuser.backend.symbols import PARALLEL, MachineError, address_of
 from engine.fuser.library import forms as of_forms
 from engine.fuser.library import image_files, key, store
 from engine.fuser.library.descriptors import Words, builtin, descriptor, process_words, with_most
@@ -157,11 +157,14 @@ def _known(op: Op, *, is_hooked: bool, is_bare: bool = False) -> Described:
 
 
 def _share_threads() -> None:
-    """Let stubs share long work among threads, once the library has what does so."""
+    """Let stubs share long work among threads, and poll for interrupts, once the library has what does so: that is with
+    the part of the stubs."""
     words = process_words()
-    if not words[PROCESS["PARALLEL"]]:  # which comes last, so that the others are there with it
-        for word, symbol in {**PIECES, "PARALLEL": PARALLEL}.items():
-            words[PROCESS[word]] = store.address(symbol) or 0
+    if words[PROCESS["PARALLEL"]] or any(store.address(symbol) is None for symbol in PIECES.values()):
+        return
+    for word, symbol in PIECES.items():
+        words[PROCESS[word]] = _address(symbol)
+    words[PROCESS["PARALLEL"]] = address_of(PARALLEL) or 0  # last, and of its owner, which starts the threads
 
 
 # ------------------------------------------------------------------ bare arrays

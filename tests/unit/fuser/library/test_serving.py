@@ -339,6 +339,17 @@ for _ in range(10): (last.x + last.x).softmax(0).sum()
     assert run(program, TSREPL_COMPILE="background") == "True"
 
 
+def test_the_first_call_of_any_operator_has_threads_to_share_long_work_with() -> None:
+    program = """
+import engine.torch as torch
+from engine.fuser.backend import threads
+assert threads._pool is None
+torch.cos(torch.zeros(3))
+print(threads._pool is not None)
+"""
+    assert run(program, TSREPL_COMPILE="background") == "True"
+
+
 def test_who_holds_a_stub_gets_python_where_machine_code_is_off() -> None:
     torch.tanh(X)
     kernel = op_of("aten::tanh").run
