@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from engine.ir.constants import constant_value
-from engine.ir.graph import Node, Value
+from engine.ir.graph import Graph, Node, Value
 from engine.ir.ops import op_of
 from engine.ir.unit import Function
 from engine.lang.types import (
@@ -83,3 +83,8 @@ def callee_of(node: Node) -> Function | None:
     else:
         return None
     return found if isinstance(found, Function) else None
+
+
+def callees_in(graph: Graph) -> list[Function]:
+    """The functions that nodes of the graph call, each once; what they call is not looked into."""
+    return [*dict.fromkeys(filter(None, map(callee_of, graph.all_nodes())))]

@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary, ref
 
 from engine.ir.graph import Graph
 from engine.lang.deferred import pattern_of
-from engine.lang.errors import Caution, CompileError
+from engine.lang.errors import Caution, CompileError, EngineError
 from engine.lang.locks import callers, lock
 from engine.lang.records import dataclass
 from engine.lang.schema import FunctionSchema
@@ -102,6 +102,15 @@ class Function:
         return self._graph
 
     @property
+    def body(self) -> Graph | None:
+        """The graph, for those who look into what a program calls; None for a function of an archive that does not
+        compile: who calls it is told why."""
+        try:
+            return self.graph
+        except EngineError:
+            return None
+
+    @property
     def signature(self) -> FunctionSchema:
         """The schema; where the text tells it (`sign`), nothing is compiled for it.  Raises CompileError."""
         return self._signature if self._schema is None and self._signature is not None else self.schema
@@ -140,8 +149,7 @@ class Function:
             if self._graph is not None:
                 return
             if self._was_begun and self._is_being_compiled():
-                text = f"function '{self.name}' is called recursively. Recursive calls are not supported"
-                raise CompileError(text, hints=("write a loop; what is left to do can wait in a list",))
+                raise recursive_call(self)
             assert self.creator is not None, f"{self.qualname} has neither graph nor creator"
             self._was_begun = True
             try:
@@ -155,6 +163,12 @@ class Function:
         innermost = sys._getframe(1)
         outer = (frame for frame in callers(innermost.f_back) if frame.f_code is innermost.f_code)
         return any(frame.f_locals.get("self") is self for frame in outer)
+
+
+def recursive_call(function: Function, range: SourceRange | None = None) -> CompileError:
+    """The error for a function that calls itself, also by way of others."""
+    text = f"function '{function.name}' is called recursively. Recursive calls are not supported"
+    return CompileError(text, range, hints=("write a loop; what is left to do can wait in a list",))
 
 
 class _Attempt:

@@ -21,7 +21,6 @@ from engine.ir.graph import Graph, InlinedFrom, Node
 from engine.ir.match import callee_of
 from engine.ir.rewrites import allowed
 from engine.ir.unit import Function
-from engine.lang.errors import EngineError
 from engine.passes.pipeline import find_pass, run_pipeline
 
 _SIMPLIFY: Final = ("constant_propagation_immutable_types", "constant_pooling")
@@ -49,11 +48,8 @@ def _inline_calls(graph: Graph, bodies: _Bodies, callers: tuple[Function, ...]) 
     calls = [(node, callee) for node, callee in calls if callee not in callers]
     changed = False
     for node, callee in calls:
-        if bodies.copied < MAX_NODES and allowed(node, callee.name):
-            try:
-                body = _body(callee, bodies, callers)
-            except EngineError:  # a body of an archive, which is compiled here first: who calls it is told
-                continue
+        if bodies.copied < MAX_NODES and callee.body is not None and allowed(node, callee.name):
+            body = _body(callee, bodies, callers)
             if bodies.copied >= MAX_NODES:  # what it calls has filled it
                 continue
             bodies.copied += sum(1 for _ in body.all_nodes())

@@ -252,7 +252,7 @@ def _body(node: Node) -> Graph | None:
     """The graph that the node runs."""
     callee = callee_of(node)
     if callee is not None:
-        return callee.graph
+        return callee.body
     return node.attr("Subgraph") if node.has_attribute("Subgraph") else None
 
 

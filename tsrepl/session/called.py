@@ -17,7 +17,7 @@ from engine.executor.plans.explanation import PlanExplanation
 from engine.executor.plans.plan import GRADIENTS_RECORDED
 from engine.frontend.compilation.entries import ENTRY
 from engine.fuser.backend import tiering
-from engine.ir.match import callee_of
+from engine.ir.match import callees_in
 from engine.ir.unit import Function
 from engine.lang.records import dataclass
 from engine.lang.types import ClassType
@@ -56,7 +56,7 @@ def called(workspace: Workspace, argument: str) -> Called:
     entry, arguments = workspace.compile_expression(argument)
     if not any(node.kind != "prim::Constant" for node in entry.graph.all_nodes()):
         raise UsageError(f"'{argument}' runs nothing", hints=("name a function, or write a call of one: f(x)",))
-    callees = tuple(dict.fromkeys(f for node in entry.graph.all_nodes() if (f := callee_of(node)) is not None))
+    callees = tuple(callees_in(entry.graph))
     entry.inlines = not callees
     run, plan = (partial(each, entry, arguments) for each in (workspace.run, plan_call))
     return Called(argument, callees or (entry,), run, known, plan, workspace.option)

@@ -44,4 +44,4 @@ def _is_dtype(graph: Graph) -> bool:
     if result.node.kind == "prim::TupleConstruct":
         result = result.node.inputs[-1]
     callee = callee_of(result.node)
-    return result.node.kind == _DTYPE or (callee is not None and _is_dtype(callee.graph))
+    return result.node.kind == _DTYPE or (callee is not None and callee.body is not None and _is_dtype(callee.body))

@@ -28,7 +28,7 @@ from engine.executor.plans.plan import ExecutionPlan
 from engine.executor.plans.source_lines import line_of
 from engine.frontend.compilation.entries import ENTRY
 from engine.ir.graph import Graph
-from engine.ir.match import callee_of
+from engine.ir.match import callees_in
 from engine.ir.unit import Function
 from engine.lang.counts import counted
 from engine.lang.errors import ExecutionError, did_you_mean
@@ -332,7 +332,7 @@ def _plans_of(function: Function) -> int:
     """The number of plans of the function, unless it is an entry around calls, and of all that it calls."""
     waiting, seen = [function], {function}
     while waiting:
-        callees = {f for node in waiting.pop().graph.all_nodes() if (f := callee_of(node)) is not None} - seen
+        callees = {each for each in callees_in(waiting.pop().graph) if each.body is not None} - seen
         seen |= callees
         waiting += callees
     return sum(len(executor_of(each).plans) for each in seen if each.inlines or each is not function)

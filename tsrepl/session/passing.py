@@ -16,7 +16,7 @@ from engine.executor.plans.history import PassRun, PlanHistory
 from engine.fuser.backend.tiering import without_kernels
 from engine.ir.clone import copy_graph
 from engine.ir.graph import Graph
-from engine.ir.match import callee_of
+from engine.ir.match import callees_in
 from engine.ir.unit import Function
 from engine.lang.counts import counted, duration
 from engine.lang.errors import did_you_mean
@@ -70,8 +70,7 @@ def _length(functions: Iterable[Function]) -> int:
     """The number of nodes in the functions and in all that they call."""
     found = [*functions]
     for function in found:
-        callees = dict.fromkeys(each for node in function.graph.all_nodes() if (each := callee_of(node)) is not None)
-        found += [each for each in callees if each not in found]
+        found += [each for each in callees_in(function.graph) if each not in found and each.body is not None]
     return sum(1 for function in found for _ in function.graph.all_nodes())
 
 

@@ -463,7 +463,8 @@ class Debugger:
         while waiting:
             code = self.recording.code_of(waiting.pop())
             yield code
-            callees = {callee for node in _nodes(code.graph) if (callee := callee_of(node)) is not None}
+            called = {callee for node in _nodes(code.graph) if (callee := callee_of(node)) is not None}
+            callees = {each for each in called if each.body is not None}
             waiting += callees - seen
             seen |= callees
 

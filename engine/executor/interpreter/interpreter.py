@@ -111,21 +111,30 @@ class InterpreterState:
 
     `frames` are the calls under way, outermost first; none are left when the run is over, and then `result` is
     there.  `waiting_for` is the future at which the run stands still.  `depth` counts the calls around it, `code_of`
-    gives the code of functions that it calls, for these arguments.  One that `is_first` takes the place of a plan until
-    that is there; what it calls may run by plans.
+    gives the code of functions that it calls, for these arguments.  A run that `stands_in` for a plan, until that is
+    there, may call what has plans.
     """
 
     __slots__ = (
-        "_suspended", "code", "code_of", "depth", "entered", "frames", "hooks", "is_first", "result", "waiting_for",
+        "_suspended",
+        "code",
+        "code_of",
+        "depth",
+        "entered",
+        "frames",
+        "hooks",
+        "result",
+        "stands_in",
+        "waiting_for",
     )  # fmt: skip
 
     def __init__(
         self, code: Code, hooks: Sequence[Hook] = (), depth: int = 0, code_of: CodeOf | None = None, *,
-        is_first: bool = False,
+        stands_in: bool = False,
     ) -> None:  # fmt: skip
         self.code = code
         self.depth = depth
-        self.is_first = is_first
+        self.stands_in = stands_in
         self.code_of: CodeOf = code_of or _generic_code
         self.hooks = list(hooks)
         self.frames: list[Frame] = []
@@ -301,7 +310,7 @@ class InterpreterState:
 
     def _is_for_plan(self, code: Code, arguments: Sequence[Any]) -> bool:
         """True of a callee that would take longer here than a plan for it takes to make."""
-        return self.is_first and code.has_loops and HOOKS.calls is None and not runs_before_plan(code.graph, arguments)
+        return self.stands_in and code.has_loops and HOOKS.calls is None and not runs_before_plan(code.graph, arguments)
 
     def _run_plan(self, caller: Frame, step: Step, function: Function, arguments: Sequence[Any]) -> Frame:
         """A call as a whole.  Raises ExecutionError."""
@@ -377,7 +386,7 @@ def run(executor: GraphExecutor, inputs: Sequence[Any]) -> Any:
 
 def _state_of(plan: ExecutionPlan, depth: int = 0) -> InterpreterState:
     """A run of a plan that has no generated code, or is none yet."""
-    return InterpreterState(plan.code, depth=depth, is_first=plan.stands_in)
+    return InterpreterState(plan.code, depth=depth, stands_in=plan.stands_in)
 
 
 def _is_packing() -> bool:

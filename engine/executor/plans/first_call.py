@@ -79,7 +79,7 @@ class _Rounds:
     def _work_of_call(self, callee: Function) -> float:
         if callee not in self._known:
             self._known[callee] = inf  # for a function that calls itself
-            self._known[callee] = self._work(callee.graph)
+            self._known[callee] = 0 if callee.body is None else self._work(callee.body)
         return self._known[callee]
 
     def _most(self, number: Value, depth: int = 0) -> float:

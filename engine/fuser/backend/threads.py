@@ -215,11 +215,8 @@ def _size() -> int:
 def _start(worker: int, number: int) -> bool:
     """Start a thread that takes no signals; False where there is none to be had."""
     libc = ctypes.CDLL(None)
-    handle, all_signals, before = (
-        ctypes.c_ulong(),
-        ctypes.create_string_buffer(_SIGNALS),
-        ctypes.create_string_buffer(_SIGNALS),
-    )
+    handle = ctypes.c_ulong()
+    all_signals, before = (ctypes.create_string_buffer(_SIGNALS) for _ in range(2))
     libc.sigfillset(all_signals)
     libc.pthread_sigmask(int(signal.SIG_SETMASK), all_signals, before)
     try:

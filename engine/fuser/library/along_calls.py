@@ -102,21 +102,6 @@ def fold(array: i64, vector: i64, range_: InOut[i64[...]], folded: InOut[i64[...
     return 1
 
 
-def rows_piece(context: i64, begin: i64, end: i64):
-    given = view(i64[...], context)
-    words = allocate(i64[ALONGWORDS])
-    for j in range(ALONGWORDS):
-        words[j] = given[j]
-    words[0] = 1
-    for r in range(begin, end):
-        for k in range(EACH):
-            words[PLACESAT + k] = given[PLACESAT + k] + r * given[ROWSTEPS + k]
-        code: i64 = invoke(given[ROWFUNCTION], address(words[0]))
-        if code != 0:
-            return code
-    return 0
-
-
 def gone_along_with(descriptor: i64, args: i64, count: i64, copies: InOut[i64[...]]):
     it = view(i64[...], descriptor)
     process = it[PROCESS]
@@ -125,10 +110,8 @@ def gone_along_with(descriptor: i64, args: i64, count: i64, copies: InOut[i64[..
     if open == 0:
         return 0
     given = view(i64[...], args)
-    words = allocate(i64[ROWWORDS])
+    words = allocate(i64[ALONGWORDS])
     arrays = allocate(i64[OPERANDS])
-    for k in range(EACH):
-        words[ROWSTEPS + k] = 0
     dtype: i64 = 0
     whole: i64 = 0
     vector: i64 = 0
@@ -173,7 +156,6 @@ def gone_along_with(descriptor: i64, args: i64, count: i64, copies: InOut[i64[..
                     return 0
             if kind == WHOLES:
                 whole = array
-                words[ROWSTEPS + tensors] = 1
             else:
                 vector = array
             arrays[tensors] = array
@@ -270,16 +252,8 @@ def gone_along_with(descriptor: i64, args: i64, count: i64, copies: InOut[i64[..
         code = short
     else:
         state: i64 = hold(tensors, arrays)
-        if bitand(bitand(function == it[PLANES + type], it[ROWS + type] != 0), words[1] >= LONGROW):
-            for k in range(tensors):
-                words[ROWSTEPS + k] = words[ROWSTEPS + k] * words[1] * own[SIZES + type]
-            words[ROWSTEPS + tensors] = select(it[ISREDUCED] != 0, 1, words[1]) * own[SIZES + it[RESULTS + type]]
-            words[ROWFUNCTION] = it[ROWS + type]
-            rows: i64 = invoke(own[PARALLEL], own[ROWSPIECE], address(words[0]), words[0], 0 - LONGROW)
-            code = rows
-        else:
-            long: i64 = invoke(function, address(words[0]))
-            code = long
+        long: i64 = invoke(function, address(words[0]))
+        code = long
         let_go(state, tensors, arrays)
     done: i64 = finished(descriptor, history, args, count, made, code)
     return done

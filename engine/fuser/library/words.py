@@ -47,14 +47,14 @@ PROCESS: Final = _places(
     "NODEPLAN", "NODEKEPT", "NODESOURCES", "NODEOUTPUTS", "NODESEQUENCE", ("EMPTY", len(EMPTY)),
     "SAVEDHELD", "SAVEDSTORAGE", "SAVEDVERSION", "SAVEDOUTPUT",
     # functions
-    "NEWARRAY", "SETBASE", "PARALLEL", "PIECE", "JOINPIECE", "LOOKPIECE", "ROWSPIECE",
+    "NEWARRAY", "SETBASE", "PARALLEL", "PIECE", "JOINPIECE", "LOOKPIECE",
     "FRESH", ("FRESHPLACES", 12), ("FRESHVALUES", 12),
     ("DTYPES", len(TYPES)), ("SIZES", len(TYPES)), ("ISFLOAT", len(TYPES)),
     ("PROMOTED", len(TYPES) ** 2), ("RAISED", len(TYPES) ** 2),
 )  # fmt: skip
 """Words of this process.  FRESH: how many slots of a new tensor hold constants.  PROMOTED: the common type of each two;
 RAISED: the one of tensors with dimensions and those without."""
-PIECES: Final = {"PIECE": "piece", "JOINPIECE": "join_piece", "LOOKPIECE": "look_piece", "ROWSPIECE": "rows_piece"}
+PIECES: Final = {"PIECE": "piece", "JOINPIECE": "join_piece", "LOOKPIECE": "look_piece"}
 """Functions of the library that do a part of the work of a call, each in the word of its name."""
 DESCRIPTOR: Final = _places(
     "PROCESS", "FEWEST", "MOST", "GIVENCOUNT", "ISSPREAD", "COUNT", "ISHOOKED", "ISBARE", "TARGET", "WORK", "ASKS",
@@ -134,9 +134,6 @@ the function says of the result: its dimensions, their sizes, and the nanosecond
 NUMBERS_AT: Final = 3
 PLACES_AT: Final = 12
 """Where functions along a dimension find numbers and addresses, after the three sizes."""
-_ALONG_WORDS: Final = PLACES_AT + OPERANDS + 1
-"""Where the words of functions along a dimension end, and those of long rows begin: steps of addresses, and the
-function for one row."""
 NAMES: Final[Mapping[str, int]] = {
     **PROCESS, **DESCRIPTOR, **HISTORY, **KIND, **KEPT_KIND, **_FRAME, **VIEW, "VIEWWORDS": VIEW["ALL"],
     "FRAME": _FRAME["ALL"], "EACH": OPERANDS + 1, "DIMENSIONS": DIMENSIONS,
@@ -148,9 +145,7 @@ NAMES: Final[Mapping[str, int]] = {
     "ITEM": 3, "FLOATVALUE": 2, "DATA": abi.DATA // 8, "DIMS": abi.DIMENSIONS // 8, "STRIDESOF": abi.STRIDES // 8,
     "BASEOF": abi.BASE // 8, "DTYPE": abi.DTYPE // 8, "NDIM": abi.NDIM // 4, "FLAGS": abi.ARRAY_FLAGS // 4,
     "PLAIN": abi.PLAIN, "ALIGNED": abi.ALIGNED, "WRITEABLE": abi.WRITEABLE,
-    "ALONGWORDS": _ALONG_WORDS, "ROWSTEPS": _ALONG_WORDS, "ROWFUNCTION": _ALONG_WORDS + OPERANDS + 1,
-    "ROWWORDS": _ALONG_WORDS + OPERANDS + 2, "LONGROW": 2**22,
-    "NUMBERSAT": NUMBERS_AT, "PLACESAT": PLACES_AT, "OPERANDS": OPERANDS,
+    "ALONGWORDS": PLACES_AT + OPERANDS + 1, "NUMBERSAT": NUMBERS_AT, "PLACESAT": PLACES_AT, "OPERANDS": OPERANDS,
     "SHAPEDWORDS": SHAPED_WORDS["ALL"], "EXTENTSEACH": 5, "PLACESIN": SHAPED_WORDS["PLACES"],
     "RANKIN": SHAPED_WORDS["RANK"], "SIZESIN": SHAPED_WORDS["SIZES"], "WORKIN": SHAPED_WORDS["WORK"],
     "TOGETHER": 64, "LONGESTSTEP": 2**31, "MOSTCOPIED": 2**18, "LONGBYTES": 10 * RELEASE_AFTER,

@@ -149,11 +149,12 @@ def _subgraph(walk: _Walk, node: Node) -> None:
 def _call(walk: _Walk, node: Node) -> None:
     """The body of the callee, a copy for each call, or anything where bodies are not looked at."""
     callee = callee_of(node) if walk.callers is not None else None
-    if walk.callers is None or callee is None or callee in walk.callers:
+    body = None if callee is None or callee in (walk.callers or ()) else callee.body
+    if walk.callers is None or callee is None or body is None:
         _operator(walk, node)
         return
     inputs = node.inputs[1:] if node.kind == "prim::CallFunction" else node.inputs
-    _as_its_graph(walk, node, copy_graph(callee.graph), inputs, (*walk.callers, callee))
+    _as_its_graph(walk, node, copy_graph(body), inputs, (*walk.callers, callee))
 
 
 def _as_its_graph(

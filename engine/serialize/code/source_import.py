@@ -29,8 +29,8 @@ from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import ClassDef
 from engine.ir.constants import type_of
 from engine.ir.graph import Value
-from engine.ir.match import callee_of
-from engine.ir.unit import DEFINING, CompilationUnit, Function
+from engine.ir.match import callees_in
+from engine.ir.unit import DEFINING, CompilationUnit, Function, recursive_call
 from engine.lang.custom_classes import foreign, is_custom_name, is_foreign
 from engine.lang.errors import ArchiveError, CompileError, EngineError
 from engine.lang.progress import step
@@ -184,11 +184,10 @@ class SourceImporter:
         is_restored = self.graphs is not None and self.graphs.restore(function, self, source)
         if not is_restored:
             create(function)
-        self._calls[function] = [*filter(None, map(callee_of, function.graph.all_nodes()))]
+        self._calls[function] = callees_in(function.graph)
         if self._calls_itself(function):
             function.undefine(creator)
-            text = f"function '{function.name}' is called recursively. Recursive calls are not supported"
-            raise CompileError(text, tree.range, hints=("write a loop; what is left to do can wait in a list",))
+            raise recursive_call(function, tree.range)
         if self.graphs is not None and not is_restored and len(self.opaque.names) == known:
             self.graphs.keep(function, self, source)
 

@@ -15,11 +15,14 @@ import pytest
 from engine.aten.values.ivalue import EnumValue
 from engine.aten.values.tensor import Tensor
 from engine.executor.interpreter.interpreter import run_function
+from engine.executor.plans.executor import executor_of
 from engine.frontend.compilation.compile import compile_source
 from engine.fuser.backend import tiering
+from engine.ir.clone import copy_graph
 from engine.ir.constants import constant_value
 from engine.lang.errors import ArchiveError, ExecutionError
 from engine.lang.scalars import device
+from engine.passes.pipeline import run_pipeline
 from engine.serialize.archive import load_archive, save_archive
 from engine.serialize.container.write import ContainerWriter
 from tests.unit.serialize.model_files import compiled
@@ -214,6 +217,35 @@ def test_what_calls_a_method_is_told_by_the_call_what_is_wrong_with_it(mode, mon
         assert [frame.function for frame in caught.value.frames] == ["calls"]
     with pytest.raises(ArchiveError, match="return y"):
         saved(module)
+
+
+CALLED = named(
+    "class P(Module):\n  training : bool\n"
+    "  def bad(self: __torch__.P, n: int) -> int:\n    return y\n"
+    "  def over(self: __torch__.P, n: int) -> int:\n    return self.bad(n)\n"
+    "  def forward(self: __torch__.P, n: int) -> int:\n    found = n\n{body}    return found\n"
+)
+PLACES = {
+    "branch": "    if n < 0:\n      found = self.{name}(n)\n",
+    "loop": "    for i in range(n):\n      if i > 5:\n        found = self.{name}(n)\n",
+    "loop that does not run": "    for i in range(n - 3):\n      found = self.{name}(n)\n",
+    "long loop": "    for i in range(n * 20000):\n      if n < 0:\n        found = self.{name}(n)\n",
+}
+
+
+@pytest.mark.parametrize("mode", ["background", "eager", "off"])
+@pytest.mark.parametrize("name", ["bad", "over"])
+@pytest.mark.parametrize("place", PLACES)
+def test_calls_that_are_not_made_may_be_of_what_does_not_compile(place, name, mode, monkeypatch):
+    monkeypatch.setattr(tiering, "mode", lambda: mode)
+    module = load(coded(CALLED.format(body=PLACES[place].format(name=name))))
+    method = module.type.methods["forward"]
+    for _ in range(3):
+        assert run_function(method, [module, 3]) == 3
+        executor_of(method).wait()
+    copy = copy_graph(method.graph)
+    run_pipeline(("inline", "dce", "constant_propagation"), copy)
+    assert any(node.kind == "prim::CallMethod" for node in copy.all_nodes()) or place == "loop that does not run"
 
 
 def test_signatures_are_read_at_once():
