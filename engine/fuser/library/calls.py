@@ -26,7 +26,7 @@ from typing import Final
 from engine.fuser.ir.kernel import Kernel
 from engine.fuser.ir.kernel_text import parse
 from engine.fuser.library.along_calls import ALONG
-from engine.fuser.library.copying_calls import COPYING, ROWS
+from engine.fuser.library.copying_calls import ROWS, copying
 from engine.fuser.library.mixing_calls import MIXING
 from engine.fuser.library.moving_calls import MOVING
 from engine.fuser.library.object_calls import LOOKING, NUMBERS, OBJECTS, READING
@@ -63,7 +63,7 @@ def {stub}(held: i64, args: i64, count: i64, names: i64):
 def stubs() -> Kernel:
     """All stubs, as a kernel that has the others for helpers."""
     texts = (
-        OBJECTS, NUMBERS, RECORDING, LOOKING, MIXING, READING, COPYING, SPREADING, WRITING, WALKING, POINTWISE, ALONG,
+        OBJECTS, NUMBERS, RECORDING, LOOKING, MIXING, READING, copying(), SPREADING, WRITING, WALKING, POINTWISE, ALONG,
         MOVING, SHAPED, VIEWING,
         *(_STUB.format(stub=stub, helper=helper) for stub, helper in _SERVED.items()),
     )  # fmt: skip
