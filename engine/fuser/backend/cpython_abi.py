@@ -38,7 +38,7 @@ HANDLER: Final = 88
 OWNED: Final = 0x4
 """The flag of arrays that own their memory."""
 DOMAIN: Final = 389047
-"""What numpy's memory is called where memory is traced (`numpy.lib.tracemalloc_domain`)."""
+"""The name of numpy's memory where memory is traced (`numpy.lib.tracemalloc_domain`)."""
 _MEMBER: Final = 40
 """Where a member descriptor points to the description of its slot."""
 _NEW_FROM_DESCR: Final = 94
