@@ -68,7 +68,12 @@ def _softmax(group: Group, name: str, given: Given, sample: Any) -> Value:
     powers = mapped(group, f"{name}_exp", lambda x, t: apply("exp", apply("sub", x, t)), value, top)
     powers = group.keep(powers)
     total = accumulated(group, f"{name}_sum", powers, dims, "add", 0)
-    return as_sample(group, mapped(group, name, lambda p, t: apply("div", p, t), powers, total), sample)
+    return as_sample(group, mapped(group, name, _part, powers, total), sample)
+
+
+def _part(power: Expression, total: Expression) -> Expression:
+    """The quotient, as a product with what is the same for a whole row, so that a row has one division."""
+    return apply("mul", power, apply("div", constant(1, total.type), total))
 
 
 def log_softmax(group: Group, name: str, given: Given, sample: Any) -> Value:

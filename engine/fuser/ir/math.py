@@ -317,13 +317,10 @@ def _sigmoid(x: Number) -> Number:
 
 
 def _tanh(x: Number) -> Number:
-    """(1 - t) / (1 + t) where t = exp(-2 |x|), or else 1 - 2t / (1 + t), where less is lost to rounding."""
+    """(1 - t) / (1 + t) where t = exp(-2 |x|)."""
     n, p = _reduced_exp(at_most(abs(x), _format(x).shift / 2.0 - 1.0) * -2.0)
     scale = _power(n, x.type)
-    is_far = scale < 0.25
-    numerator = select(is_far, fma(scale, p, scale) * 2.0, -fma(scale, p, scale - 1.0))
-    quotient = numerator / fma(scale, p, scale + 1.0)
-    return with_sign_of(x, select(is_far, 1.0 - quotient, quotient))
+    return with_sign_of(x, -fma(scale, p, scale - 1.0) / fma(scale, p, scale + 1.0))
 
 
 def _sinh(x: Number) -> Number:
