@@ -264,3 +264,10 @@ def test_a_sum_of_a_row_beyond_float16_is_infinite() -> None:
     rows = torch.zeros(2, 70000, dtype=torch.float16)
     assert torch.log_softmax(rows, 1)[0, 0].item() == -INF
     assert torch.log_softmax(rows.float(), 1)[0, 0].item() == pytest.approx(-11.156, abs=1e-3)
+
+
+@pytest.mark.parametrize("is_written", [False, True])
+def test_doubles_become_halves_by_way_of_single_precision(is_written: bool) -> None:
+    x = torch.tensor([1 + 2**-11 + 2**-40, 65519.9999999, 2**-25 * (1 + 2**-30)], dtype=torch.float64)
+    found = torch.zeros(3, dtype=torch.half).copy_(x) if is_written else x.half()
+    assert found.tolist() == [1.0, INF, 0.0]
