@@ -17,8 +17,8 @@ from engine.aten.dispatch import table
 from engine.aten.dispatch.op import Op
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.tensor import Tensor
-from engine.fuser.library import rows, serving
-from engine.fuser.library.moving import MOVING
+from engine.fuser.library import rows, serving, words
+from engine.fuser.library.moving import CONVERTING, MOVING
 from engine.fuser.library.shaped import CALLS, WINDOWS
 from tests.table import library_samples
 from tests.table.kernel_samples import agree
@@ -126,6 +126,7 @@ MADE: dict[str, Make] = {
 def test_each_operator_is_tried() -> None:
     assert MADE.keys() == CALLS.keys()
     assert {*JOINS, *COPIES, *LOOKED_UP, *PUT, *PAIRS, "aten::contiguous"} == MOVING.keys()
+    assert CONVERTED.keys() == CONVERTING.keys()
 
 
 def stubs_of(op: Op) -> Callable[..., Any]:
@@ -253,7 +254,7 @@ COPIES = ("aten::copy_", "aten::fill.Scalar", "aten::zero_", "aten::clone")
 def test_copies_are_those_of_the_definition(name: str) -> None:
     """Of all dtypes and layouts, into tensors that overlap with what is read, too."""
     op = found(name)
-    (form,) = serving._forms(op)
+    form = serving._forms(op)[0]
     stubs, is_written = stubs_of(op), op.schema.arguments[0].is_write
     for type in sorted(form.entries):
         served = 0
@@ -272,6 +273,91 @@ def test_copies_are_those_of_the_definition(name: str) -> None:
                     assert_copied(mine, theirs)
                     assert mine._version == theirs._version
         assert served > 3
+
+
+def to_dtype(x: Tensor, other: Tensor) -> list[Any]:
+    return [x, other.dtype.number, False, False, None]
+
+
+CONVERTED: dict[str, Callable[[Tensor, Tensor], list[Any]]] = {
+    "aten::to.dtype": to_dtype, "aten::to.prim_dtype": lambda x, other: to_dtype(x, other)[:-1],
+    "aten::to.other": lambda x, other: [x, other, False, False, None], "aten::type_as": lambda x, other: [x, other],
+    "aten::copy_": lambda x, other: [other, x, False],
+}  # fmt: skip
+"""Arguments to convert a tensor to the dtype of another one."""
+
+
+@np.errstate(all="ignore")
+@pytest.mark.parametrize("source", words.TYPES)
+@pytest.mark.parametrize("name", CONVERTED)
+def test_conversions_are_those_of_the_definition(name: str, source: str) -> None:
+    """Between all types, of all layouts; into tensors of all layouts, that fit or do not, or overlap; the tensor itself
+    where nothing changes."""
+    op = found(name)
+    stubs, makes = stubs_of(op), name != "aten::copy_"
+    for target in words.TYPES if makes else {*words.TYPES} - {source}:
+        served = 0
+        for pair in library_samples.converted(source, target):
+            one, other = (CONVERTED[name](*library_samples.same(pair)) for _ in range(2))
+            before = one[0].array.tobytes()
+            try:
+                result = stubs(*one)
+            except Missed:
+                assert one[0].array.tobytes() == before and one[0]._version == 0
+                mine, theirs = outcome(op.run, one), defined(op, other)
+                assert isinstance(mine, Tensor) or (type(mine), str(mine)) == (type(theirs), str(theirs))
+                if isinstance(mine, Tensor):
+                    assert_converted(mine, theirs)
+                continue
+            served += 1
+            wanted = defined(op, other)
+            assert_converted(result, wanted)
+            assert (result is one[0], result._version, result._base) == (wanted is other[0], wanted._version, None)
+        assert served > 30
+
+
+def assert_converted(result: Any, wanted: Any) -> None:
+    """The same numbers, dtypes and strides, zeros with their signs, NaN whatever its bits."""
+    assert isinstance(wanted, Tensor), wanted
+    a, b = result.array, wanted.array
+    assert (a.dtype, a.shape) == (b.dtype, b.shape)
+    assert a.strides == b.strides or a.size < 2, (a.strides, b.strides)
+    if a.dtype.kind in "fV":
+        a, b = a.astype(np.float64), b.astype(np.float64)
+        np.testing.assert_array_equal(np.signbit(a) & (a == 0), np.signbit(b) & (b == 0))
+    np.testing.assert_array_equal(a, b)
+
+
+def test_conversions_are_recorded() -> None:
+    """Between floats; to whole numbers nothing flows, and to the same dtype the tensor is handed on."""
+    op = found("aten::to.dtype")
+    serving.record(op)
+    stubs, x = stubs_of(op), torch.arange(6.0).view(2, 3).requires_grad_()
+    result = stubs(x, torch.float64.number, False, False, None)
+    wanted = op.compiled.run(x, torch.float64.number, False, False, None)
+    assert (result.grad_fn.name(), result.grad_fn.plan) == (wanted.grad_fn.name(), wanted.grad_fn.plan)
+    (result * 3).sum().backward()
+    assert x.grad.dtype is torch.float32 and x.grad.tolist() == [[3] * 3] * 2
+    assert x.float() is x and x.to(torch.float32) is x and x.type_as(x) is x
+    assert not x.long().requires_grad and x.half().requires_grad and (x * 2).double().requires_grad
+    leaf = torch.zeros(3, dtype=torch.float64, requires_grad=True)
+    with pytest.raises(RuntimeError, match="leaf"):
+        leaf.copy_(torch.ones(3))
+    y = leaf * 2
+    y.copy_(x[0])
+    y.sum().backward()
+    assert leaf.grad.tolist() == [0, 0, 0] and x.grad.tolist() == [[4] * 3, [3] * 3]
+
+
+def test_methods_name_dtypes_and_operators_number_them() -> None:
+    x = torch.ones(3)
+    assert x.to(torch.int64).dtype is torch.ops.aten.to.dtype(x, torch.int64).dtype is torch.int64
+    for wrong in (lambda: x.to(4), lambda: x.to(1.0), lambda: x.to("no device")):
+        with pytest.raises((RuntimeError, TypeError)):
+            wrong()
+    assert x.to(torch.float32, copy=True) is not x and x.to("cpu") is x
+    assert x.to(torch.ones(1).double()).dtype is torch.float64
+    assert x.bool().dtype is torch.bool and x.half().to(torch.bfloat16).float().tolist() == [1, 1, 1]
 
 
 def assert_copied(result: Tensor, wanted: Tensor) -> None:

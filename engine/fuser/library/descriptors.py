@@ -24,6 +24,7 @@ from engine.aten.values.promotion import promote_types, raised
 from engine.aten.values.size import Size
 from engine.aten.values.storage import Storage
 from engine.aten.values.tensor import Tensor
+from engine.aten.values.xp import FROM_NUMPY
 from engine.fuser.backend import cpython_abi
 from engine.fuser.ir.kernel import FLOATS, SIZES
 from engine.fuser.library.forms import Form
@@ -67,6 +68,9 @@ def process_words() -> Words:
         words[PROCESS["FRESHVALUES"] + i] = words[PROCESS[_CONSTANTS[name]]]
     for i, type in enumerate(TYPES):
         words[PROCESS["DTYPES"] + i] = cpython_abi.retain(of_process.DTYPES[type])
+        named = FROM_NUMPY[of_process.DTYPES[type]]
+        words[PROCESS["DTYPEOBJECTS"] + i] = cpython_abi.retain(named)
+        words[PROCESS["DTYPECODES"] + i] = cpython_abi.retain(named.number)
         words[PROCESS["SIZES"] + i] = SIZES[type]
         words[PROCESS["ISFLOAT"] + i] = type in FLOATS
     dtypes = [of_process.DTYPES[type] for type in TYPES]
@@ -104,7 +108,7 @@ def descriptor(
         "PROCESS": process_words().ctypes.data, "FEWEST": form.fewest, "MOST": len(form.given),
         "GIVENCOUNT": len(form.given),
         "COUNT": form.operands, "ISHOOKED": is_hooked, "ISBARE": is_bare, "TARGET": target,
-        "WORK": max((each.work for each in entries.values()), default=0), "ASKS": len(form.asked),
+        "WORK": max((each.work for each in entries.values()), default=form.work), "ASKS": len(form.asked),
     }.items():  # fmt: skip
         words[DESCRIPTOR[name]] = value
     for i, k in enumerate(form.asked):
@@ -127,11 +131,13 @@ def descriptor(
     return np.array(words, np.int64)
 
 
-def with_most(words: Words, most: int, *, is_spread: bool = False) -> Words:
-    """The same for calls that give so many arguments at most; `is_spread`: the ints of a list may be given one by
-    one."""
+def of_method(words: Words, most: int, *, is_spread: bool = False) -> Words:
+    """The same for calls from Python, which name dtypes, that give so many arguments at most; `is_spread`: the ints of
+    a list may be given one by one."""
     found = words.copy()
     found[DESCRIPTOR["MOST"]], found[DESCRIPTOR["ISSPREAD"]] = most, is_spread
+    kinds = found[DESCRIPTOR["KINDS"] :][:ARGUMENTS]
+    kinds[kinds == KIND["NUMBERED"]] = KIND["NAMED"]
     return found
 
 

@@ -17,7 +17,7 @@ from engine.lang.schema import Argument
 Kind = Literal[
     "TENSORS", "TRUTHS", "NUMBERS", "SETTINGS", "SAME", "EQUAL", "UNREAD", "REALS", "AXIS", "AXES", "LASTSIZES",
     "KEEPS", "LISTS", "WORDS", "INDEX", "BOUND", "MANYINTS", "TARGETS", "WHOLES", "VECTORS", "TABLES", "INDICES",
-    "RANKED", "TURNED", "ROWED", "SHOWN", "LIKE",
+    "RANKED", "TURNED", "ROWED", "SHOWN", "LIKE", "NUMBERED", "NAMED",
 ]  # fmt: skip
 """See `words.KIND`."""
 LINES: Final = "lines_"
@@ -55,7 +55,8 @@ class Form:
     how the result lies, none where that is in C order.  `entries`: functions by the type of the operands; of those that
     go along a dimension, by the word of a descriptor that they belong to, and the type.  `stub`: its symbol; `axis`,
     `is_reduced`, `is_stacked`, `may_copy`, `is_mixing`: see `words.DESCRIPTOR`.  `function`: the symbol of a view's;
-    `rank`: the dimensions of a table, 0 for any; `pair`: the operators that give the two results.
+    `rank`: the dimensions of a table, 0 for any; `pair`: the operators that give the two results.  `work`: that of
+    calls without `entries`, roughly, as theirs.
     """
 
     given: tuple[Given, ...]
@@ -71,6 +72,7 @@ class Form:
     function: str = ""
     rank: int = 0
     pair: Sequence[str] = ()
+    work: int = 0
 
     @property
     def operands(self) -> int:
@@ -92,7 +94,9 @@ def _may_be_missing(argument: Argument, given: Given) -> bool:
 
 
 _PLAIN: Final = Form((), 0, (), {})
-_FACTS: Final = ("stub", "axis", "is_reduced", "is_stacked", "may_copy", "is_mixing", "function", "rank", "pair")
+_FACTS: Final = (
+    "stub", "axis", "is_reduced", "is_stacked", "may_copy", "is_mixing", "function", "rank", "pair", "work",
+)  # fmt: skip
 """Facts of forms that lines tell where they are not those of most."""
 
 

@@ -17,6 +17,8 @@ _JOINED: Final = (Given("LISTS"), Given("AXIS"))
 _OTHERS: Final = (Given("UNREAD"),) * 3
 _SELF, _TABLE, _INDICES = Given("TENSORS"), Given("TABLES"), Given("INDICES")
 _PLACED: Final = (Given("TARGETS"), Given("LISTS"), Given("TENSORS"), Given("SAME", False))
+_TO: Final = (Given("UNREAD"), Given("SAME", False), Given("SAME", None))
+"""The rest of the arguments: a copy is made where the dtype changes alone, and lies as what is copied does."""
 _ALONG: Final = (Given("WHOLES"), Given("AXIS"), Given("KEEPS"))
 
 
@@ -48,6 +50,20 @@ MOVING: Final[Mapping[str, Form]] = {
 }
 
 
+def _converted(*given: Given, fewest: int) -> Form:
+    return Form(given, fewest, (), {}, "serve_converted", work=_WORK)
+
+
+CONVERTING: Final[Mapping[str, Form]] = {
+    "aten::to.dtype": _converted(Given("SHOWN"), Given("NUMBERED"), *_TO, fewest=2),
+    "aten::to.other": _converted(Given("SHOWN"), Given("LIKE"), *_TO, fewest=2),
+    "aten::to.prim_dtype": _converted(Given("SHOWN"), Given("NUMBERED"), *_TO[:2], fewest=2),
+    "aten::type_as": _converted(Given("SHOWN"), Given("LIKE"), fewest=2),
+    "aten::copy_": _converted(Given("TARGETS"), Given("SHOWN"), Given("SAME", False), fewest=2),
+}
+"""The same where the dtype changes."""
+
+
 def moves_of(op: Op) -> list[Form]:
     """The forms of an operator; none where it is not one of these."""
-    return [MOVING[op.qualified_name]] if op.qualified_name in MOVING else []
+    return [each[op.qualified_name] for each in (MOVING, CONVERTING) if op.qualified_name in each]

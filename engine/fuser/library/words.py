@@ -5,11 +5,14 @@ In: nothing.  Out: tables of places, which `descriptors` and `histories` fill, a
 
 from __future__ import annotations
 
+import itertools
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from engine.fuser.backend import cpython_abi as abi
+from engine.fuser.ir.kernel import BOOL, FLOATS, HALVES
+from engine.fuser.library.processor import system
 from engine.fuser.stubs.binding import RELEASE_AFTER
 
 OPERANDS: Final = 7
@@ -47,15 +50,34 @@ PROCESS: Final = _places(
     "NODEPLAN", "NODEKEPT", "NODESOURCES", "NODEOUTPUTS", "NODESEQUENCE", ("EMPTY", len(EMPTY)),
     "SAVEDHELD", "SAVEDSTORAGE", "SAVEDVERSION", "SAVEDOUTPUT",
     # functions
-    "NEWARRAY", "SETBASE", "PARALLEL", "PIECE", "JOINPIECE", "LOOKPIECE",
+    "NEWARRAY", "SETBASE", "PARALLEL", "PIECE", "JOINPIECE", "LOOKPIECE", ("CONVERSIONS", len(TYPES) ** 2),
     "FRESH", ("FRESHPLACES", 12), ("FRESHVALUES", 12),
-    ("DTYPES", len(TYPES)), ("SIZES", len(TYPES)), ("ISFLOAT", len(TYPES)),
+    ("DTYPES", len(TYPES)), ("DTYPEOBJECTS", len(TYPES)), ("DTYPECODES", len(TYPES)),
+    ("SIZES", len(TYPES)), ("ISFLOAT", len(TYPES)),
     ("PROMOTED", len(TYPES) ** 2), ("RAISED", len(TYPES) ** 2),
 )  # fmt: skip
 """Words of this process.  FRESH: how many slots of a new tensor hold constants.  PROMOTED: the common type of each two;
-RAISED: the one of tensors with dimensions and those without."""
+RAISED: the one of tensors with dimensions and those without.  CONVERSIONS: row functions that convert, by the types of
+what is read and written; zero where there is none.  DTYPEOBJECTS, DTYPECODES: dtypes as programs in Python name them,
+and as operators do, by a number."""
 PIECES: Final = {"PIECE": "piece", "JOINPIECE": "join_piece", "LOOKPIECE": "look_piece"}
 """Functions of the library that do a part of the work of a call, each in the word of its name."""
+
+
+def _conversions() -> Iterator[tuple[tuple[str, str], str]]:
+    """Each pair of types, and the function that converts them: bools are read as bytes, and whole numbers lose their
+    first bits whatever their sign."""
+    for source, target in itertools.permutations(TYPES, 2):
+        is_cut = source in (*FLOATS, *HALVES) and target not in (*FLOATS, *HALVES, BOOL)
+        if is_cut and not system().endswith("x86_64"):
+            continue  # Note [Numbers without a place] in `converting_calls`
+        written = "u8" if target == "i8" else target
+        read = "u8" if source == BOOL or (source, written) == ("i8", "u8") else source
+        yield (source, target), f"convert_{read}_{written}"
+
+
+CONVERSIONS: Final[Mapping[tuple[str, str], str]] = dict(_conversions())
+"""The row functions that convert, by the types of what is read and written, for CONVERSIONS."""
 DESCRIPTOR: Final = _places(
     "PROCESS", "FEWEST", "MOST", "GIVENCOUNT", "ISSPREAD", "COUNT", "ISHOOKED", "ISBARE", "TARGET", "WORK", "ASKS",
     ("ASKED", OPERANDS),
@@ -92,18 +114,19 @@ KEPT_KIND: Final = {
 KIND: Final = {
     "TENSORS": 0, "TRUTHS": 1, "NUMBERS": 2, "SETTINGS": 3, "SAME": 4, "EQUAL": 5, "UNREAD": 6, "REALS": 7, "AXIS": 8,
     "AXES": 9, "LASTSIZES": 10, "KEEPS": 11, "LISTS": 12, "WORDS": 13, "INDEX": 14, "BOUND": 15, "MANYINTS": 16,
-    "TARGETS": 17, "WHOLES": 18, "VECTORS": 19, "TABLES": 20, "INDICES": 21, "RANKED": 22, "TURNED": 23, "ROWED": 24,
-    "SHOWN": 25, "LIKE": 26,
+    "NUMBERED": 17, "NAMED": 18, "TARGETS": 19, "WHOLES": 20, "VECTORS": 21, "TABLES": 22, "INDICES": 23, "RANKED": 24,
+    "TURNED": 25, "ROWED": 26, "SHOWN": 27, "LIKE": 28,
 }  # fmt: skip
 """TRUTHS: a tensor of bools.  NUMBERS: an int or float that is an operand; SETTINGS: that the dtype has to hold.
 SAME: the object of GIVEN; EQUAL: a number that is equal to it.  UNREAD: what the result does not depend on.
 REALS: a float.  AXIS: the dimension; AXES: that, or some that follow one another.  LASTSIZES: the sizes of the last
 ones, which are gone along.  KEEPS: whether the result has it, with a size of 1.  LISTS: of tensors.  WORDS: the ints of
 GIVEN, as a list.  INDEX: an int, of views; BOUND: that, or None, which stands for GIVEN; MANYINTS: a list of ints.
+NUMBERED: the number of a dtype; NAMED: its object.
 Tensors again: TARGETS: one that is written.  WHOLES: one that is gone through along a dimension; VECTORS: one of that
 dimension's size.  TABLES: one whose rows INDICES name.  RANKED: one of so many dimensions; TURNED: one whose last two
-are exchanged in memory; ROWED: one taken for its last dimension's rows.  SHOWN: one whose memory the result shows;
-LIKE: one whose sizes are read."""
+are exchanged in memory; ROWED: one taken for its last dimension's rows.  SHOWN: one whose memory the result may
+show; LIKE: one whose sizes or dtype are read."""
 VIEW: Final = _places(
     "OLDRANK", ("OLDSIZES", DIMENSIONS), ("OLDSTEPS", DIMENSIONS), "ITEMSIZE", "ELEMENTCOUNT", "ISDENSE", "ISREAL",
     ("NUMBERSOF", 4), "MANYCOUNT", ("MANY", DIMENSIONS),
@@ -144,7 +167,7 @@ NAMES: Final[Mapping[str, int]] = {
     # the fields of objects, in words of 64 and of 32 bits
     "ITEM": 3, "FLOATVALUE": 2, "DATA": abi.DATA // 8, "DIMS": abi.DIMENSIONS // 8, "STRIDESOF": abi.STRIDES // 8,
     "BASEOF": abi.BASE // 8, "DTYPE": abi.DTYPE // 8, "NDIM": abi.NDIM // 4, "FLAGS": abi.ARRAY_FLAGS // 4,
-    "PLAIN": abi.PLAIN, "ALIGNED": abi.ALIGNED, "WRITEABLE": abi.WRITEABLE,
+    "PLAIN": abi.PLAIN, "FORTRAN": abi.FORTRAN, "ALIGNED": abi.ALIGNED, "WRITEABLE": abi.WRITEABLE,
     "ALONGWORDS": PLACES_AT + OPERANDS + 1, "NUMBERSAT": NUMBERS_AT, "PLACESAT": PLACES_AT, "OPERANDS": OPERANDS,
     "SHAPEDWORDS": SHAPED_WORDS["ALL"], "EXTENTSEACH": 5, "PLACESIN": SHAPED_WORDS["PLACES"],
     "RANKIN": SHAPED_WORDS["RANK"], "SIZESIN": SHAPED_WORDS["SIZES"], "WORKIN": SHAPED_WORDS["WORK"],
