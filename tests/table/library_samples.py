@@ -158,6 +158,8 @@ def call(form: Form, arrays: Sequence[Array], number: Any) -> list[Any]:
                 found.append(made.setdefault(id(array), Tensor(array)))
             case "TRUTHS":
                 found.append(Tensor(array > 0))
+            case "POINTS":
+                found.append(Tensor(array if array.size == 1 else np.resize(array, ())))
             case _:
                 found.append(number)
     return found

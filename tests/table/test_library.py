@@ -65,8 +65,7 @@ def may_be_served(op: Op) -> bool:
 
 
 LEFT = {
-    "aten::glu", "aten::cross_entropy_loss", "aten::nll_loss", "aten::nll_loss2d",
-    "aten::nll_loss_nd", "aten::masked_fill.Tensor", "aten::masked_fill_.Tensor",
+    "aten::glu", "aten::cross_entropy_loss", "aten::nll_loss", "aten::nll_loss2d", "aten::nll_loss_nd",
 }  # fmt: skip
 """Operators that the library has no functions of: they look at what tensors name, or halve a dimension."""
 ROUGH = {"aten::erfc": 300, "aten::erfc_": 300}
@@ -281,6 +280,23 @@ def test_numbers_are_ints_and_floats_of_exactly_these_types() -> None:
     for other in (True, np.float64(2.0), np.int64(2), 2 + 0j, "2", 2**64, Tensor(X)):
         with pytest.raises(Missed):
             stubs(x, other)
+
+
+def test_numbers_alone_have_the_dtype_that_programs_chose() -> None:
+    stubs, mask = stubs_of("aten::where.Scalar"), Tensor(X > 0)
+    assert stubs(mask, 1, 2).array.dtype == np.int64 and stubs(mask, 1.0, 2.0).array.dtype == np.float32
+    before = torch.get_default_dtype()
+    try:
+        for dtype in (torch.float64, torch.float16):
+            torch.set_default_dtype(dtype)
+            assert torch.where(mask, 1.0, 2.0).dtype is dtype
+            with pytest.raises(Missed):
+                stubs(mask, 1.0, 2.0)
+    finally:
+        torch.set_default_dtype(before)
+    for numbers in ((1, 2.0), (True, False), (1.0, 1e40), (2**64, 0)):
+        with pytest.raises(Missed):
+            stubs(mask, *numbers)
 
 
 # ------------------------------------------------------------------ threads, forks, interrupts

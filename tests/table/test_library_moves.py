@@ -605,6 +605,8 @@ def _operand(given: Any, array: Array, number: Any) -> Any:
     match given.kind:
         case "TENSORS":
             return Tensor(np.abs(array))
+        case "POINTS":
+            return Tensor(np.abs(array[0, 0]))
         case "TRUTHS":
             return Tensor(array > 0)
         case "NUMBERS" | "SETTINGS":

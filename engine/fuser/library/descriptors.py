@@ -20,7 +20,7 @@ from engine.aten.autograd.record import OperatorNode
 from engine.aten.dispatch.grad_mode import MODE
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.parameter import Parameter
-from engine.aten.values.promotion import promote_types, raised
+from engine.aten.values.promotion import DEFAULTS, promote_types, raised
 from engine.aten.values.size import Size
 from engine.aten.values.storage import Storage
 from engine.aten.values.tensor import Tensor
@@ -36,7 +36,7 @@ _OBJECTS: Final[dict[str, Any]] = {
     "ENABLED": "enabled", "NONE": None, "FALSE": False, "TRUE": True, "ZERO": 0, "FLOAT": float, "INT": int,
     "LIST": list, "TUPLE": tuple, "SIZE": Size, "STORAGE": Storage, "MEMORY": "memory", "SHAPENAME": "shape",
     "VIEWKIND": "_view_kind", "MANYVIEWS": "many", "MINUSONE": -1, "NODE": OperatorNode, "SAVED": Saved,
-    "SEQUENCES": numbers,
+    "SEQUENCES": numbers, "DEFAULTS": DEFAULTS,
 }  # fmt: skip
 _SLOTS: Final = {
     "ARRAY": "array", "GRAD": "_requires_grad", "OWNSTORAGE": "_storage", "BASE": "_base", "VERSION": "version",
@@ -44,7 +44,7 @@ _SLOTS: Final = {
     "GRADFN": "_grad_fn", "OUTPUTNR": "output_nr", "SEEN": "_seen", "GRADHOOK": "grad", "RECORDEDHOOK": "recorded",
     "NODEPLAN": "plan", "NODEKEPT": "kept", "NODESOURCES": "sources", "NODEOUTPUTS": "outputs",
     "NODESEQUENCE": "sequence", "SAVEDHELD": "saved.held", "SAVEDSTORAGE": "saved.storage",
-    "SAVEDVERSION": "saved.version", "SAVEDOUTPUT": "saved.output",
+    "SAVEDVERSION": "saved.version", "SAVEDOUTPUT": "saved.output", "FLOATING": "floating",
 }  # fmt: skip
 """Slots of tensors, storages, hooks and nodes."""
 Words = np.ndarray[Any, np.dtype[np.int64]]

@@ -15,14 +15,14 @@ from engine.lang.records import dataclass
 from engine.lang.schema import Argument
 
 Kind = Literal[
-    "TENSORS", "TRUTHS", "NUMBERS", "SETTINGS", "SAME", "EQUAL", "UNREAD", "REALS", "AXIS", "AXES", "LASTSIZES",
-    "KEEPS", "LISTS", "WORDS", "INDEX", "BOUND", "MANYINTS", "TARGETS", "WHOLES", "VECTORS", "TABLES", "INDICES",
+    "TENSORS", "POINTS", "TRUTHS", "NUMBERS", "SETTINGS", "SAME", "EQUAL", "UNREAD", "REALS", "AXIS", "AXES",
+    "LASTSIZES", "KEEPS", "LISTS", "WORDS", "INDEX", "BOUND", "MANYINTS", "TARGETS", "WHOLES", "VECTORS", "TABLES", "INDICES",
     "RANKED", "TURNED", "ROWED", "SHOWN", "LIKE", "NUMBERED", "NAMED",
 ]  # fmt: skip
 """See `words.KIND`."""
 LINES: Final = "lines_"
 """The beginning of the symbol of the lines of a part; they begin with one that is empty, and end with a zero."""
-OPERANDS: Final = ("TENSORS", "TRUTHS", "NUMBERS", "SETTINGS")
+OPERANDS: Final = ("TENSORS", "POINTS", "TRUTHS", "NUMBERS", "SETTINGS")
 """The kinds of operands."""
 
 

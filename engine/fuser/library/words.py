@@ -43,10 +43,10 @@ def _places(*names: str | tuple[str, int]) -> dict[str, int]:
 PROCESS: Final = _places(
     "NDARRAY", "TENSOR", "PARAMETER", "HOOKS", "MODE", "ENABLED", "NONE", "FALSE", "TRUE", "ZERO", "FLOAT", "INT",
     "LIST", "TUPLE", "SIZE", "STORAGE",
-    "MEMORY", "SHAPENAME", "VIEWKIND", "MANYVIEWS", "MINUSONE", "NODE", "SAVED", "SEQUENCES",
+    "MEMORY", "SHAPENAME", "VIEWKIND", "MANYVIEWS", "MINUSONE", "NODE", "SAVED", "SEQUENCES", "DEFAULTS",
     # offsets of slots, in words
     "ARRAY", "GRAD", "OWNSTORAGE", "BASE", "VERSION", "OWNER", "TRACE", "PYTHONONLY", "REBASED", "PAUSED",
-    "GRADFN", "OUTPUTNR", "SEEN", "GRADHOOK", "RECORDEDHOOK",
+    "GRADFN", "OUTPUTNR", "SEEN", "GRADHOOK", "RECORDEDHOOK", "FLOATING",
     "NODEPLAN", "NODEKEPT", "NODESOURCES", "NODEOUTPUTS", "NODESEQUENCE", ("EMPTY", len(EMPTY)),
     "SAVEDHELD", "SAVEDSTORAGE", "SAVEDVERSION", "SAVEDOUTPUT",
     # functions
@@ -112,21 +112,21 @@ KEPT_KIND: Final = {
 }  # fmt: skip
 """An argument itself, or as a list; of a tensor and of the result all, or its form."""
 KIND: Final = {
-    "TENSORS": 0, "TRUTHS": 1, "NUMBERS": 2, "SETTINGS": 3, "SAME": 4, "EQUAL": 5, "UNREAD": 6, "REALS": 7, "AXIS": 8,
-    "AXES": 9, "LASTSIZES": 10, "KEEPS": 11, "LISTS": 12, "WORDS": 13, "INDEX": 14, "BOUND": 15, "MANYINTS": 16,
-    "NUMBERED": 17, "NAMED": 18, "TARGETS": 19, "WHOLES": 20, "VECTORS": 21, "TABLES": 22, "INDICES": 23, "RANKED": 24,
-    "TURNED": 25, "ROWED": 26, "SHOWN": 27, "LIKE": 28,
+    "TENSORS": 0, "POINTS": 1, "TRUTHS": 2, "NUMBERS": 3, "SETTINGS": 4, "SAME": 5, "EQUAL": 6, "UNREAD": 7, "REALS": 8,
+    "AXIS": 9, "AXES": 10, "LASTSIZES": 11, "KEEPS": 12, "LISTS": 13, "WORDS": 14, "INDEX": 15, "BOUND": 16,
+    "MANYINTS": 17, "NUMBERED": 18, "NAMED": 19, "TARGETS": 20, "WHOLES": 21, "VECTORS": 22, "TABLES": 23,
+    "INDICES": 24, "RANKED": 25, "TURNED": 26, "ROWED": 27, "SHOWN": 28, "LIKE": 29,
 }  # fmt: skip
-"""TRUTHS: a tensor of bools.  NUMBERS: an int or float that is an operand; SETTINGS: that the dtype has to hold.
-SAME: the object of GIVEN; EQUAL: a number that is equal to it.  UNREAD: what the result does not depend on.
-REALS: a float.  AXIS: the dimension; AXES: that, or some that follow one another.  LASTSIZES: the sizes of the last
-ones, which are gone along.  KEEPS: whether the result has it, with a size of 1.  LISTS: of tensors.  WORDS: the ints of
-GIVEN, as a list.  INDEX: an int, of views; BOUND: that, or None, which stands for GIVEN; MANYINTS: a list of ints.
-NUMBERED: the number of a dtype; NAMED: its object.
-Tensors again: TARGETS: one that is written.  WHOLES: one that is gone through along a dimension; VECTORS: one of that
-dimension's size.  TABLES: one whose rows INDICES name.  RANKED: one of so many dimensions; TURNED: one whose last two
-are exchanged in memory; ROWED: one taken for its last dimension's rows.  SHOWN: one whose memory the result may
-show; LIKE: one whose sizes or dtype are read."""
+"""POINTS: a tensor without dimensions.  TRUTHS: a tensor of bools.  NUMBERS: an int or float that is an operand;
+SETTINGS: that the dtype has to hold.  SAME: the object of GIVEN; EQUAL: a number that is equal to it.  UNREAD: what the
+result does not depend on.  REALS: a float.  AXIS: the dimension; AXES: that, or some that follow one another.
+LASTSIZES: the sizes of the last ones, which are gone along.  KEEPS: whether the result has it, with a size of 1.
+LISTS: of tensors.  WORDS: the ints of GIVEN, as a list.  INDEX: an int, of views; BOUND: that, or None, which stands
+for GIVEN; MANYINTS: a list of ints.  NUMBERED: the number of a dtype; NAMED: its object.  Tensors again: TARGETS: one
+that is written.  WHOLES: one that is gone through along a dimension; VECTORS: one of that dimension's size.  TABLES:
+one whose rows INDICES name.  RANKED: one of so many dimensions; TURNED: one whose last two are exchanged in memory;
+ROWED: one taken for its last dimension's rows.  SHOWN: one whose memory the result may show; LIKE: one whose sizes or
+dtype are read."""
 VIEW: Final = _places(
     "OLDRANK", ("OLDSIZES", DIMENSIONS), ("OLDSTEPS", DIMENSIONS), "ITEMSIZE", "ELEMENTCOUNT", "ISDENSE", "ISREAL",
     ("NUMBERSOF", 4), "MANYCOUNT", ("MANY", DIMENSIONS),
