@@ -117,7 +117,8 @@ def descriptor(
         words[DESCRIPTOR["KINDS"] + i] = KIND[each.kind]
         words[DESCRIPTOR["GIVEN"] + i] = _given(each.kind, each.value)
     words[DESCRIPTOR["FIXEDAXIS"]] = form.axis
-    words[DESCRIPTOR["ISREDUCED"]], words[DESCRIPTOR["ISSTACKED"]] = form.is_reduced, form.is_stacked
+    words[DESCRIPTOR["RESULTCOUNT"]], words[DESCRIPTOR["ISSTACKED"]] = len(form.is_reduced), form.is_stacked
+    words[DESCRIPTOR["ISREDUCED"]] = sum(each << r for r, each in enumerate(form.is_reduced))
     words[DESCRIPTOR["MAYCOPY"]], words[DESCRIPTOR["FIXEDRANK"]] = form.may_copy, form.rank
     words[DESCRIPTOR["ISMIXING"]] = form.is_mixing
     for name, other in zip(("FIRST", "SECOND"), pair, strict=False):

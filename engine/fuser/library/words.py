@@ -17,6 +17,8 @@ from engine.fuser.stubs.binding import RELEASE_AFTER
 
 OPERANDS: Final = 7
 """Operands that a row function has at most, besides its result."""
+MOST_RESULTS: Final = 3
+"""Results that a function along a dimension has at most."""
 DIMENSIONS: Final = 8
 """Dimensions that a stub spreads operands to at most."""
 ARGUMENTS: Final = 16
@@ -82,7 +84,7 @@ DESCRIPTOR: Final = _places(
     "PROCESS", "FEWEST", "MOST", "GIVENCOUNT", "ISSPREAD", "COUNT", "ISHOOKED", "ISBARE", "TARGET", "WORK", "ASKS",
     ("ASKED", OPERANDS),
     ("KINDS", ARGUMENTS), ("GIVEN", ARGUMENTS), ("ROWS", len(TYPES)), ("RESULTS", len(TYPES)),
-    "FIXEDAXIS", "ISREDUCED", "ISSTACKED", ("PLANES", len(TYPES)), ("SOLIDS", len(TYPES)),
+    "FIXEDAXIS", "RESULTCOUNT", "ISREDUCED", "ISSTACKED", ("PLANES", len(TYPES)), ("SOLIDS", len(TYPES)),
     "MAYCOPY", "ISMIXING", "FUNCTION", "FIXEDRANK", "FIRST", "SECOND", "HISTORIES",
 )  # fmt: skip
 """Words of an operator.
@@ -93,7 +95,8 @@ whether operands are arrays, which nothing records; they are left to Python in m
 written; -1 for none.  WORK: nanoseconds for 1024 elements.  ASKED: the operands that decide how the result lies.
 KINDS: what each argument is (`KIND`); GIVEN: the object, or the bits of the float, that it has to be.  ROWS, RESULTS:
 row functions, and dtypes of their results, by the dtype.  FIXEDAXIS: the dimension that the operator goes along; -1
-where arguments say so, or it goes along all.  ISREDUCED: whether the result is without it.  ISSTACKED: whether tensors
+where arguments say so, or it goes along all.  RESULTCOUNT: how many results
+there are; ISREDUCED: which of them are without it, a bit for each.  ISSTACKED: whether tensors
 are joined along a new dimension.  PLANES, SOLIDS: functions for two and three dimensions, of which the second is it.
 MAYCOPY: whether tensors that have gaps or are turned are copied first.  ISMIXING: whether tensors of several dtypes are
 brought to their common one.  FUNCTION: of a view (`viewing_calls`).
@@ -168,7 +171,8 @@ NAMES: Final[Mapping[str, int]] = {
     "ITEM": 3, "FLOATVALUE": 2, "DATA": abi.DATA // 8, "DIMS": abi.DIMENSIONS // 8, "STRIDESOF": abi.STRIDES // 8,
     "BASEOF": abi.BASE // 8, "DTYPE": abi.DTYPE // 8, "NDIM": abi.NDIM // 4, "FLAGS": abi.ARRAY_FLAGS // 4,
     "PLAIN": abi.PLAIN, "FORTRAN": abi.FORTRAN, "ALIGNED": abi.ALIGNED, "WRITEABLE": abi.WRITEABLE,
-    "ALONGWORDS": PLACES_AT + OPERANDS + 1, "NUMBERSAT": NUMBERS_AT, "PLACESAT": PLACES_AT, "OPERANDS": OPERANDS,
+    "ALONGWORDS": PLACES_AT + OPERANDS + MOST_RESULTS, "MOSTRESULTS": MOST_RESULTS,
+    "NUMBERSAT": NUMBERS_AT, "PLACESAT": PLACES_AT, "OPERANDS": OPERANDS,
     "SHAPEDWORDS": SHAPED_WORDS["ALL"], "EXTENTSEACH": 5, "PLACESIN": SHAPED_WORDS["PLACES"],
     "RANKIN": SHAPED_WORDS["RANK"], "SIZESIN": SHAPED_WORDS["SIZES"], "WORKIN": SHAPED_WORDS["WORK"],
     "TOGETHER": 64, "LONGESTSTEP": 2**31, "MOSTCOPIED": 2**18, "LONGBYTES": 10 * RELEASE_AFTER,
