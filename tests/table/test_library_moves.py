@@ -125,7 +125,7 @@ MADE: dict[str, Make] = {
 
 def test_each_operator_is_tried() -> None:
     assert MADE.keys() == CALLS.keys()
-    assert {*JOINS, *COPIES, *LOOKED_UP, *PUT, *PAIRS, "aten::contiguous"} == MOVING.keys()
+    assert {*JOINS, *COPIES, *LOOKED_UP, "aten::gather", *PUT, *PAIRS, "aten::contiguous"} == MOVING.keys()
     assert CONVERTED.keys() == CONVERTING.keys()
 
 
@@ -197,6 +197,7 @@ RECORDED = (
     "aten::bmm",
     "aten::convolution",
     "aten::embedding",
+    "aten::gather",
 )
 
 
@@ -207,7 +208,7 @@ def test_calls_are_recorded_as_those_of_the_definition(name: str) -> None:
     serving.record(op)
     stubs = stubs_of(op)
     for _ in range(ROUNDS):
-        given = MADE[name](random, np.float32) if name in MADE else looked_up(random)
+        given = MADE[name](random, np.float32) if name in MADE else PLACED[name](random)
         floats = [each for each in given if isinstance(each, Tensor) and each.array.dtype.kind == "f"]
         for each in floats:
             each.requires_grad_(bool(random.integers(2)))
@@ -242,6 +243,14 @@ def looked_up(random: Random) -> list[Any]:
     indices = random.integers(0, weight.array.shape[0], [few(random), few(random)])
     return [weight, Tensor(indices), -1, False, False]
 
+
+def gathered_floats(random: Random) -> list[Any]:
+    """The same for a tensor of floats, all of which is as its operator wants it."""
+    x = of(random, np.float32, few(random, 6), few(random, 6))
+    return [x, 1, Tensor(random.integers(0, x.array.shape[1], (x.array.shape[0], few(random)))), False]
+
+
+PLACED: dict[str, Callable[[Random], list[Any]]] = {"aten::embedding": looked_up, "aten::gather": gathered_floats}
 
 # ------------------------------------------------------------------ what is copied
 
@@ -473,6 +482,47 @@ def test_parts_are_those_that_indices_name(name: str) -> None:
         served += 1
         assert_same(result, defined(op, given))
     assert served > ROUNDS
+
+
+def test_what_is_gathered_lies_where_the_index_says() -> None:
+    """Along any dimension, by indices as large as the tensor or smaller, with those that are refused."""
+    op, random, served = found("aten::gather"), np.random.default_rng(10), 0
+    stubs = stubs_of(op)
+    for _ in range(40 * ROUNDS):
+        given = gathered(random)
+        try:
+            result = stubs(*given)
+        except Missed:
+            result, wanted = outcome(op.run, given), defined(op, given)
+            assert (type(result), str(result)) == (type(wanted), str(wanted)) or isinstance(result, Tensor)
+            continue
+        served += 1
+        assert_same(result, defined(op, given))
+    assert served > 10 * ROUNDS
+    large = Tensor(random.normal(size=(40, 300, 30)).astype(np.float32))
+    for dim in range(3):
+        given = [large, dim, Tensor(random.integers(0, large.array.shape[dim], (40, 290, 30))), False]
+        assert_same(stubs(*given), defined(op, given))
+
+
+def gathered(random: Random) -> list[Any]:
+    """A tensor, a dimension that mostly is there, and an index that mostly fits."""
+    array = random.integers(0, 99, random.integers(1, 5, random.integers(0, 5))).astype(TYPES[random.integers(7)])
+    rank = array.ndim
+    dim = int(random.integers(-max(rank, 1), max(rank, 1) + (random.random() < 0.1)))
+    sizes = [
+        n if random.random() < 0.7 else int(random.integers(0 if random.random() < 0.1 else 1, n + 1))
+        for n in array.shape
+    ]
+    if rank:
+        sizes[dim % rank] = int(random.integers(1, 7))
+    if random.random() < 0.1:
+        sizes = [*sizes, 1] if random.random() < 0.5 else [n + 1 for n in sizes]
+    beyond, most = int(random.random() < 0.1), ([*array.shape] or [1])[dim % max(rank, 1)]
+    index = np.asarray(random.integers(-beyond, most + beyond, sizes), np.int64 if random.random() < 0.9 else np.int32)
+    ways = [*library_samples.layouts(array)], [*library_samples.layouts(index)]
+    array, index = (way[0 if random.random() < 0.8 else random.integers(len(way))] for way in ways)
+    return [Tensor(array), dim, Tensor(index), random.random() < 0.05]
 
 
 PUT = ("aten::index_put_", "aten::index_put_.hacked_twin")

@@ -43,6 +43,7 @@ MOVING: Final[Mapping[str, Form]] = {
     "aten::embedding": Form((_TABLE, _INDICES, *_OTHERS), 2, (), {}, "serve_looked_up", rank=2),
     "aten::index_select": Form((_TABLE, Given("AXIS"), _INDICES), 3, (), {}, "serve_looked_up"),
     "aten::index.Tensor": Form((_TABLE, Given("LISTS")), 2, (), {}, "serve_looked_up"),
+    "aten::gather": Form((_TABLE, Given("AXIS"), _INDICES, Given("SAME", False)), 3, (), {}, "serve_gathered"),
     "aten::index_put_": Form(_PLACED, 3, (), {}, "serve_placed"),
     "aten::index_put_.hacked_twin": Form(_PLACED, 3, (), {}, "serve_placed"),
     "aten::max.dim": Form(_ALONG, 2, (), {}, "serve_paired", pair=("aten::amax", "aten::argmax")),

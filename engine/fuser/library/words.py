@@ -52,7 +52,8 @@ PROCESS: Final = _places(
     "NODEPLAN", "NODEKEPT", "NODESOURCES", "NODEOUTPUTS", "NODESEQUENCE", ("EMPTY", len(EMPTY)),
     "SAVEDHELD", "SAVEDSTORAGE", "SAVEDVERSION", "SAVEDOUTPUT",
     # functions
-    "NEWARRAY", "SETBASE", "PARALLEL", "PIECE", "JOINPIECE", "LOOKPIECE", ("CONVERSIONS", len(TYPES) ** 2),
+    "NEWARRAY", "SETBASE", "PARALLEL", "PIECE", "JOINPIECE", "LOOKPIECE", "GATHERPIECE",
+    ("CONVERSIONS", len(TYPES) ** 2),
     "FRESH", ("FRESHPLACES", 12), ("FRESHVALUES", 12),
     ("DTYPES", len(TYPES)), ("DTYPEOBJECTS", len(TYPES)), ("DTYPECODES", len(TYPES)),
     ("SIZES", len(TYPES)), ("ISFLOAT", len(TYPES)),
@@ -62,7 +63,7 @@ PROCESS: Final = _places(
 RAISED: the one of tensors with dimensions and those without.  CONVERSIONS: row functions that convert, by the types of
 what is read and written; zero where there is none.  DTYPEOBJECTS, DTYPECODES: dtypes as programs in Python name them,
 and as operators do, by a number."""
-PIECES: Final = {"PIECE": "piece", "JOINPIECE": "join_piece", "LOOKPIECE": "look_piece"}
+PIECES: Final = {"PIECE": "piece", "JOINPIECE": "join_piece", "LOOKPIECE": "look_piece", "GATHERPIECE": "gather_piece"}
 """Functions of the library that do a part of the work of a call, each in the word of its name."""
 
 
@@ -140,6 +141,13 @@ VIEW: Final = _places(
 result.  Steps and OFFSET are in bytes.  Of several results PARTCOUNT is their number, PARTSTEP how far they are apart,
 PARTAXIS the dimension that they are parts of, -1 where they are without it, PARTSIZE their size there, but for the
 last; ISLISTED: whether the list has their sizes."""
+_GATHER: Final = _places(
+    "GATHERSOURCE", "GATHERTARGET", "GATHERINDEX", "GATHERITEM", "GATHERLENGTH", "GATHEROUTER", "GATHERSTEP",
+    "GATHERPITCH", ("GATHERSIZES", DIMENSIONS), ("GATHERSTEPS", DIMENSIONS),
+)  # fmt: skip
+"""Words of a part of the work of a call that gathers: addresses, the size of elements, how many there are in a row of
+the result, and how many dimensions before; how far elements lie apart in a row, and along the index's dimension; of
+each dimension its size in the result and how many bytes on it leads."""
 _FRAME: Final = _places(
     ("ARRAYS", OPERANDS + 1), ("PLACES", OPERANDS + 1), ("VALUES", OPERANDS + 1), ("ITEMS", OPERANDS + 1),
     ("ELEMENTS", OPERANDS + 1), ("SHAPE", DIMENSIONS), ("ORDER", DIMENSIONS), ("OUTSTRIDES", DIMENSIONS),
@@ -161,7 +169,8 @@ NUMBERS_AT: Final = 3
 PLACES_AT: Final = 12
 """Where functions along a dimension find numbers and addresses, after the three sizes."""
 NAMES: Final[Mapping[str, int]] = {
-    **PROCESS, **DESCRIPTOR, **HISTORY, **KIND, **KEPT_KIND, **_FRAME, **VIEW, "VIEWWORDS": VIEW["ALL"],
+    **PROCESS, **DESCRIPTOR, **HISTORY, **KIND, **KEPT_KIND, **_FRAME, **_GATHER, **VIEW,
+    "VIEWWORDS": VIEW["ALL"], "GATHERWORDS": _GATHER["ALL"],
     "FRAME": _FRAME["ALL"], "EACH": OPERANDS + 1, "DIMENSIONS": DIMENSIONS,
     "TYPECOUNT": len(TYPES), "EMPTIES": len(EMPTY), "HISTORIESEACH": 2**RECORDING_TENSORS,
     "IMMORTAL": int(sys.version_info >= (3, 12)),
