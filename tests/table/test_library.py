@@ -14,6 +14,7 @@ import itertools
 import os
 import signal
 import threading
+import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -313,6 +314,46 @@ def test_numbers_alone_have_the_dtype_that_programs_chose() -> None:
     for numbers in ((1, 2.0), (True, False), (1.0, 1e40), (2**64, 0)):
         with pytest.raises(Missed):
             stubs(mask, *numbers)
+
+
+# ------------------------------------------------------------------ how elements lie
+
+
+EXTENTS = (1, 3, 15, 16, 17, 33, 64, 130)
+"""Rows and columns around those that vectors and tiles have."""
+
+
+@pytest.mark.parametrize("type", ["u8", "i16", "f16", "i32", "f32", "i64", "f64"])
+def test_turned_operands_and_results_of_any_size(type: str) -> None:
+    add = stubs_of("aten::add.Tensor")
+    for down, across in itertools.product(EXTENTS, EXTENTS):
+        x, y, z = (np.arange(i, down * across + i).astype(DTYPES[type]).reshape(down, across) for i in range(3))
+        wanted = x.T + np.ascontiguousarray(y.T)
+        for one, other in ((x.T, y.T.copy()), (x.T.copy(), y.T), (x.T, y.T)):
+            np.testing.assert_array_equal(add(Tensor(one), Tensor(other), 1).array, wanted)
+        torch.add(Tensor(x.T.copy()), Tensor(y.T.copy()), out=Tensor(z.T))
+        np.testing.assert_array_equal(z.T, wanted)
+
+
+@pytest.mark.parametrize("bytes", [2**10, 2**15 - 4, 2**15, 2**18 + 4, 2**21, 2**22 - 4, 2**22])
+def test_results_are_arrays_that_own_their_memory(bytes: int) -> None:
+    """Those of which lines of the cache count begin with one; all can be resized, are traced, and are freed."""
+    negative, x = stubs_of("aten::neg"), np.arange(bytes // 4, dtype=np.float32)
+    negative(Tensor(x))
+    tracemalloc.start()
+    try:
+        found = negative(Tensor(x)).array
+        assert bytes <= tracemalloc.get_traced_memory()[0] < bytes + 4096
+        if 2**15 <= bytes < 2**22:
+            assert found.ctypes.data % 64 == 0
+        assert found.flags.owndata and found.flags.writeable and found.flags.c_contiguous and found.base is None
+        np.testing.assert_array_equal(found, -x)
+        found.resize(2 * x.size, refcheck=False)
+        np.testing.assert_array_equal(found, np.concatenate([-x, np.zeros_like(x)]))
+        del found
+        assert tracemalloc.get_traced_memory()[0] < 4096
+    finally:
+        tracemalloc.stop()
 
 
 # ------------------------------------------------------------------ threads, forks, interrupts

@@ -34,6 +34,12 @@ FLOAT_VALUE: Final = 16
 """Where a float keeps its number."""
 DATA, NDIM, DIMENSIONS, STRIDES, BASE, DTYPE, ARRAY_FLAGS = 16, 24, 32, 40, 48, 56, 64
 """Where the fields of an array are; the public structure `PyArrayObject_fields`."""
+HANDLER: Final = 88
+"""Where an array that owns its memory keeps the capsule of what frees it (NEP 49)."""
+OWNED: Final = 0x4
+"""The flag of arrays that own their memory."""
+DOMAIN: Final = 389047
+"""The name of numpy's memory where memory is traced (`numpy.lib.tracemalloc_domain`)."""
 _MEMBER: Final = 40
 """Where a member descriptor points to the description of its slot."""
 _NEW_FROM_DESCR: Final = 94
@@ -155,6 +161,23 @@ def _check_view(abi: Abi, make: Callable[..., Any], array: np.ndarray[Any, Any])
     retain(array)  # as above
     if set_base(made, array) != 0 or made.base is not array or made.flags.owndata or made.flags.c_contiguous:
         raise AbiError("PyArray_SetBaseObject is not where it should be")
+
+
+def freeing_handler() -> int:
+    """The capsule by which numpy frees arrays with C's `free`; 0 where it is not found, or the program has another."""
+    array = np.empty(3)
+    capsule = _pointer(id(array) + HANDLER)
+    core: Any = getattr(np, "_core", None) or np.core
+    if getattr(core.multiarray, "get_handler_name", str)(array) != _DEFAULT_HANDLER:
+        return 0
+    if capsule == 0 or _pointer(capsule + TYPE_OFFSET) != id(type(core.multiarray._ARRAY_API)):
+        return 0
+    found = ctypes.cast(capsule, ctypes.py_object).value
+    ctypes.pythonapi.PyCapsule_IsValid.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    return retain(found) if ctypes.pythonapi.PyCapsule_IsValid(found, b"mem_handler") else 0
+
+
+_DEFAULT_HANDLER: Final = "default_allocator"
 
 
 def _pointer(address: int) -> int:

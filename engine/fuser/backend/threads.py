@@ -24,10 +24,21 @@ Note [Interrupts]
 Native code that may take long is begun with `tsrepl_watch(1)` and ended with `tsrepl_watch(-1)`; both do nothing but
 in Python's main thread, which alone is interrupted.  Within, `tsrepl_poll()` lets handlers of signals run, at most once
 in an "interval", and gives `STOPPED` with an error of Python that is set if one raises; to a worker it gives the code
-of the job.  Pieces of work are what lies between two polls: the caller of a parallel loop polls after each of its
-parts, which are short for that (`_FINE`), also where it is alone; the library's functions cut long loops (`in_pieces`).
-Who gets a code leaves with it.  What takes less than the interval is never stopped.  While handlers run nobody watches,
-as what they call may not look for errors.
+of the job.  Who gets a code leaves with it.  What takes less than the interval is never stopped; its interrupt is
+Python's, after the call, as is one that comes after the last poll.  While handlers run nobody watches, as what they
+call may not look for errors.
+
+Pieces of work are what lies between two polls, mostly some milliseconds:
+
+- of a parallel loop a part of the caller's, which is short for that (`_FINE`), also where it is alone;
+- of a long loop of the library's functions that is in no parallel one, about a million rounds (`in_pieces`);
+- of what one thread writes in an order, as `index_put_` does, about 256 KiB (`put_in_order` of `moving_calls`).
+
+One index of a parallel loop is one piece however long it takes, as no inner loop polls: the row of a norm or softmax,
+the plane of an image that is pooled, or that batch norm goes through, the matrices of one product of a batch, and of
+one product the tile of results, whatever its depth.  What a call does before it gives up the interpreter lock has no
+poll either: a look at all indices or truths, copies that fit into the cache.
+`tests/table/test_library_interrupts.py` holds each stub to this.
 
 The system often wakes a worker on the processor of the caller, which then stands still; two threads that take turns
 there stay for many jobs.  So the caller notes its processor ("home"), and a worker that finds itself there moves away.

@@ -21,9 +21,7 @@ from engine.fuser.ir.kernel import (
     FLOATS,
     HALVES,
     WHOLE,
-    Assign,
     Expression,
-    If,
     Name,
     add,
     apply,
@@ -291,26 +289,13 @@ def _place(largest: bool) -> Handler:
         dims = dimensions(value, given.get("dim"))
         _require_some(group, value, dims)
         keepdim = _flag(given, "keepdim")
-        if group.strategy.is_threaded:
-            return _place_of_best(group, name, value, dims, largest, keepdim)
-
-        def update(body: Body, variables: Sequence[Name], element: Expression, place: Expression) -> None:
-            best, found = variables
-            better = apply("gt" if largest else "lt", element, best)
-            if value.type in FLOATS:
-                is_new = apply("bitand", apply("ne", element, element), apply("eq", best, best))
-                better = apply("bitor", better, is_new)
-            better = apply("bitor", better, apply("lt", found, index(0)))
-            body.statements.append(If(better, (Assign(best.name, element), Assign(found.name, place))))
-
-        start = [constant(least(value.type) if largest else most(value.type), value.type), index(-1)]
-        return reduce(group, name, value, dims, start, update, lambda found: found[1], keepdim)
+        return _place_of_best(group, name, value, dims, largest, keepdim)
 
     return handler
 
 
 def _place_of_best(group: Group, name: str, value: Value, dims: Sequence[int], largest: bool, keepdim: bool) -> Value:
-    """The same in two reductions: the extreme, and the least place of an element that is like it."""
+    """Two reductions, which vectors do: the extreme, and the least place of an element that is like it."""
     best = extreme_of(group, f"{name}_best", value, dims, largest)
 
     def is_alike(x: Expression, y: Expression) -> Expression:

@@ -64,6 +64,8 @@ EXTERNALS: Final[dict[str, External]] = {
     "PyObject_SetAttr": External(("ptr", "ptr", "ptr"), "i32"),
     "PyObject_Vectorcall": External(("ptr", "ptr", "i64", "ptr"), "ptr"),
     "PyType_GenericAlloc": External(("ptr", "i64"), "ptr"),
+    "PyTraceMalloc_Track": External(("i32", "ptr", "i64"), "i32"),
+    "PyTraceMalloc_Untrack": External(("i32", "ptr"), "i32"),
     "PySet_Size": External(("ptr",), "i64"),
     "PyIter_Next": External(("ptr",), "ptr"),
     "PySequence_List": External(("ptr",), "ptr"),

@@ -44,7 +44,7 @@ from engine.lang.records import dataclass
 from engine.lang.schema import Argument
 from engine.lang.types import BOOL, FLOAT, INT, NUMBER, TENSOR, ListType, OptionalType, unwrap_optional
 
-_SIZES: Final = (5, 67, 3)
+_SIZES: Final = (5, 67, 35)
 """Sizes of examples, which are no one's."""
 _SHAPES: Final = {"ROWS": _SIZES[1:2], "PLANES": _SIZES[:2], "SOLIDS": _SIZES}
 """Shapes of examples by what descriptors call the functions for such."""

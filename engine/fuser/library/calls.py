@@ -27,7 +27,7 @@ from engine.fuser.ir.kernel import Kernel
 from engine.fuser.ir.kernel_text import parse
 from engine.fuser.library.along_calls import ALONG
 from engine.fuser.library.converting_calls import CONVERSIONS_OF, CONVERTING
-from engine.fuser.library.copying_calls import COPYING, ROWS
+from engine.fuser.library.copying_calls import ROWS, copying
 from engine.fuser.library.gathering_calls import GATHERING
 from engine.fuser.library.mixing_calls import MIXING
 from engine.fuser.library.moving_calls import MOVING
@@ -65,7 +65,7 @@ def {stub}(held: i64, args: i64, count: i64, names: i64):
 def stubs() -> Kernel:
     """All stubs, as a kernel that has the others for helpers."""
     texts = (
-        OBJECTS, NUMBERS, RECORDING, LOOKING, CONVERSIONS_OF, MIXING, READING, COPYING, SPREADING, WRITING, WALKING,
+        OBJECTS, NUMBERS, RECORDING, LOOKING, CONVERSIONS_OF, MIXING, READING, copying(), SPREADING, WRITING, WALKING,
         POINTWISE, CONVERTING, ALONG, MOVING, GATHERING, SHAPED, VIEWING,
         *(_STUB.format(stub=stub, helper=helper) for stub, helper in _SERVED.items()),
     )  # fmt: skip

@@ -1,15 +1,22 @@
 """Functions that copy elements whatever they are, as text of kernel IR over the words and helpers of `calls`.
 
-In: nothing.  Out: `COPYING`: row functions (`rows`) for each size of elements, of results that are the first operand,
-the second, or zeros; and copies without gaps of arrays that functions of whole operators cannot go through as they lie.
+In: the processor.  Out: `copying`: row functions (`rows`) for each size of elements, of results that are the first
+operand, the second, or zeros; and copies without gaps of arrays that functions of whole operators cannot go through as
+they lie.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from engine.fuser.backend.target import current
+from engine.fuser.groups.gemm import turn_helper
+from engine.fuser.ir.kernel_text import show
+
 WHOLES: Final = {1: "u8", 2: "i16", 4: "i32", 8: "i64"}
 """The types that stand for all others of so many bytes."""
+_FLOATS: Final = {4: "f32", 8: "f64"}
+"""Those that vectors are made of."""
 _ROWS: Final = """
 def move_{bytes}(n: i64, source_: i64, step: i64, target_: i64, at: i64):
     if bitand(step == 1, at == 1):
@@ -39,10 +46,26 @@ def move_{bytes}(n: i64, source_: i64, step: i64, target_: i64, at: i64):
     return 0
 
 
+def turned_{bytes}(columns: i64, deep: i64, source_: i64, column: i64, target_: i64, row: i64):
+    source = view({type}[...], source_)
+    target = view({type}[...], target_)
+    left: i64 = 0{vectors}
+    for c in range(left, columns):
+        for r in range(deep):
+            target[c + r * row] = source[c * column + r]
+    return 0
+
+
 def grid_{bytes}(n: i64, rows: i64, source_: i64, step: i64, across: i64, target_: i64, at: i64, over: i64):
     if bitor(step == 0, bitand(across != 1, over != 1)):
         for r in range(rows):
             done: i64 = move_{bytes}(n, source_ + r * across * {bytes}, step, target_ + r * over * {bytes}, at)
+        return 0
+    if bitand(step == 1, over == 1):
+        turned: i64 = turned_{bytes}(rows, n, source_, across, target_, at)
+        return 0
+    if bitand(across == 1, at == 1):
+        turned: i64 = turned_{bytes}(n, rows, source_, step, target_, over)
         return 0
     source = view({type}[...], source_)
     target = view({type}[...], target_)
@@ -76,6 +99,12 @@ def zero_{bytes}(n: i64, steps_: i64, places_: i64):
     return 0
 
 """
+_VECTORS: Final = """
+    floats = view({float}[...], source_)
+    turned = view({float}[...], target_)
+    left = quotient(columns, {lanes}) * {lanes}
+    for c in range(0, left, {lanes}):
+        turn_{float}x{lanes}(deep, {lanes} - 1, column, row, address(floats[c * column]), address(turned[c]))"""
 _GRID: Final = """
 def move_grid(item: i64, n: i64, rows: i64, source: i64, step: i64, across: i64, target: i64, at: i64, over: i64):"""
 _GRIDS: Final = """
@@ -144,14 +173,22 @@ def let_copies_go(count: i64, copies: InOut[i64[...]]):
     return 0
 
 """
-COPYING: Final = "".join(
-    (
-        *(_ROWS.format(bytes=bytes, type=type) for bytes, type in WHOLES.items()),
-        _GRID,
-        *(_GRIDS.format(bytes=bytes) for bytes in WHOLES),
-        _DENSE,
-    )
-)
+
+
+def copying() -> str:
+    """The functions, for the processor that code is made for: elements as large as floats are turned in its vectors."""
+    vector = current().vector
+    helpers, texts = list[str](), list[str]()
+    for bytes, type in WHOLES.items():
+        vectors = ""
+        if bytes in _FLOATS:
+            float, lanes = _FLOATS[bytes], vector // bytes
+            helpers.append(f"{show(turn_helper(f'{float}x{lanes}'))}\n\n")
+            vectors = _VECTORS.format(float=float, lanes=lanes)
+        texts.append(_ROWS.format(bytes=bytes, type=type, vectors=vectors))
+    return "".join((*helpers, *texts, _GRID, *(_GRIDS.format(bytes=bytes) for bytes in WHOLES), _DENSE))
+
+
 ROWS: Final = tuple(f"{name}_{bytes}" for name in ("first", "second", "zero") for bytes in WHOLES)
 """The row functions."""
 FREEING: Final = """

@@ -62,6 +62,7 @@ def process_words() -> Words:
         words[PROCESS[name]] = found.slots[slot] // WORD
     words[PROCESS["NEWARRAY"]] = found.functions[of_process.NEW_ARRAY]
     words[PROCESS["SETBASE"]] = found.functions[of_process.SET_BASE]
+    words[PROCESS["FREEING"]] = cpython_abi.freeing_handler()
     words[PROCESS["FRESH"]] = len(found.fresh)
     for i, (offset, name) in enumerate(found.fresh.items()):
         words[PROCESS["FRESHPLACES"] + i] = offset // WORD

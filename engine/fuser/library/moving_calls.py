@@ -1,7 +1,8 @@
 """The call stubs of operators that move elements, as text of kernel IR over the words and helpers of `calls`.
 
 In: nothing.  Out: `MOVING`: tensors joined along a dimension or a new one, and parts of a tensor that indices name or
-a mask chooses, read or written.
+a mask chooses, read or written.  What is written goes there in the order of the indices, of which the last one of a
+place holds: in one thread, some at a time.  Others may change the indices meanwhile, so that each is looked at again.
 """
 
 from __future__ import annotations
@@ -357,6 +358,48 @@ def fits_places(target: i64, indices: i64, values: i64, leading: i64, many: i64,
     return 2
 
 
+def put_piece(context: i64, begin: i64, end: i64):
+    it = view(i64[...], context)
+    target = it[0]
+    source: i64 = it[1]
+    left: i64 = it[2]
+    size = it[3]
+    row = it[4]
+    step = it[5]
+    extent = it[6]
+    chosen = view(i64[...], it[7])
+    flags = view(u8[...], it[7])
+    is_mask = it[8]
+    for i in range(begin, end):
+        place: i64 = i
+        is_chosen: i64 = 1
+        if is_mask != 0:
+            is_chosen = i64(flags[i])
+        else:
+            number = chosen[i]
+            place = number + select(number < 0, extent, 0)
+        if bitand(bitand(is_chosen != 0, left > 0), bitand(place >= 0, place < extent)):
+            moved: i64 = move_row(size, row, source, select(step != 0, 1, 0), target + place * row * size)
+            source = source + step
+            left = left - 1
+    it[1] = source
+    it[2] = left
+    return 0
+
+
+def put_in_order(context: i64, total: i64, most: i64):
+    at: i64 = 0
+    while at < total:
+        end = minimum(at + most, total)
+        put_piece(context, at, end)
+        at = end
+        if at < total:
+            stopped: i64 = tsrepl_poll()
+            if stopped != 0:
+                return stopped
+    return 0
+
+
 def placed(descriptor: i64, args: i64, count: i64):
     it = view(i64[...], descriptor)
     process = it[PROCESS]
@@ -433,20 +476,30 @@ def placed(descriptor: i64, args: i64, count: i64):
     advanced: i64 = advance(process, given[0])
     if advanced == 0:
         return 0
-    source: i64 = theirs[DATA]
-    chosen = view(i64[...], numbers[DATA])
-    flags = view(u8[...], numbers[DATA])
-    for i in range(total):
-        place: i64 = i
-        is_chosen: i64 = 1
-        if many >= 0:
-            is_chosen = i64(flags[i])
-        else:
-            place = chosen[i] + select(chosen[i] < 0, sizes[0], 0)
-        if is_chosen != 0:
-            at = fields[DATA] + place * row * size
-            moved: i64 = move_row(size, row, source, select(fits == 2, 1, 0), at)
-            source = source + select(fits == 2, row * size, 0)
+    work = allocate(i64[9])
+    work[0] = fields[DATA]
+    work[1] = theirs[DATA]
+    work[2] = select(many >= 0, many, total)
+    work[3] = size
+    work[4] = row
+    work[5] = select(fits == 2, row * size, 0)
+    work[6] = select(many >= 0, total, sizes[0])
+    work[7] = numbers[DATA]
+    work[8] = select(many >= 0, 1, 0)
+    place: i64 = address_of(address(work[0]))
+    each = row * size + 64
+    if total * each < LONGBYTES:
+        short: i64 = put_piece(place, 0, total)
+    else:
+        arrays = allocate(i64[3])
+        arrays[0] = target
+        arrays[1] = indices
+        arrays[2] = values
+        state: i64 = hold(3, arrays)
+        code: i64 = put_in_order(place, total, quotient(COPIED, each) + 1)
+        let_go(state, 3, arrays)
+        if code != 0:
+            return 0
     again: i64 = retain(given[0])
     return again
 

@@ -17,12 +17,40 @@ def retain(it: i64):
     return it
 
 
+def memory_in_lines(process: i64, type: i64, rank: i64, sizes: i64):
+    own = view(i64[...], process)
+    if own[FREEING] == 0:
+        return 0
+    extents = view(i64[...], sizes)
+    bytes: i64 = own[SIZES + type]
+    for d in range(rank):
+        bytes = bytes * extents[d]
+    if bitor(bytes < ALIGNEDFROM, bytes >= ALIGNEDTO):
+        return 0
+    memory: i64 = aligned_alloc(LINE, quotient(bytes + LINE - 1, LINE) * LINE)
+    if memory != 0:
+        PyTraceMalloc_Track(NUMPYSDOMAIN, memory, bytes)
+    return memory
+
+
 def new_array(process: i64, type: i64, rank: i64, sizes: i64, strides: i64):
     own = view(i64[...], process)
     dtype: i64 = retain(own[DTYPES + type])
-    made: i64 = invoke(own[NEWARRAY], own[NDARRAY], dtype, rank, sizes, strides, 0, 0, 0)
+    memory: i64 = memory_in_lines(process, type, rank, sizes)
+    flags = select(memory == 0, 0, OWNABLE)
+    made: i64 = invoke(own[NEWARRAY], own[NDARRAY], dtype, rank, sizes, strides, memory, flags, 0)
     if made == 0:
         PyErr_Clear()
+        if memory != 0:
+            PyTraceMalloc_Untrack(NUMPYSDOMAIN, memory)
+            free(memory)
+        return 0
+    if memory != 0:
+        fields = view(i64[...], made)
+        marks = view(i32[...], made)
+        marks[FLAGS] = bitor(marks[FLAGS], OWNED)
+        handler: i64 = retain(own[FREEING])
+        fields[HANDLEROF] = handler
     return made
 
 

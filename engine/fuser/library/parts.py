@@ -17,6 +17,7 @@ from engine.aten.dispatch import table
 from engine.aten.dispatch.op import Op
 from engine.fuser.backend import scratch, threads, to_llvm
 from engine.fuser.backend.llvm_numbers import ir
+from engine.fuser.groups import recurrent
 from engine.fuser.ir.kernel import Kernel
 from engine.fuser.library import calls
 from engine.fuser.library.along import along_of
@@ -57,6 +58,12 @@ def _calls() -> Iterator[str]:
     yield str(_text(f"{LINES}calls", "\n" + "".join(lines)))
 
 
+def _layers() -> Iterator[str]:
+    """Recurrent layers, which operators call with arrays of their own."""
+    for each in recurrent.ahead():
+        yield str(to_llvm.module([each]))
+
+
 Functions = Callable[[Op, Sequence[str]], tuple[list[Form], dict[str, Kernel]]]
 
 
@@ -93,6 +100,7 @@ PARTS: Final = (
     _part("float_along", along_of, "f32"),
     _part("float_shaped", shaped_of, "f32"),
     _part("whole", rows_of, "i64", "bool"),
+    Part("float_layers", _layers),
     _part("double", rows_of, "f64"),
     _part("more_along", along_of, "f64", "i64", "bool", "bf16"),
     _part("double_shaped", shaped_of, "f64"),

@@ -428,14 +428,9 @@ def run(it: InOut[i64[...]], frame: InOut[i64[...]]):
     if work < LONG:
         short: i64 = piece(context, 0, extent)
         return 0
-    code: i64 = 0
     state: i64 = hold(frame[WIDTH] + 1, address(frame[ARRAYS]))
-    if work < SHARED:
-        call: i64 = piece(context, 0, extent)
-    else:
-        grain = quotient(extent * PART, work) + 1
-        long: i64 = invoke(own[PARALLEL], own[PIECE], context, extent, grain)
-        code = long
+    grain = quotient(extent * PART, work) + 1
+    code: i64 = invoke(own[PARALLEL], own[PIECE], context, extent, grain)
     let_go(state, frame[WIDTH] + 1, address(frame[ARRAYS]))
     return code
 """

@@ -27,6 +27,7 @@ from engine.aten.dispatch.op import Op
 from engine.aten.dispatch.scalar import is_tensor, numbers_in_range, promoted_names, rounded_names
 from engine.aten.kernels.pointwise import POWERS
 from engine.aten.values.tensor import Tensor
+from engine.fuser.backend.target import current
 from engine.fuser.groups.from_expression import Unsupported
 from engine.fuser.groups.from_graph import has_kernel, is_pointwise, pointwise
 from engine.fuser.groups.fusion_group import DTYPES, TYPES, Group
@@ -263,7 +264,8 @@ def _constantly(element: Expression) -> Callable[[Body, Indices], Expression]:
 
 
 def _work(loop: Sequence[Statement]) -> int:
-    """The nanoseconds of 1024 rounds, roughly: some for memory, and more for each function of numbers."""
+    """The nanoseconds of 1024 rounds, roughly: some for memory, and more for each function of numbers, the more the
+    shorter vectors are."""
     (body,) = (each.body for each in loop if isinstance(each, For))
     roots = (root for each in body for root in parts(each))
-    return 64 + 8 * sum(map(operations, roots))
+    return 64 + 512 // current().vector * sum(map(operations, roots))

@@ -52,17 +52,18 @@ PROCESS: Final = _places(
     "NODEPLAN", "NODEKEPT", "NODESOURCES", "NODEOUTPUTS", "NODESEQUENCE", ("EMPTY", len(EMPTY)),
     "SAVEDHELD", "SAVEDSTORAGE", "SAVEDVERSION", "SAVEDOUTPUT",
     # functions
-    "NEWARRAY", "SETBASE", "PARALLEL", "PIECE", "JOINPIECE", "LOOKPIECE", "GATHERPIECE",
+    "NEWARRAY", "SETBASE", "FREEING", "PARALLEL", "PIECE", "JOINPIECE", "LOOKPIECE", "GATHERPIECE",
     ("CONVERSIONS", len(TYPES) ** 2),
     "FRESH", ("FRESHPLACES", 12), ("FRESHVALUES", 12),
     ("DTYPES", len(TYPES)), ("DTYPEOBJECTS", len(TYPES)), ("DTYPECODES", len(TYPES)),
     ("SIZES", len(TYPES)), ("ISFLOAT", len(TYPES)),
     ("PROMOTED", len(TYPES) ** 2), ("RAISED", len(TYPES) ** 2),
 )  # fmt: skip
-"""Words of this process.  FRESH: how many slots of a new tensor hold constants.  PROMOTED: the common type of each two;
-RAISED: the one of tensors with dimensions and those without.  CONVERSIONS: row functions that convert, by the types of
-what is read and written; zero where there is none.  DTYPEOBJECTS, DTYPECODES: dtypes as programs in Python name them,
-and as operators do, by a number."""
+"""Words of this process.  FREEING: the capsule by which arrays free memory that stubs gave them; 0 where numpy gives it
+all.  FRESH: how many slots of a new tensor hold constants.  PROMOTED: the common type of each two; RAISED: the one of
+tensors with dimensions and those without.  CONVERSIONS: row functions that convert, by the types of what is read and
+written; zero where there is none.  DTYPEOBJECTS, DTYPECODES: dtypes as programs in Python name them, and as operators
+do, by a number."""
 PIECES: Final = {"PIECE": "piece", "JOINPIECE": "join_piece", "LOOKPIECE": "look_piece", "GATHERPIECE": "gather_piece"}
 """Functions of the library that do a part of the work of a call, each in the word of its name."""
 
@@ -179,13 +180,15 @@ NAMES: Final[Mapping[str, int]] = {
     # the fields of objects, in words of 64 and of 32 bits
     "ITEM": 3, "FLOATVALUE": 2, "DATA": abi.DATA // 8, "DIMS": abi.DIMENSIONS // 8, "STRIDESOF": abi.STRIDES // 8,
     "BASEOF": abi.BASE // 8, "DTYPE": abi.DTYPE // 8, "NDIM": abi.NDIM // 4, "FLAGS": abi.ARRAY_FLAGS // 4,
-    "PLAIN": abi.PLAIN, "FORTRAN": abi.FORTRAN, "ALIGNED": abi.ALIGNED, "WRITEABLE": abi.WRITEABLE,
+    "PLAIN": abi.PLAIN, "FORTRAN": abi.FORTRAN, "ALIGNED": abi.ALIGNED, "WRITEABLE": abi.WRITEABLE, "OWNED": abi.OWNED,
+    "OWNABLE": abi.PLAIN | abi.WRITEABLE, "HANDLEROF": abi.HANDLER // 8, "NUMPYSDOMAIN": abi.DOMAIN,
+    "LINE": 64, "ALIGNEDFROM": 2**15, "ALIGNEDTO": 2**22,
     "ALONGWORDS": PLACES_AT + OPERANDS + MOST_RESULTS, "MOSTRESULTS": MOST_RESULTS,
     "NUMBERSAT": NUMBERS_AT, "PLACESAT": PLACES_AT, "OPERANDS": OPERANDS,
     "SHAPEDWORDS": SHAPED_WORDS["ALL"], "EXTENTSEACH": 5, "PLACESIN": SHAPED_WORDS["PLACES"],
     "RANKIN": SHAPED_WORDS["RANK"], "SIZESIN": SHAPED_WORDS["SIZES"], "WORKIN": SHAPED_WORDS["WORK"],
     "TOGETHER": 64, "LONGESTSTEP": 2**31, "MOSTCOPIED": 2**18, "LONGBYTES": 10 * RELEASE_AFTER,
     "PARTBYTES": 10 * RELEASE_AFTER // 8, "COPIED": 2**18,
-    "LONG": RELEASE_AFTER, "SHARED": 2 * RELEASE_AFTER, "PART": RELEASE_AFTER // 8, "SHORTROW": 16,
+    "LONG": RELEASE_AFTER, "PART": RELEASE_AFTER // 8, "SHORTROW": 16,
     "TILED": 1024, "TILEWIDTH": 64,
 }  # fmt: skip

@@ -1,76 +1,34 @@
-"""Recurrent layers of float32 as kernels: all steps of one layer in one direction.
+"""Recurrent layers of float32 by machine code: all steps of one layer in one direction.
 
 In: the inputs of all steps, weights, the first state.  Out: the outputs of all steps, the last state, and what a
-backward pass wants to know of the steps (`engine.aten.kernels.recurrence`, whose slot this module takes).  A kernel is
-compiled once there was enough work for it, and serves all sizes.
-
-Note [A step]
-One product has the contributions of the inputs to the gates of all steps.
-The weights are copied once into panels, one for some units and one gate; those of all gates of the same units follow
-one another.  A part of a step is some rows of the batch by some units: a product for each gate, then the new state of
-these units, which needs no other.  Threads share the parts, each mostly the same units in every step, whose panels then
-stay in its cache.  States alternate between two places, where the batch is filled up to whole tiles with zeros.
+backward pass wants to know of the steps (`engine.aten.kernels.recurrence`, whose slot this module takes).  The kernels
+are `groups.recurrent`; the library of operators has some, whose tiles are no layer's own, and for a layer that has work
+enough one is compiled, which serves all sizes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import ctypes
+from collections.abc import Callable
 from functools import partial
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
 from engine.aten.kernels.recurrence import GATES, Ran, States, Weights
 from engine.aten.values.xp import Array
 from engine.fuser.backend import machine, tiering
-from engine.fuser.groups import gemm
-from engine.fuser.groups.gemm import Matrix, Tile
-from engine.fuser.ir.kernel import (
-    Address,
-    Buffer,
-    Expression,
-    For,
-    Kernel,
-    Let,
-    Load,
-    Name,
-    Parameter,
-    Scalar,
-    Statement,
-    Store,
-    add,
-    allocate,
-    apply,
-    constant,
-    index,
-    multiply,
-)
+from engine.fuser.backend.symbols import LIBRARY
+from engine.lang.deferred import deferred
 from engine.lang.records import dataclass
 
-_WIDTHS: Final = (4, 2, 1)
-"""Vectors in a row of a tile."""
+if TYPE_CHECKING:
+    from engine.fuser.groups import recurrent as kernels
+    from engine.fuser.groups.recurrent import Layer
+else:
+    kernels = deferred("engine.fuser.groups.recurrent")  # not needed where the library has the layer
 
-
-@dataclass(frozen=True, slots=True)
-class _Layer:
-    """A kind of layer: `has_bias`, one for all of a gate; `has_own_bias`, one of the state's part alone; `keeps` what a
-    backward pass wants.  `input_tile`: that of the product with the inputs; None: it is made of dot products."""
-
-    kind: str
-    tile: Tile
-    input_tile: Tile | None
-    has_bias: bool
-    has_own_bias: bool
-    keeps: bool
-
-    @property
-    def gates(self) -> int:
-        return GATES[self.kind]
-
-    @property
-    def keeps_more(self) -> bool:
-        """True if the gates are kept, and one more value; of kinds with one gate, outputs tell all."""
-        return self.keeps and self.gates > 1
+Entry = Callable[..., int]
 
 
 def layer(kind: str, x: Array, state: States, weights: Weights, backwards: bool, keeps: bool) -> Ran | None:
@@ -81,19 +39,24 @@ def layer(kind: str, x: Array, state: States, weights: Weights, backwards: bool,
         return None
     has_own_bias = kind == "gru" and b_hh is not None
     bias = b_ih if has_own_bias or b_hh is None else b_hh if b_ih is None else b_ih + b_hh
-    input_tile = None if steps * m <= gemm.FEWEST_ROWS else gemm.tile_for(steps * m, GATES[kind] * n, along="k")
-    made = _Layer(kind, tile_for(m, n), input_tile, bias is not None, has_own_bias, keeps)
-    entry = _entry_of(made, work)
+    made = kernels.layer_for(kind, x.shape, n, bias is not None, has_own_bias, keeps) if work >= LEAST else None
+    entry = None if made is None else _entry_of(made, work)
+    if entry is None and not keeps:
+        entry = _ahead(kind, m)
+        bias = np.zeros(GATES[kind] * n, np.float32) if bias is None else bias
+        b_hh = np.zeros_like(bias) if b_hh is None else b_hh
+        has_own_bias = kind == "gru"
     if entry is None:
         return None
-    gates, output = (np.empty((steps, m, size), np.float32) for size in (made.gates * n, n))
-    more = np.empty((steps, m, n) if made.keeps_more else (0,), np.float32)
+    keeps_more = keeps and GATES[kind] > 1
+    gates, output = (np.empty((steps, m, size), np.float32) for size in (GATES[kind] * n, n))
+    more = np.empty((steps, m, n) if keeps_more else (0,), np.float32)
     first, *cells = np.ascontiguousarray(state[0]), *(each.copy() for each in state[1:])
-    given = [np.ascontiguousarray(x), w_ih, w_hh, first, gates, output, *cells, *([more] if made.keeps_more else [])]
+    given = [np.ascontiguousarray(x), w_ih, w_hh, first, gates, output, *cells, *([more] if keeps_more else [])]
     given += [each for each in (bias, b_hh if has_own_bias else None) if each is not None]
     start, by, end = (steps - 1, -1, 0) if backwards else (0, 1, -1)
     code = entry(steps, m, n, features, start, by, *map(_address_of, given))
-    return None if code else (output, (output[end].copy(), *cells), (gates if made.keeps_more else more, more))
+    return None if code else (output, (output[end].copy(), *cells), (gates if keeps_more else more, more))
 
 
 def _address_of(array: Array) -> int:
@@ -120,21 +83,35 @@ def _is_plain(array: Array, shape: tuple[int, ...]) -> bool:
     return is_there and array.dtype == np.float32 and array.shape == shape
 
 
-def tile_for(rows: int, units: int) -> Tile:
-    """The tile that leaves the least of the batch and of the units over."""
-    widest = gemm.tile_for(along="k")
-    blocks = -(-rows // widest.rows)
-    height = -(-rows // blocks)
-    sums, lanes = widest.rows * widest.vectors, widest.lanes
-    widths = [width for width in _WIDTHS if height * width <= sums]
-    best = min(widths, key=lambda width: -(-units // (width * lanes)) * width)
-    return Tile(height, best, widest.vector, "k")
+# ------------------------------------------------------------------ compiled ahead of time
+
+_HEIGHTS: Final = (1, 3, 6, 12)
+"""Rows of the batch in a part of a step, of the library's functions; each processor has some of these."""
+_AHEAD: Final[dict[tuple[str, int], Entry]] = {}
 
 
-# ------------------------------------------------------------------ code
+def _ahead(kind: str, rows: int) -> Entry | None:
+    """The library's function for layers of this kind and so many rows."""
+    if tiering.mode() == "off":
+        return None
+    key = kind, min(rows, _HEIGHTS[-1])
+    if key not in _AHEAD:
+        places = {height: LIBRARY.find(f"{kind}_layer_{height}") for height in _HEIGHTS}
+        found = {height: place for height, place in places.items() if place is not None}
+        if not found:
+            return None
+        height = min((each for each in found if each >= rows), default=max(found))
+        pointers = 7 + (kind in ("lstm", "gru"))
+        _AHEAD[key] = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 6, *[ctypes.c_void_p] * pointers)(
+            found[height]
+        )
+    return _AHEAD[key]
+
+
+# ------------------------------------------------------------------ compiled when it pays
 
 LEAST: Final = 1 << 18
-"""Operations from which on machine code pays beside numpy."""
+"""Operations from which on code for these sizes pays beside the library's, or numpy."""
 WORTH: Final = 1 << 27
 """Operations after which a kernel is compiled."""
 WORTH_A_LOOK: Final = 1 << 26
@@ -147,14 +124,14 @@ class _Code:
     or cannot be had."""
 
     work: int = 0
-    entry: Callable[..., int] | None = None
+    entry: Entry | None = None
     state: Literal["", "looked for", "waiting", "refused"] = ""
 
 
-_CODES: Final[dict[_Layer, _Code]] = {}
+_CODES: Final[dict[Any, _Code]] = {}
 
 
-def _entry_of(made: _Layer, work: int) -> Callable[..., int] | None:
+def _entry_of(made: Layer, work: int) -> Entry | None:
     """The code of a kernel, once it pays to compile it."""
     mode = tiering.mode()
     if work < LEAST or mode == "off":
@@ -174,9 +151,9 @@ def _entry_of(made: _Layer, work: int) -> Callable[..., int] | None:
     return code.entry
 
 
-def _compile(made: _Layer, code: _Code, find: Callable[[machine.Program], machine.Code | None]) -> None:
+def _compile(made: Layer, code: _Code, find: Callable[[machine.Program], machine.Code | None]) -> None:
     """Set the entry, if the code is found."""
-    kernel = _kernel(made)
+    kernel = kernels.kernel_of(made)
     try:
         found = find(machine.program(kernel))
     except machine.MachineError:
@@ -184,175 +161,3 @@ def _compile(made: _Layer, code: _Code, find: Callable[[machine.Program], machin
         return
     if found is not None:
         code.entry = machine.entry_of(kernel, found)
-
-
-# ------------------------------------------------------------------ kernels
-
-
-def _i(name: str) -> Name:
-    return Name(name, "i64")
-
-
-def _f(name: str) -> Name:
-    return Name(name, "f32")
-
-
-def _kernel(made: _Layer) -> Kernel:
-    sizes = tuple(Scalar(each, "i64") for each in ("steps", "m", "n", "features", "start", "by"))
-    steps, m, n = _i("steps"), _i("m"), _i("n")
-    state, all_states = (m, n), (steps, m, n)
-    buffers = [
-        Buffer("x", "f32", None), Buffer("w_ih", "f32", None), Buffer("w", "f32", None), Buffer("state", "f32", state),
-        Buffer("gates", "f32", (multiply(steps, m), multiply(index(made.gates), n)), access="inout"),
-        Buffer("output", "f32", all_states, access="out"),
-    ]  # fmt: skip
-    if made.kind == "lstm":
-        buffers.append(Buffer("cell", "f32", state, access="inout"))
-    if made.keeps_more:
-        buffers.append(Buffer("more", "f32", all_states, access="out"))
-    if made.has_bias:
-        buffers.append(Buffer("bias", "f32", None))
-    if made.has_own_bias:
-        buffers.append(Buffer("own_bias", "f32", None))
-    parameters: tuple[Parameter, ...] = (*sizes, *buffers)
-    body = (*_projection(made), *_prologue(made), For("step", index(0), steps, (*_step(made),)))
-    projecting = gemm.dots_helpers() if made.input_tile is None else gemm.helpers(made.input_tile, turns=True)
-    helpers = (*projecting, gemm.tile_helper(made.tile), gemm.turn_helper(made.tile.vector))
-    return Kernel(f"{made.kind}_layer", parameters, body, helpers=tuple(dict.fromkeys(helpers)))
-
-
-def _projection(made: _Layer) -> tuple[Statement, ...]:
-    """The contributions of the inputs to the gates of all steps, and what is added to all of a gate."""
-    rows, k, tile = multiply(_i("steps"), _i("m")), _i("features"), made.input_tile
-    columns, x, w = multiply(index(made.gates), _i("n")), Matrix("x", k), Matrix("w_ih", k)
-
-    def put(row: Expression, column: Expression, value: Expression) -> Sequence[Statement]:
-        found = apply("add", value, Load("bias", (column,), "f32")) if made.has_bias else value
-        return [Store("gates", (row, column), found)]
-
-    if tile is None:
-        return gemm.dots(rows, columns, k, x, w, put)
-    return gemm.product_by_columns(rows, columns, k, x, w.transposed, put, tile, packed="inputs")
-
-
-def _prologue(made: _Layer) -> Iterator[Statement]:
-    """The weights in panels, and the first state."""
-    n, tile = _i("n"), made.tile
-    yield Let("unit_panels", gemm.panels(n, tile))
-    yield Let("row_blocks", apply("quotient", add(_i("m"), index(tile.rows - 1)), index(tile.rows)))
-    yield allocate("packed", "f32", multiply(index(made.gates), gemm.packed_size(n, n, tile)))
-    yield For("part", index(0), multiply(_i("unit_panels"), index(made.gates)), (*_packing(made),), kind="parallel")
-    yield Let("filled", multiply(_i("row_blocks"), index(tile.rows)))
-    yield allocate("states", "f32", index(2), _i("filled"), n)
-    given = Load("state", (apply("minimum", _i("row"), add(_i("m"), index(-1))), _i("j")), "f32")
-    known = apply("select", apply("lt", _i("row"), _i("m")), given, constant(0, "f32"))
-    copies = (
-        Store("states", (index(0), _i("row"), _i("j")), known),
-        Store("states", (index(1), _i("row"), _i("j")), constant(0, "f32")),
-    )
-    yield For("row", index(0), _i("filled"), (For("j", index(0), n, copies, kind="vector"),))
-
-
-def _packing(made: _Layer) -> Iterator[Statement]:
-    """The panel of some units and one gate."""
-    n, width = _i("n"), made.tile.width
-    yield Let("unit", multiply(apply("quotient", _i("part"), index(made.gates)), index(width)))
-    yield Let("line", add(multiply(apply("rest", _i("part"), index(made.gates)), n), _i("unit")))
-    yield Let("place", multiply(multiply(_i("part"), n), index(width)))
-    weights = Matrix("w", index(1), n, multiply(_i("line"), n))
-    fill = gemm.fill_from(weights, apply("sub", n, _i("unit")), made.tile)
-    yield from fill(index(0), index(0), n, "packed", _i("place"))
-
-
-def _step(made: _Layer) -> Iterator[Statement]:
-    yield Let("at", add(_i("start"), multiply(_i("step"), _i("by"))))
-    yield Let("now", apply("bitand", _i("step"), index(1)))
-    yield Let("next", apply("sub", index(1), _i("now")))
-    yield For("part", index(0), multiply(_i("unit_panels"), _i("row_blocks")), (*_part(made),), kind="parallel")
-
-
-def _part(made: _Layer) -> Iterator[Statement]:
-    """Some rows of the batch by some units."""
-    n, tile, size = _i("n"), made.tile, made.tile.rows * made.tile.width
-    yield allocate("sums", "f32", index(made.gates * size))
-    yield Let("panel", apply("quotient", _i("part"), _i("row_blocks")))
-    yield Let("top", multiply(apply("rest", _i("part"), _i("row_blocks")), index(tile.rows)))
-    yield Let("unit", multiply(_i("panel"), index(tile.width)))
-    states, operand = Matrix("states", n), Address("states", (_i("now"), _i("top"), index(0)))
-    for gate in range(made.gates):
-        place = multiply(multiply(add(multiply(_i("panel"), index(made.gates)), index(gate)), n), index(tile.width))
-        sums, panel = Address("sums", (index(gate * size),)), Matrix("packed", index(tile.width), first=place)
-        yield gemm.tile_call(tile, states, operand, panel, sums, index(0), n)
-    yield Let("rows", apply("minimum", apply("sub", _i("m"), _i("top")), index(tile.rows)))
-    yield Let("units", apply("minimum", apply("sub", n, _i("unit")), index(tile.width)))
-    unit = For("j", index(0), _i("units"), (Let("u", add(_i("unit"), _i("j"))), *_unit(made)), kind="vector")
-    yield For("r", index(0), _i("rows"), (Let("row", add(_i("top"), _i("r"))), unit))
-
-
-def _unit(made: _Layer) -> Iterator[Statement]:
-    """One unit's new state, of one row of the batch."""
-    for gate in range(made.gates):
-        line = add(multiply(_i("r"), index(made.tile.width)), _i("j"))
-        yield Let(f"given{gate}", Load("gates", _gate(gate), "f32"))
-        sums: Expression = Load("sums", (add(index(gate * made.tile.rows * made.tile.width), line),), "f32")
-        if made.has_own_bias:
-            sums = apply("add", sums, Load("own_bias", (add(multiply(index(gate), _i("n")), _i("u")),), "f32"))
-        yield Let(f"sum{gate}", sums)
-    yield from _UNITS[made.kind](made)
-    yield Store("output", (_i("at"), _i("row"), _i("u")), _f("new"))
-    yield Store("states", (_i("next"), _i("row"), _i("u")), _f("new"))
-
-
-def _gate(gate: int) -> tuple[Expression, ...]:
-    """The place of a unit's gate among those of all steps."""
-    return (add(multiply(_i("at"), _i("m")), _i("row")), add(multiply(index(gate), _i("n")), _i("u")))
-
-
-def _both(gate: int) -> Expression:
-    return apply("add", _f(f"given{gate}"), _f(f"sum{gate}"))
-
-
-def _kept(made: _Layer, gates: Sequence[str], more: str) -> Iterator[Statement]:
-    """Stores of what a backward pass wants: the activated gates, and one more value."""
-    if made.keeps_more:
-        for gate, name in enumerate(gates):
-            yield Store("gates", _gate(gate), _f(name))
-        yield Store("more", (_i("at"), _i("row"), _i("u")), _f(more))
-
-
-def _lstm(made: _Layer) -> Iterator[Statement]:
-    """Gates: input, forget, cell, output."""
-    place = (_i("row"), _i("u"))
-    functions = {"taken": "sigmoid", "forget": "sigmoid", "candidate": "tanh", "out": "sigmoid"}
-    for gate, (name, function) in enumerate(functions.items()):
-        yield Let(name, apply(function, _both(gate)))
-    before = apply("mul", Load("cell", place, "f32"), _f("forget"))
-    yield Let("after", apply("add", before, apply("mul", _f("taken"), _f("candidate"))))
-    yield Let("new", apply("mul", apply("tanh", _f("after")), _f("out")))
-    yield Store("cell", place, _f("after"))
-    yield from _kept(made, (*functions,), "after")
-
-
-def _gru(made: _Layer) -> Iterator[Statement]:
-    """Gates: reset, update, new."""
-    yield Let("reset", apply("sigmoid", _both(0)))
-    yield Let("update", apply("sigmoid", _both(1)))
-    of_state = apply("mul", _f("reset"), _f("sum2"))
-    yield Let("candidate", apply("tanh", apply("add", _f("given2"), of_state)))
-    before = Load("states", (_i("now"), _i("row"), _i("u")), "f32")
-    kept = apply("mul", apply("sub", before, _f("candidate")), _f("update"))
-    yield Let("new", apply("add", kept, _f("candidate")))
-    yield from _kept(made, ("reset", "update", "candidate"), "sum2")
-
-
-def _rnn_tanh(made: _Layer) -> Iterator[Statement]:
-    yield Let("new", apply("tanh", _both(0)))
-
-
-def _rnn_relu(made: _Layer) -> Iterator[Statement]:
-    yield Let("new", apply("maximum", _both(0), constant(0, "f32")))
-
-
-_UNITS: Final[dict[str, Callable[[_Layer], Iterator[Statement]]]] = {
-    "lstm": _lstm, "gru": _gru, "rnn_tanh": _rnn_tanh, "rnn_relu": _rnn_relu,
-}  # fmt: skip

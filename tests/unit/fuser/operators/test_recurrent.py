@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,27 @@ def test_equals_numpy(kind: str, steps: int, m: int, n: int, k: int) -> None:
             np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
         for a, b in zip(given[1], before, strict=True):
             np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("kind", _KINDS)
+@pytest.mark.parametrize("m", [1, 2, 3, 4, 7, 12, 13, 30])
+def test_the_library_has_layers_of_any_size(kind: str, m: int, library: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no backward pass wants to know of the steps, and nothing is compiled for a layer of its own."""
+    monkeypatch.setattr(recurrent, "LEAST", 2**62)
+    monkeypatch.setattr(tiering, "mode", lambda: "background")
+    for steps, n, k in ((1, 1, 1), (3, 33, 5), (5, 64, 40)):
+        for has_biases, backwards in itertools.product((True, False), repeat=2):
+            x, state, weights = _given(kind, steps, m, n, k, has_biases)
+            one_bias = (*weights[:3], None) if has_biases else weights
+            for each in (weights, one_bias):
+                found = recurrent.layer(kind, x, state, each, backwards, keeps=False)
+                assert found is not None
+                wanted = recurrence.LAYERS[kind](x, state, each, backwards)
+                for a, b in zip((found[0], *found[1]), (wanted[0], *wanted[1]), strict=True):
+                    np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+            assert recurrent.layer(kind, x, state, weights, backwards, keeps=True) is None
+    monkeypatch.setattr(tiering, "mode", lambda: "off")
+    assert recurrent.layer(kind, x, state, weights, False, keeps=False) is None
 
 
 @pytest.mark.parametrize("kind", _KINDS)
