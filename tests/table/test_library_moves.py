@@ -6,6 +6,7 @@ to 40 units of the greatest sum, what is moved exactly), with its dtype, sizes a
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -18,7 +19,7 @@ from engine.aten.dispatch.op import Op
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.tensor import Tensor
 from engine.fuser.library import rows, serving, words
-from engine.fuser.library.moving import CONVERTING, MOVING
+from engine.fuser.library.moving import CONVERTING, MOVING, PAIRED
 from engine.fuser.library.shaped import CALLS, WINDOWS
 from tests.table import library_samples
 from tests.table.kernel_samples import agree
@@ -125,8 +126,8 @@ MADE: dict[str, Make] = {
 
 def test_each_operator_is_tried() -> None:
     assert MADE.keys() == CALLS.keys()
-    assert {*JOINS, *COPIES, *LOOKED_UP, "aten::gather", *PUT, *PAIRS, "aten::contiguous"} == MOVING.keys()
-    assert CONVERTED.keys() == CONVERTING.keys()
+    assert {*JOINS, *COPIES, *LOOKED_UP, "aten::gather", *PUT, "aten::contiguous"} == MOVING.keys()
+    assert CONVERTED.keys() == CONVERTING.keys() and {*PAIRS} == PAIRED.keys()
 
 
 def stubs_of(op: Op) -> Callable[..., Any]:
@@ -582,30 +583,41 @@ def outcome(run: Callable[..., Any], given: list[Any]) -> Any:
         return error
 
 
-PAIRS = ("aten::max.dim", "aten::min.dim")
+PAIRS = (
+    "aten::max.dim", "aten::min.dim", "aten::var_mean", "aten::var_mean.dim", "aten::std_mean", "aten::std_mean.dim",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_both_results_are_those_of_the_definition(name: str) -> None:
-    op, stubs = found(name), stubs_of(found(name))
-    (form,) = serving._forms(op)
-    for type in ("f32", "f64", "i64", "bf16"):
-        served = 0
+    op, is_extreme = found(name), name.startswith("aten::m")
+    for form, type in itertools.product(serving._forms(op), ("f32", "f64", "bf16", *["i64"] * is_extreme)):
+        served, stub = 0, serving._chained(op.name, serving._described(op, [form], is_hooked=True), missed)
         for call in library_samples.along(form, type):
             try:
-                result = stubs(*call)
+                result = stub(*call)
             except Missed:
                 continue
             served += 1
             wanted = defined(op, call)
             assert len(result) == len(wanted) == 2
             for mine, theirs in zip(result, wanted, strict=True):
-                agree(mine, theirs)
+                agree(mine, theirs, 0.0 if is_extreme else 1e-5)
                 assert mine.array.strides == theirs.array.strides or mine.array.size < 2
         assert served > 9
     largest = torch.tensor([[1.0, 3.0], [5.0, 2.0]], requires_grad=True).max(1)
     assert largest.values.tolist() == [3, 5] and largest.indices.tolist() == [1, 0]
     assert largest.values.requires_grad and not largest.indices.requires_grad
+
+
+def test_both_results_are_recorded_by_one_node() -> None:
+    """Also where the operators that give them are recorded by stubs."""
+    x = torch.tensor([[1.0, 1.0], [0.0, 2.0]], requires_grad=True)
+    for each in (x.amax(1), x.var(1), x.mean(1)):
+        each.sum().backward()
+    variance, mean = torch.var_mean(x, 1)
+    assert variance.grad_fn is mean.grad_fn and variance.grad_fn.name() == "VarMeanBackward0"
+    assert x.max(1).values.grad_fn.name() == "MaxBackward0"
 
 
 def assert_same(result: Any, wanted: Any) -> None:

@@ -83,8 +83,9 @@ def along_of(op: Op, types: Sequence[str]) -> tuple[list[Form], dict[str, Kernel
     for call in _calls(op):
         entries = dict[str, Entry]()
         is_reduced: Sequence[bool] = (False,)
-        is_rounded = op.name in LOSSES or op.qualified_name in COMPOSED  # in between
-        exact = [type for type in types if not (type in HALVES and is_rounded)]
+        exact = [type for type in types if not (type in HALVES and op.name in LOSSES)]  # which round in between
+        if op.qualified_name in COMPOSED:
+            exact = [type for type in exact if type == "f32"]  # which programs have most
         for type, shape in itertools.product(exact, call.shapes):
             found = _function(call, type, shape)
             if found is not None:
@@ -293,21 +294,6 @@ def _layer_norm(graph: Graph, input: Value, _: Value, weight: Value, bias: Value
     return found, _appended(graph, "add.Tensor", mean, _appended(graph, "sub.Tensor", mean, mean, 1), 1), rstd
 
 
-def _with_mean(name: str, *mean: int) -> Callable[..., Sequence[Value]]:
-    """The results of an operator and of a mean, whose arguments are those at these places."""
-
-    def both(graph: Graph, *given: Value) -> Sequence[Value]:
-        places = [given[place] for place in mean]
-        return _appended(graph, name, *given), _appended(graph, "mean.dim" if mean[1:] else "mean", *places, None)
-
-    return both
-
-
-COMPOSED: Final[Mapping[str, Callable[..., Sequence[Value]]]] = {
-    "aten::native_layer_norm": _layer_norm,
-    **{f"aten::{name}_mean": _with_mean(name, 0) for name in ("var", "std")},
-    **{f"aten::{name}_mean.dim": _with_mean(f"{name}.dim", 0, 1, 3) for name in ("var", "std")},
-    **{f"aten::{name}_mean.correction": _with_mean(f"{name}.correction", 0, 1, 3) for name in ("var", "std")},
-}
+COMPOSED: Final[Mapping[str, Callable[..., Sequence[Value]]]] = {"aten::native_layer_norm": _layer_norm}
 """The results of operators that have several, in a graph, by the operators' arguments."""
 _NAMES: Final = frozenset({*REDUCTIONS, *COMPOSITIONS, *LOSSES})

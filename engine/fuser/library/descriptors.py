@@ -100,8 +100,8 @@ def descriptor(
     """The words of a form, whose row functions have these addresses.
 
     `histories`: how its calls are recorded (`histories`), where stubs record them; they live as long as the process.
-    `target`: the argument that is written to.  `pair`: the words of the operators that give the two results; they live
-    as long as the process.
+    `target`: the argument that is written to.  `pair`: the words of the operators that give the two results, which then
+    live as long as the process.
     """
     assert len(form.given) <= ARGUMENTS and form.operands <= OPERANDS, f"no stub takes so many arguments: {form}"
     words, entries = [0] * DESCRIPTOR["ALL"], form.entries
@@ -123,6 +123,7 @@ def descriptor(
     words[DESCRIPTOR["MAYCOPY"]], words[DESCRIPTOR["FIXEDRANK"]] = form.may_copy, form.rank
     words[DESCRIPTOR["ISMIXING"]] = form.is_mixing
     for name, other in zip(("FIRST", "SECOND"), pair, strict=False):
+        cpython_abi.retain(other)
         words[DESCRIPTOR[name]] = other.ctypes.data
     words[DESCRIPTOR["FUNCTION"]] = address(form.function) if form.function else 0
     words[DESCRIPTOR["HISTORIES"]] = 0 if histories is None else histories.ctypes.data

@@ -5,12 +5,13 @@ In: nothing.  Out: the forms of their calls; there is a row for each operator.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from engine.aten.dispatch.op import Op
 from engine.fuser.ir.kernel import BOOL, SIZES
-from engine.fuser.library.forms import Entry, Form, Given
+from engine.fuser.library.forms import Entry, Form, Given, fewest
 from engine.fuser.library.words import TYPES
 
 _JOINED: Final = (Given("LISTS"), Given("AXIS"))
@@ -46,8 +47,6 @@ MOVING: Final[Mapping[str, Form]] = {
     "aten::gather": Form((_TABLE, Given("AXIS"), _INDICES, Given("SAME", False)), 3, (), {}, "serve_gathered"),
     "aten::index_put_": Form(_PLACED, 3, (), {}, "serve_placed"),
     "aten::index_put_.hacked_twin": Form(_PLACED, 3, (), {}, "serve_placed"),
-    "aten::max.dim": Form(_ALONG, 2, (), {}, "serve_paired", pair=("aten::amax", "aten::argmax")),
-    "aten::min.dim": Form(_ALONG, 2, (), {}, "serve_paired", pair=("aten::amin", "aten::argmin")),
 }
 
 
@@ -65,6 +64,34 @@ CONVERTING: Final[Mapping[str, Form]] = {
 """The same where the dtype changes."""
 
 
+def _paired(*pair: str, given: Sequence[Given] = _ALONG) -> Form:
+    return Form(tuple(given), 0, (), {}, "serve_paired", pair=[f"aten::{name}" for name in pair])
+
+
+def _spread(name: str) -> Mapping[str, Sequence[Form]]:
+    """Variances or their roots, with means: of all elements or along dimensions."""
+    ways, whole, keeps = (Given("SAME", True), Given("SAME", False)), Given("WHOLES"), Given("KEEPS")
+    pair = f"{name}.dim", "mean.dim"
+    return {
+        f"aten::{name}_mean": [_paired(name, "mean", given=(whole, way)) for way in ways],
+        f"aten::{name}_mean.dim": [
+            _paired(*pair, given=(whole, axes, way, keeps))
+            for axes in (Given("AXES"), Given("SAME", None))
+            for way in ways
+        ],
+    }
+
+
+PAIRED: Final[Mapping[str, Sequence[Form]]] = {
+    "aten::max.dim": [_paired("amax", "argmax")],
+    "aten::min.dim": [_paired("amin", "argmin")],
+    **_spread("var"), **_spread("std"),
+}  # fmt: skip
+"""Operators whose two results others give, of the same arguments as far as they have them."""
+
+
 def moves_of(op: Op) -> list[Form]:
     """The forms of an operator; none where it is not one of these."""
-    return [each[op.qualified_name] for each in (MOVING, CONVERTING) if op.qualified_name in each]
+    alone = [each[op.qualified_name] for each in (MOVING, CONVERTING) if op.qualified_name in each]
+    both = PAIRED.get(op.qualified_name, ())
+    return [*alone, *(replace(each, fewest=fewest(op, each.given)) for each in both)]

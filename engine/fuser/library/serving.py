@@ -139,12 +139,24 @@ def _described(op: Op, forms: Sequence[Form], *, is_hooked: bool, is_bare: bool 
     words = partial(descriptor, address=_address, target=_target(op), is_hooked=is_hooked, is_bare=is_bare)
 
     def of_pair(form: Form) -> list[Words]:
-        """The words of the first forms of both operators."""
-        return [_known(_entry(name), is_hooked=is_hooked, is_bare=is_bare)[0][1] for name in form.pair]
+        """The words of both operators, which nothing records."""
+        return [words(_as_called(op, form, _entry(name)), histories=None) for name in form.pair]
 
     return [
         (form, words(form, histories=row_of(op, form) if is_hooked else None, pair=of_pair(form))) for form in forms
     ]
+
+
+def _as_called(op: Op, form: Form, other: Op) -> Form:
+    """The form of another operator that takes the arguments of this form, as far as it has them."""
+    names = [a.name for a in op.schema.arguments]
+    for each in _forms(other):
+        theirs = dict(zip((a.name for a in other.schema.arguments), each.given, strict=True))
+        both = [(given, theirs[name]) for name, given in zip(names, form.given, strict=True) if name in theirs]
+        if all(a == b or "SAME" not in (a.kind, b.kind) for a, b in both):
+            given = tuple(theirs.get(name, Given("UNREAD")) for name in names)
+            return replace(each, given=given, fewest=form.fewest)
+    raise ImageError(f"the library has no {other.qualified_name} for {op.qualified_name}")
 
 
 def _known(op: Op, *, is_hooked: bool, is_bare: bool = False) -> Described:
