@@ -71,9 +71,10 @@ PIECES: Final = {"PIECE": "piece", "JOINPIECE": "join_piece", "LOOKPIECE": "look
 def _conversions() -> Iterator[tuple[tuple[str, str], str]]:
     """Each pair of types, and the function that converts them: bools are read as bytes, and whole numbers lose their
     first bits whatever their sign."""
+    is_x86 = system().endswith("x86_64")
     for source, target in itertools.permutations(TYPES, 2):
         is_cut = source in (*FLOATS, *HALVES) and target not in (*FLOATS, *HALVES, BOOL)
-        if is_cut and not system().endswith("x86_64"):
+        if is_cut and not is_x86:
             continue  # Note [Numbers without a place] in `converting_calls`
         written = "u8" if target == "i8" else target
         read = "u8" if source == BOOL or (source, written) == ("i8", "u8") else source
