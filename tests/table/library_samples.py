@@ -158,6 +158,8 @@ def call(form: Form, arrays: Sequence[Array], number: Any) -> list[Any]:
                 found.append(made.setdefault(id(array), Tensor(array)))
             case "TRUTHS":
                 found.append(Tensor(array > 0))
+            case "POINTS":
+                found.append(Tensor(array if array.size == 1 else np.resize(array, ())))
             case _:
                 found.append(number)
     return found
@@ -171,6 +173,46 @@ def fixed(given: Given) -> Any:
 def _array(type: str, shape: tuple[int, ...], seed: int) -> Array:
     found: Array = values(DTYPES[type].type, int(np.prod(shape)), seed).reshape(shape)
     return found
+
+
+# ------------------------------------------------------------------ from one dtype to another
+
+OUTSIDE = (127.5, 255.0, 256.0, 300.0, -129.0, 40000.0, 2.0**31, -(2.0**31), 3e9, -3e9, 1e12, 2.0**63, -9.3e18, 1e20)
+"""Numbers that some whole type has no place for, or the last of."""
+EXACT = (1 + 2.0**-11 + 2.0**-40, 65519.9999999, 2.0**-25 * (1 + 2.0**-30), 2.0**24 + 1, 2.0**53 - 1)
+"""Numbers that are rounded to another one in two steps than in one."""
+
+
+def converted(source: str, target: str) -> Iterator[tuple[Tensor, Tensor]]:
+    """Tensors to convert, of all layouts, and tensors of the other type, of the same sizes or such to spread over."""
+    for shape in SIZES:
+        yield Tensor(_array(source, shape, len(shape))), Tensor(_array(target, shape, 1))
+    with np.errstate(all="ignore"):
+        outside = np.array([*OUTSIDE, *EXACT] * 9).astype(DTYPES[source])
+    for array in (outside, outside[:1], np.repeat(outside, 3)[::3]):
+        yield Tensor(array), Tensor(_array(target, array.shape, 1))
+    for shape, seed in itertools.product(((4, 6), (2, 3, 4), (1, 5, 3), (5, 1), (40, 1, 33), (0, 3)), (0, 1)):
+        array = _array(source, shape, seed)
+        for k, each in enumerate(layouts(array)):
+            yield Tensor(each), Tensor([*layouts(_array(target, shape, 2))][k * (1 + seed) % 6])
+        for axes in itertools.permutations(range(len(shape))):
+            yield Tensor(array.transpose(axes)), Tensor(_array(target, array.transpose(axes).shape, 3))
+    wide = _array(source, (2, 6, 8), 4)
+    repeated = as_strided(wide, (5, 3), (0, wide.itemsize))
+    for each in (wide[:, ::2, ::-1], wide.transpose(2, 0, 1)[::2, :1], wide[0, ::-1].T, repeated):
+        yield Tensor(each), Tensor(_array(target, each.shape, 5))
+    for ours, theirs in (
+        ((), (3, 5)),
+        ((5,), (3, 5)),
+        ((3, 1), (3, 5)),
+        ((3, 5), (5,)),
+        ((2,), (3, 2, 0)),
+        ((4,), (3,)),
+    ):
+        yield Tensor(_array(source, ours, 6)), Tensor(_array(target, theirs, 7))
+    own = np.zeros(64, np.uint8)
+    yield Tensor(own[:32].view(DTYPES[source])[:4]), Tensor(own[8:40].view(DTYPES[target])[:4])
+    yield Tensor(_array(source, (3,), 8)), Tensor(np.broadcast_to(_array(target, (1,), 9), (3,)))
 
 
 # ------------------------------------------------------------------ along a dimension

@@ -68,9 +68,9 @@ def gaps(count: int, width: int) -> Tensor:
     return Tensor(rows(count, 2 * width).array[:, ::2])
 
 
-def turned(count: int, width: int) -> Tensor:
+def turned(count: int, width: int, d: Any = np.float32) -> Tensor:
     """Rows whose numbers are far from one another in memory."""
-    return Tensor(np.ascontiguousarray(np.broadcast_to(row(width).array[:, None], (width, count))).T)
+    return Tensor(np.ascontiguousarray(np.broadcast_to(row(width, d).array[:, None], (width, count))).T)
 
 
 def deep(count: int) -> Tensor:
@@ -85,6 +85,11 @@ def room(count: int, width: int) -> Tensor:
 def named(count: int, size: int) -> Tensor:
     """Indices below `size`."""
     return Tensor(np.arange(count) * 7919 % size)
+
+
+def places(count: int, size: int) -> Tensor:
+    """As many indices below `size` in each row."""
+    return Tensor(np.ascontiguousarray(np.broadcast_to(named(size, size).array, (count, size))))
 
 
 def chosen(count: int, width: int) -> Tensor:
@@ -123,6 +128,7 @@ class Long:
 
 
 K: Final = 1 << 10
+INT16: Final = 2
 ONES: Final = [[1, 1], [1, 1], [1, 1]]
 WINDOWS: Final = [[3, 3], [2, 2], [1, 1]]
 
@@ -155,6 +161,9 @@ LONG: Final[Mapping[str, Long]] = {
     "copies into": Long("copy_", 102, lambda n: [room(n * K, 256), turned(n * K, 256)]),
     "copies": Long("clone", 204, lambda n: [rows(n * K, 256)]),
     "copies in order": Long("contiguous", 102, lambda n: [turned(n * K, 256)]),
+    "conversions": Long("to.dtype", 204, lambda n: [rows(n * K, 256), INT16, False, False, None]),
+    "conversions in order": Long("to.dtype", 102, lambda n: [turned(n * K, 256), INT16, False, False, None]),
+    "conversions into": Long("copy_", 102, lambda n: [room(n * K, 256), turned(n * K, 256, np.float64)]),
     "fills": Long("fill.Scalar", 297, lambda n: [room(n * K, 256), 2.0]),
     "zeros": Long("zero_", 68, lambda n: [turned(n * K, 256)]),
     "sums": Long("sum.dim_IntList", 5100, lambda n: [rows(n * K, 7), [1], False]),
@@ -165,6 +174,8 @@ LONG: Final[Mapping[str, Long]] = {
     "softmax of columns": Long("softmax.int", 170, lambda n: [rows(n, 256, 256), 1, None]),
     "softmax over rows": Long("softmax.int", 13, lambda n: [rows(n * K, 256), 0, None]),
     "layer_norm": Long("layer_norm", 187, lambda n: [rows(n * K, 256), [256], row(256), row(256), 1e-5, True]),
+    "native_layer_norm": Long("native_layer_norm", 187, lambda n: [rows(n * K, 256), [256], row(256), row(256), 1e-5]),
+    "var_mean": Long("var_mean.dim", 187, lambda n: [rows(n * K, 256), [1], True, False]),
     "batch_norm": Long("batch_norm", 187, lambda n: [rows(n * K, 256), *norms(256)]),
     "batch_norm of images": Long("batch_norm", 340, lambda n: [rows(n * 8, 64, 16, 16), *norms(64)]),
     "losses": Long("soft_margin_loss", 170, lambda n: [rows(n * K, 256), rows(n * K, 256), 1]),
@@ -184,6 +195,8 @@ LONG: Final[Mapping[str, Long]] = {
     "embedding": Long("embedding", 255, lambda n: [rows(K, 256), named(n * K, K)]),
     "index_select": Long("index_select", 20, lambda n: [rows(K, 256), 1, named(n * K, 256)]),
     "index": Long("index.Tensor", 255, lambda n: [rows(K, 256), [named(n * K, K)]]),
+    "gather": Long("gather", 51, lambda n: [rows(n * K, 256), 1, places(n * K, 256), False]),
+    "gather of columns": Long("gather", 51, lambda n: [rows(n * K, 256), 0, places(n * K, 256), False]),
     "index_put_": Long("index_put_", 6800, lambda n: [rows(K, 4), [named(n * K, K)], rows(n * K, 4)]),
     "index_put_ of one": Long("index_put_", 6800, lambda n: [rows(K, 4), [named(n * K, K)], row(1)]),
     "index_put_ by masks": Long("index_put_", 51, lambda n: [rows(n * K, 256), [chosen(n * K, 256)], row(n * K * 128)]),

@@ -6,6 +6,7 @@ to 40 units of the greatest sum, what is moved exactly), with its dtype, sizes a
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -17,8 +18,8 @@ from engine.aten.dispatch import table
 from engine.aten.dispatch.op import Op
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.tensor import Tensor
-from engine.fuser.library import rows, serving
-from engine.fuser.library.moving import MOVING
+from engine.fuser.library import rows, serving, words
+from engine.fuser.library.moving import CONVERTING, MOVING, PAIRED
 from engine.fuser.library.shaped import CALLS, WINDOWS
 from tests.table import library_samples
 from tests.table.kernel_samples import agree
@@ -125,7 +126,8 @@ MADE: dict[str, Make] = {
 
 def test_each_operator_is_tried() -> None:
     assert MADE.keys() == CALLS.keys()
-    assert {*JOINS, *COPIES, *LOOKED_UP, *PUT, *PAIRS, "aten::contiguous"} == MOVING.keys()
+    assert {*JOINS, *COPIES, *LOOKED_UP, "aten::gather", *PUT, "aten::contiguous"} == MOVING.keys()
+    assert CONVERTED.keys() == CONVERTING.keys() and {*PAIRS} == PAIRED.keys()
 
 
 def stubs_of(op: Op) -> Callable[..., Any]:
@@ -196,6 +198,7 @@ RECORDED = (
     "aten::bmm",
     "aten::convolution",
     "aten::embedding",
+    "aten::gather",
 )
 
 
@@ -206,7 +209,7 @@ def test_calls_are_recorded_as_those_of_the_definition(name: str) -> None:
     serving.record(op)
     stubs = stubs_of(op)
     for _ in range(ROUNDS):
-        given = MADE[name](random, np.float32) if name in MADE else looked_up(random)
+        given = MADE[name](random, np.float32) if name in MADE else PLACED[name](random)
         floats = [each for each in given if isinstance(each, Tensor) and each.array.dtype.kind == "f"]
         for each in floats:
             each.requires_grad_(bool(random.integers(2)))
@@ -242,6 +245,14 @@ def looked_up(random: Random) -> list[Any]:
     return [weight, Tensor(indices), -1, False, False]
 
 
+def gathered_floats(random: Random) -> list[Any]:
+    """The same for a tensor of floats, all of which is as its operator wants it."""
+    x = of(random, np.float32, few(random, 6), few(random, 6))
+    return [x, 1, Tensor(random.integers(0, x.array.shape[1], (x.array.shape[0], few(random)))), False]
+
+
+PLACED: dict[str, Callable[[Random], list[Any]]] = {"aten::embedding": looked_up, "aten::gather": gathered_floats}
+
 # ------------------------------------------------------------------ what is copied
 
 COPIES = ("aten::copy_", "aten::fill.Scalar", "aten::zero_", "aten::clone")
@@ -253,7 +264,7 @@ COPIES = ("aten::copy_", "aten::fill.Scalar", "aten::zero_", "aten::clone")
 def test_copies_are_those_of_the_definition(name: str) -> None:
     """Of all dtypes and layouts, into tensors that overlap with what is read, too."""
     op = found(name)
-    (form,) = serving._forms(op)
+    form = serving._forms(op)[0]
     stubs, is_written = stubs_of(op), op.schema.arguments[0].is_write
     for type in sorted(form.entries):
         served = 0
@@ -272,6 +283,91 @@ def test_copies_are_those_of_the_definition(name: str) -> None:
                     assert_copied(mine, theirs)
                     assert mine._version == theirs._version
         assert served > 3
+
+
+def to_dtype(x: Tensor, other: Tensor) -> list[Any]:
+    return [x, other.dtype.number, False, False, None]
+
+
+CONVERTED: dict[str, Callable[[Tensor, Tensor], list[Any]]] = {
+    "aten::to.dtype": to_dtype, "aten::to.prim_dtype": lambda x, other: to_dtype(x, other)[:-1],
+    "aten::to.other": lambda x, other: [x, other, False, False, None], "aten::type_as": lambda x, other: [x, other],
+    "aten::copy_": lambda x, other: [other, x, False],
+}  # fmt: skip
+"""Arguments to convert a tensor to the dtype of another one."""
+
+
+@np.errstate(all="ignore")
+@pytest.mark.parametrize("source", words.TYPES)
+@pytest.mark.parametrize("name", CONVERTED)
+def test_conversions_are_those_of_the_definition(name: str, source: str) -> None:
+    """Between all types, of all layouts; into tensors of all layouts, that fit or do not, or overlap; the tensor itself
+    where nothing changes."""
+    op = found(name)
+    stubs, makes = stubs_of(op), name != "aten::copy_"
+    for target in words.TYPES if makes else {*words.TYPES} - {source}:
+        served = 0
+        for pair in library_samples.converted(source, target):
+            one, other = (CONVERTED[name](*library_samples.same(pair)) for _ in range(2))
+            before = one[0].array.tobytes()
+            try:
+                result = stubs(*one)
+            except Missed:
+                assert one[0].array.tobytes() == before and one[0]._version == 0
+                mine, theirs = outcome(op.run, one), defined(op, other)
+                assert isinstance(mine, Tensor) or (type(mine), str(mine)) == (type(theirs), str(theirs))
+                if isinstance(mine, Tensor):
+                    assert_converted(mine, theirs)
+                continue
+            served += 1
+            wanted = defined(op, other)
+            assert_converted(result, wanted)
+            assert (result is one[0], result._version, result._base) == (wanted is other[0], wanted._version, None)
+        assert served > 30
+
+
+def assert_converted(result: Any, wanted: Any) -> None:
+    """The same numbers, dtypes and strides, zeros with their signs, NaN whatever its bits."""
+    assert isinstance(wanted, Tensor), wanted
+    a, b = result.array, wanted.array
+    assert (a.dtype, a.shape) == (b.dtype, b.shape)
+    assert a.strides == b.strides or a.size < 2, (a.strides, b.strides)
+    if a.dtype.kind in "fV":
+        a, b = a.astype(np.float64), b.astype(np.float64)
+        np.testing.assert_array_equal(np.signbit(a) & (a == 0), np.signbit(b) & (b == 0))
+    np.testing.assert_array_equal(a, b)
+
+
+def test_conversions_are_recorded() -> None:
+    """Between floats; to whole numbers nothing flows, and to the same dtype the tensor is handed on."""
+    op = found("aten::to.dtype")
+    serving.record(op)
+    stubs, x = stubs_of(op), torch.arange(6.0).view(2, 3).requires_grad_()
+    result = stubs(x, torch.float64.number, False, False, None)
+    wanted = op.compiled.run(x, torch.float64.number, False, False, None)
+    assert (result.grad_fn.name(), result.grad_fn.plan) == (wanted.grad_fn.name(), wanted.grad_fn.plan)
+    (result * 3).sum().backward()
+    assert x.grad.dtype is torch.float32 and x.grad.tolist() == [[3] * 3] * 2
+    assert x.float() is x and x.to(torch.float32) is x and x.type_as(x) is x
+    assert not x.long().requires_grad and x.half().requires_grad and (x * 2).double().requires_grad
+    leaf = torch.zeros(3, dtype=torch.float64, requires_grad=True)
+    with pytest.raises(RuntimeError, match="leaf"):
+        leaf.copy_(torch.ones(3))
+    y = leaf * 2
+    y.copy_(x[0])
+    y.sum().backward()
+    assert leaf.grad.tolist() == [0, 0, 0] and x.grad.tolist() == [[4] * 3, [3] * 3]
+
+
+def test_methods_name_dtypes_and_operators_number_them() -> None:
+    x = torch.ones(3)
+    assert x.to(torch.int64).dtype is torch.ops.aten.to.dtype(x, torch.int64).dtype is torch.int64
+    for wrong in (lambda: x.to(4), lambda: x.to(1.0), lambda: x.to("no device")):
+        with pytest.raises((RuntimeError, TypeError)):
+            wrong()
+    assert x.to(torch.float32, copy=True) is not x and x.to("cpu") is x
+    assert x.to(torch.ones(1).double()).dtype is torch.float64
+    assert x.bool().dtype is torch.bool and x.half().to(torch.bfloat16).float().tolist() == [1, 1, 1]
 
 
 def assert_copied(result: Tensor, wanted: Tensor) -> None:
@@ -389,6 +485,47 @@ def test_parts_are_those_that_indices_name(name: str) -> None:
     assert served > ROUNDS
 
 
+def test_what_is_gathered_lies_where_the_index_says() -> None:
+    """Along any dimension, by indices as large as the tensor or smaller, with those that are refused."""
+    op, random, served = found("aten::gather"), np.random.default_rng(10), 0
+    stubs = stubs_of(op)
+    for _ in range(40 * ROUNDS):
+        given = gathered(random)
+        try:
+            result = stubs(*given)
+        except Missed:
+            result, wanted = outcome(op.run, given), defined(op, given)
+            assert (type(result), str(result)) == (type(wanted), str(wanted)) or isinstance(result, Tensor)
+            continue
+        served += 1
+        assert_same(result, defined(op, given))
+    assert served > 10 * ROUNDS
+    large = Tensor(random.normal(size=(40, 300, 30)).astype(np.float32))
+    for dim in range(3):
+        given = [large, dim, Tensor(random.integers(0, large.array.shape[dim], (40, 290, 30))), False]
+        assert_same(stubs(*given), defined(op, given))
+
+
+def gathered(random: Random) -> list[Any]:
+    """A tensor, a dimension that mostly is there, and an index that mostly fits."""
+    array = random.integers(0, 99, random.integers(1, 5, random.integers(0, 5))).astype(TYPES[random.integers(7)])
+    rank = array.ndim
+    dim = int(random.integers(-max(rank, 1), max(rank, 1) + (random.random() < 0.1)))
+    sizes = [
+        n if random.random() < 0.7 else int(random.integers(0 if random.random() < 0.1 else 1, n + 1))
+        for n in array.shape
+    ]
+    if rank:
+        sizes[dim % rank] = int(random.integers(1, 7))
+    if random.random() < 0.1:
+        sizes = [*sizes, 1] if random.random() < 0.5 else [n + 1 for n in sizes]
+    beyond, most = int(random.random() < 0.1), ([*array.shape] or [1])[dim % max(rank, 1)]
+    index = np.asarray(random.integers(-beyond, most + beyond, sizes), np.int64 if random.random() < 0.9 else np.int32)
+    ways = [*library_samples.layouts(array)], [*library_samples.layouts(index)]
+    array, index = (way[0 if random.random() < 0.8 else random.integers(len(way))] for way in ways)
+    return [Tensor(array), dim, Tensor(index), random.random() < 0.05]
+
+
 PUT = ("aten::index_put_", "aten::index_put_.hacked_twin")
 
 
@@ -446,30 +583,41 @@ def outcome(run: Callable[..., Any], given: list[Any]) -> Any:
         return error
 
 
-PAIRS = ("aten::max.dim", "aten::min.dim")
+PAIRS = (
+    "aten::max.dim", "aten::min.dim", "aten::var_mean", "aten::var_mean.dim", "aten::std_mean", "aten::std_mean.dim",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_both_results_are_those_of_the_definition(name: str) -> None:
-    op, stubs = found(name), stubs_of(found(name))
-    (form,) = serving._forms(op)
-    for type in ("f32", "f64", "i64", "bf16"):
-        served = 0
+    op, is_extreme = found(name), name.startswith("aten::m")
+    for form, type in itertools.product(serving._forms(op), ("f32", "f64", "bf16", *["i64"] * is_extreme)):
+        served, stub = 0, serving._chained(op.name, serving._described(op, [form], is_hooked=True), missed)
         for call in library_samples.along(form, type):
             try:
-                result = stubs(*call)
+                result = stub(*call)
             except Missed:
                 continue
             served += 1
             wanted = defined(op, call)
             assert len(result) == len(wanted) == 2
             for mine, theirs in zip(result, wanted, strict=True):
-                agree(mine, theirs)
+                agree(mine, theirs, 0.0 if is_extreme else 1e-5)
                 assert mine.array.strides == theirs.array.strides or mine.array.size < 2
         assert served > 9
     largest = torch.tensor([[1.0, 3.0], [5.0, 2.0]], requires_grad=True).max(1)
     assert largest.values.tolist() == [3, 5] and largest.indices.tolist() == [1, 0]
     assert largest.values.requires_grad and not largest.indices.requires_grad
+
+
+def test_both_results_are_recorded_by_one_node() -> None:
+    """Also where the operators that give them are recorded by stubs."""
+    x = torch.tensor([[1.0, 1.0], [0.0, 2.0]], requires_grad=True)
+    for each in (x.amax(1), x.var(1), x.mean(1)):
+        each.sum().backward()
+    variance, mean = torch.var_mean(x, 1)
+    assert variance.grad_fn is mean.grad_fn and variance.grad_fn.name() == "VarMeanBackward0"
+    assert x.max(1).values.grad_fn.name() == "MaxBackward0"
 
 
 def assert_same(result: Any, wanted: Any) -> None:
@@ -519,6 +667,8 @@ def _operand(given: Any, array: Array, number: Any) -> Any:
     match given.kind:
         case "TENSORS":
             return Tensor(np.abs(array))
+        case "POINTS":
+            return Tensor(np.abs(array[0, 0]))
         case "TRUTHS":
             return Tensor(array > 0)
         case "NUMBERS" | "SETTINGS":

@@ -93,11 +93,11 @@ def _recorder(op: Op, body: Callable[..., Any], text: Body | None) -> Callable[.
 
 
 def plan_of(op: Op, needed: tuple[int, ...]) -> Plan | None:
-    """The plan of nodes for these arguments, for native code that makes nodes itself; None where it is not that
-    simple."""
+    """The plan of nodes for these arguments, for native code that makes nodes itself, of tensors of the host alone;
+    None where it is not that simple."""
     recipe = recipe_of(op)
     is_written_out = _tensors(recipe) is not None and recipe.is_plain and recipe.through in (None, frozenset({0}))
-    if not is_written_out or not recipe.is_known or op.name in CROSSING:
+    if not is_written_out or not recipe.is_known:
         return None
     plan = recipe.plan(needed)
     arguments = op.schema.arguments

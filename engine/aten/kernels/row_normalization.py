@@ -61,7 +61,7 @@ def _moments(rows: Array, centered: Array, eps: float) -> tuple[Array, Array]:
         mean = _row_sums(rows) / count
         np.subtract(rows, mean, centered)
         squares = _square_sums(centered)
-    return mean, 1 / np.sqrt(squares / count + eps)
+    return mean + (mean - mean), 1 / np.sqrt(squares / count + eps)  # NaN for an infinite one, as PyTorch's
 
 
 def _row_sums(rows: Array) -> Array:

@@ -102,7 +102,8 @@ def category(d: NumpyDtype) -> scalars.Category:
 
 
 def cast(array: Array, d: NumpyDtype) -> Array:
-    """The array in another dtype; the imaginary part of complex numbers is dropped."""
+    """The array in another dtype; the imaginary part of complex numbers is dropped.  Doubles become halves by way of
+    single precision, and so are rounded twice."""
     if array.dtype is d:
         return array
     if array.dtype in COMPLEX and d not in COMPLEX:
@@ -111,7 +112,12 @@ def cast(array: Array, d: NumpyDtype) -> Array:
         result = np.empty(array.shape, d) if language.worth(array) and array.flags.c_contiguous else None
         if result is not None and convert.run(array.size, array, result, array.size) is not None:
             return result
-    return array.astype(d, "C" if 0 in array.strides else "K", copy=False)
+    order: Any = "C" if 0 in array.strides else "K"
+    if d is FLOAT16 and array.dtype is FLOAT64 and type(array) is np.ndarray:
+        halves = np.empty_like(array, d, order)
+        halves[...] = array.astype(FLOAT32, order)
+        return halves
+    return array.astype(d, order, copy=False)
 
 
 def parts(array: Array) -> Array:

@@ -24,7 +24,8 @@ from engine.lang.records import dataclass
 VERSIONS: Final = frozenset({(3, 11), (3, 12), (3, 13), (3, 14)})
 """CPythons whose objects begin as is written here."""
 ARRAY_VERSIONS: Final = {0x01000009: "numpy 1", 0x02000000: "numpy 2"}
-_FLAGS: Final = {"C_CONTIGUOUS": 0x1, "ALIGNED": 0x100, "WRITEABLE": 0x400}
+_FLAGS: Final = {"C_CONTIGUOUS": 0x1, "F_CONTIGUOUS": 0x2, "ALIGNED": 0x100, "WRITEABLE": 0x400}
+FORTRAN: Final = _FLAGS["F_CONTIGUOUS"]
 ALIGNED: Final = _FLAGS["ALIGNED"]
 PLAIN: Final = _FLAGS["C_CONTIGUOUS"] | ALIGNED
 WRITEABLE: Final = _FLAGS["WRITEABLE"]

@@ -175,9 +175,19 @@ def _zipped(start: int) -> Primitive:
 def _from_real(e: Emitter, value: Value, type: str, result: str) -> Value:
     if result in FLOATS:
         return (e.builder.fpext if result == "f64" else e.builder.fptrunc)(value, type_of(result))
-    name = "fptoui.sat" if result == "u8" else "fptosi.sat"
-    symbol = f"llvm.{name}.i{8 * SIZES[result]}.{type}"
-    return e.builder.call(e.declared(symbol, [value.type], type_of(result)), [value])
+    if result != "u8":
+        return _cut(e, value, type, 8 * SIZES[result])
+    return e.builder.call(e.declared(f"llvm.fptoui.sat.i8.{type}", [value.type], type_of(result)), [value])
+
+
+def _cut(e: Emitter, value: Value, type: str, bits: int) -> Value:
+    """The result of `llvm.fptosi.sat`, which LLVM gets number by number on x86-64."""
+    whole, limit = ir().IntType(bits), value.type(2.0 ** (bits - 1))
+    is_positive = e.builder.fcmp_ordered(">", value, value.type(0.0))
+    end = e.builder.select(is_positive, whole(2 ** (bits - 1) - 1), whole(-(2 ** (bits - 1))))
+    outside = e.builder.select(e.builder.fcmp_unordered("uno", value, value), whole(0), end)
+    is_inside = e.builder.fcmp_ordered("<", e.intrinsic("fabs", type, value), limit)
+    return e.builder.select(is_inside, e.builder.fptosi(value, whole), outside)
 
 
 def _widened(e: Emitter, value: Value, type: str) -> Value:

@@ -11,16 +11,17 @@ any sizes, of which the last, or the second, is gone along; a result of 0 says t
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
+from engine.aten.dispatch import table
 from engine.aten.dispatch.op import Op
 from engine.aten.dispatch.scalar import is_tensor
 from engine.aten.values.tensor import Tensor
 from engine.fuser.groups.compositions import COMPOSITIONS
-from engine.fuser.groups.from_graph import NotFused, has_kernel, is_pointwise
+from engine.fuser.groups.from_graph import NotFused, has_kernel, is_pointwise, lower
 from engine.fuser.groups.fusion_group import DTYPES
 from engine.fuser.groups.losses import LOSSES
 from engine.fuser.groups.reductions import REDUCTIONS
@@ -30,17 +31,18 @@ from engine.fuser.ir.kernel import (
     Let,
     Statement,
     apply,
+    index,
 )
 from engine.fuser.library.forms import Entry, Form, Given, fewest
 from engine.fuser.library.functions import WORDS, alone, calling, guards, lies_in_order, tensor_at, word
 from engine.fuser.library.words import NUMBERS_AT, OPERANDS, PLACES_AT
 from engine.fuser.stubs.binding import Binding, NoneArgument, NumberArgument, Result, TensorArgument, size
-from engine.ir.constants import insert_constant
+from engine.ir.constants import constant_value, insert_constant
 from engine.ir.graph import Graph, Value
 from engine.lang.errors import EngineError
 from engine.lang.records import dataclass
 from engine.lang.schema import Argument
-from engine.lang.types import BOOL, FLOAT, INT, NUMBER, ListType, OptionalType, unwrap_optional
+from engine.lang.types import BOOL, FLOAT, INT, NUMBER, TENSOR, ListType, OptionalType, unwrap_optional
 
 _SIZES: Final = (5, 67, 35)
 """Sizes of examples, which are no one's."""
@@ -80,8 +82,10 @@ def along_of(op: Op, types: Sequence[str]) -> tuple[list[Form], dict[str, Kernel
     forms, kernels = list[Form](), dict[str, Kernel]()
     for call in _calls(op):
         entries = dict[str, Entry]()
-        is_reduced = False
+        is_reduced: Sequence[bool] = (False,)
         exact = [type for type in types if not (type in HALVES and op.name in LOSSES)]  # which round in between
+        if op.qualified_name in COMPOSED:
+            exact = [type for type in exact if type == "f32"]  # which programs have most
         for type, shape in itertools.product(exact, call.shapes):
             found = _function(call, type, shape)
             if found is not None:
@@ -101,7 +105,8 @@ def along_of(op: Op, types: Sequence[str]) -> tuple[list[Form], dict[str, Kernel
 
 def _calls(op: Op) -> Iterator[AlongCall]:
     """The calls of an operator that may have functions."""
-    if op.functional is not None or not has_kernel(op) or is_pointwise(op) or op.name not in _NAMES:
+    is_lowered = op.functional is None and has_kernel(op) and not is_pointwise(op) and op.name in _NAMES
+    if not is_lowered and op.qualified_name not in COMPOSED:
         return
     first = next(a.name for a in op.schema.arguments if is_tensor(a))
     choices = [[*_choices(op, a, a.name == first)] for a in op.schema.arguments]
@@ -141,11 +146,11 @@ def _choices(op: Op, argument: Argument, is_first: bool) -> Iterator[Given]:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A function: `is_reduced` if its result is without the dimension."""
+    """A function: `is_reduced` for each of its results, which have one type, that is without the dimension."""
 
     name: str
     result: str
-    is_reduced: bool
+    is_reduced: Sequence[bool]
     work: int
     kernel: Kernel
 
@@ -156,15 +161,21 @@ def _function(call: AlongCall, type: str, shape: str) -> _Found | None:
         found = _lowered(call, type, _SHAPES[shape])
     except (NotFused, EngineError, TypeError, ValueError, ArithmeticError, KeyError):
         return None
-    (result,) = found.results
-    rank = len(_SHAPES[shape])
-    if not isinstance(result, Result) or result.shape is None or result.order is not None:
-        return None
-    is_reduced = len(result.shape) == rank - 1 if rank > 1 else not result.shape
-    if not is_reduced and len(result.shape) != rank:
+    results = [each for each in found.results if isinstance(each, Result)]
+    is_reduced = [reduced for each in results if (reduced := _is_reduced(each, len(_SHAPES[shape]))) is not None]
+    if len(is_reduced) < len(found.results):
         return None
     kernel = _wrapped(found, _SHAPES[shape])
-    return _Found(kernel.name, result.type, is_reduced, _WORK, kernel)
+    return _Found(kernel.name, results[0].type, is_reduced, _WORK, kernel)
+
+
+def _is_reduced(result: Result, rank: int) -> bool | None:
+    """True for a result without the dimension, None for one that is not contiguous or has other dimensions."""
+    if result.shape is None or result.order is not None:
+        return None
+    if len(result.shape) == rank:
+        return result.shape[-1] == index(1)
+    return True if len(result.shape) == rank - 1 else None
 
 
 _WORK: Final = 512
@@ -198,6 +209,10 @@ def _lowered(call: AlongCall, type: str, shape: Sequence[int]) -> Binding:
                 inputs.append(insert_constant(graph, False))
             case _:
                 inputs.append(insert_constant(graph, given.value))
+    if call.op.qualified_name in COMPOSED:
+        for each in COMPOSED[call.op.qualified_name](graph, *inputs):
+            graph.register_output(each)
+        return lower(graph, examples)
     return alone(call.op, graph, inputs, examples)
 
 
@@ -246,10 +261,39 @@ def _wrapped(found: Binding, shape: Sequence[int]) -> Kernel:
             tensors += 1
         else:
             assert isinstance(argument, NoneArgument)
-    (result,) = found.results
-    assert isinstance(result, Result)
-    places.append(tensor_at(result.name, result.type, PLACES_AT + tensors))
+    for r, result in enumerate(found.results):
+        assert isinstance(result, Result)
+        places.append(tensor_at(result.name, result.type, PLACES_AT + tensors + r))
     return calling(found, "along", ["words_"], (WORDS, *names, *guards(found), *places))
 
 
+# ------------------------------------------------------------------ operators with several results
+
+
+def _appended(graph: Graph, name: str, *given: Any) -> Value:
+    """The result of an operator, after whatever the graph has; arguments that are no values are constants."""
+    op = table.find(f"aten::{name}")
+    assert op is not None
+    inputs = [each if isinstance(each, Value) else insert_constant(graph, each) for each in given]
+    node = graph.append(op.name, inputs, [TENSOR])
+    node.op = op
+    return node.output
+
+
+def _layer_norm(graph: Graph, input: Value, _: Value, weight: Value, bias: Value, eps: Value) -> Sequence[Value]:
+    """The rows less their means, by their spreads; the means, NaN for infinite ones, and the spreads' inverses."""
+    mean = _appended(graph, "mean.dim", input, [1], True, None)
+    apart = _appended(graph, "sub.Tensor", input, mean, 1)
+    variance = _appended(graph, "mean.dim", _appended(graph, "mul.Tensor", apart, apart), [1], True, None)
+    rstd = _appended(graph, "rsqrt", _appended(graph, "add.Scalar", variance, eps, 1))
+    found = _appended(graph, "mul.Tensor", apart, rstd)
+    if constant_value(weight) is not None:
+        found = _appended(graph, "mul.Tensor", found, weight)
+    if constant_value(bias) is not None:
+        found = _appended(graph, "add.Tensor", found, bias, 1)
+    return found, _appended(graph, "add.Tensor", mean, _appended(graph, "sub.Tensor", mean, mean, 1), 1), rstd
+
+
+COMPOSED: Final[Mapping[str, Callable[..., Sequence[Value]]]] = {"aten::native_layer_norm": _layer_norm}
+"""The results of operators that have several, in a graph, by the operators' arguments."""
 _NAMES: Final = frozenset({*REDUCTIONS, *COMPOSITIONS, *LOSSES})

@@ -102,6 +102,27 @@ def fold(array: i64, vector: i64, range_: InOut[i64[...]], folded: InOut[i64[...
     return 1
 
 
+def all_finished(descriptor: i64, made: InOut[i64[...]], code: i64):
+    it = view(i64[...], descriptor)
+    count = it[RESULTCOUNT]
+    if code != 0:
+        let_copies_go(count, made)
+        return 0
+    found: i64 = PyTuple_New(count)
+    if found == 0:
+        let_copies_go(count, made)
+        return 0
+    for r in range(count):
+        tensor: i64 = wrapped(descriptor, made[r])
+        made[r] = 0
+        if tensor == 0:
+            let_copies_go(count, made)
+            Py_DecRef(found)
+            return 0
+        PyTuple_SetItem(found, r, tensor)
+    return found
+
+
 def gone_along_with(descriptor: i64, args: i64, count: i64, copies: InOut[i64[...]]):
     it = view(i64[...], descriptor)
     process = it[PROCESS]
@@ -231,21 +252,27 @@ def gone_along_with(descriptor: i64, args: i64, count: i64, copies: InOut[i64[..
             function = it[ROWS + type]
     if function == 0:
         return 0
+    results = allocate(i64[MOSTRESULTS])
     shape = allocate(i64[DIMENSIONS])
     fields_ = view(i64[...], whole)
     sizes = view(i64[...], fields_[DIMS])
-    kept: i64 = 0
-    for d in range(rank):
-        is_along = bitand(bitand(d >= range_[0], d < range_[1]), it[ISREDUCED] != 0)
-        if bitor(keeps != 0, select(is_along, 0, 1) != 0):
-            shape[kept] = select(is_along, 1, sizes[d])
-            kept = kept + 1
-    places: i64 = address_of(address(shape[0]))
-    made: i64 = new_array(process, it[RESULTS + type], kept, places, 0)
-    if made == 0:
-        return 0
-    news = view(i64[...], made)
-    words[PLACESAT + tensors] = news[DATA]
+    bit: i64 = 1
+    for r in range(it[RESULTCOUNT]):
+        kept: i64 = 0
+        for d in range(rank):
+            is_along = bitand(bitand(d >= range_[0], d < range_[1]), bitand(it[ISREDUCED], bit) != 0)
+            if bitor(bitor(keeps != 0, last != 0), select(is_along, 0, 1) != 0):
+                shape[kept] = select(is_along, 1, sizes[d])
+                kept = kept + 1
+        places: i64 = address_of(address(shape[0]))
+        made: i64 = new_array(process, it[RESULTS + type], kept, places, 0)
+        if made == 0:
+            let_copies_go(r, results)
+            return 0
+        news = view(i64[...], made)
+        words[PLACESAT + tensors + r] = news[DATA]
+        results[r] = made
+        bit = bit * 2
     code: i64 = 0
     if quotient(total * it[WORK], 1024) < LONG:
         short: i64 = invoke(function, address(words[0]))
@@ -255,6 +282,9 @@ def gone_along_with(descriptor: i64, args: i64, count: i64, copies: InOut[i64[..
         long: i64 = invoke(function, address(words[0]))
         code = long
         let_go(state, tensors, arrays)
-    done: i64 = finished(descriptor, history, args, count, made, code)
+    if it[RESULTCOUNT] > 1:
+        together: i64 = all_finished(descriptor, results, code)
+        return together
+    done: i64 = finished(descriptor, history, args, count, results[0], code)
     return done
 """ + FREEING.format(helper="gone_along")

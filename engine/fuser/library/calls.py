@@ -26,7 +26,9 @@ from typing import Final
 from engine.fuser.ir.kernel import Kernel
 from engine.fuser.ir.kernel_text import parse
 from engine.fuser.library.along_calls import ALONG
+from engine.fuser.library.converting_calls import CONVERSIONS_OF, CONVERTING
 from engine.fuser.library.copying_calls import ROWS, copying
+from engine.fuser.library.gathering_calls import GATHERING
 from engine.fuser.library.mixing_calls import MIXING
 from engine.fuser.library.moving_calls import MOVING
 from engine.fuser.library.object_calls import LOOKING, NUMBERS, OBJECTS, READING
@@ -34,12 +36,12 @@ from engine.fuser.library.pointwise_calls import POINTWISE, SPREADING, WALKING, 
 from engine.fuser.library.recording_calls import RECORDING
 from engine.fuser.library.shaped_calls import SHAPED
 from engine.fuser.library.viewing_calls import VIEWING, VIEWS
-from engine.fuser.library.words import NAMES, PIECES
+from engine.fuser.library.words import CONVERSIONS, NAMES, PIECES
 
 _SERVED: Final = {
     "serve_pointwise": "computed", "serve_along": "gone_along", "serve_joined": "joined",
     "serve_looked_up": "looked_up", "serve_shaped": "shaped", "serve_shown": "shown", "serve_parted": "parted",
-    "serve_paired": "paired", "serve_placed": "placed",
+    "serve_paired": "paired", "serve_placed": "placed", "serve_converted": "converted_to", "serve_gathered": "gathered",
 }  # fmt: skip
 """The stubs, and the helpers that find what they return, or 0."""
 _STUB: Final = """
@@ -63,12 +65,12 @@ def {stub}(held: i64, args: i64, count: i64, names: i64):
 def stubs() -> Kernel:
     """All stubs, as a kernel that has the others for helpers."""
     texts = (
-        OBJECTS, NUMBERS, RECORDING, LOOKING, MIXING, READING, copying(), SPREADING, WRITING, WALKING, POINTWISE, ALONG,
-        MOVING, SHAPED, VIEWING,
+        OBJECTS, NUMBERS, RECORDING, LOOKING, CONVERSIONS_OF, MIXING, READING, copying(), SPREADING, WRITING, WALKING,
+        POINTWISE, CONVERTING, ALONG, MOVING, GATHERING, SHAPED, VIEWING,
         *(_STUB.format(stub=stub, helper=helper) for stub, helper in _SERVED.items()),
     )  # fmt: skip
     return parse(re.sub("[A-Z]+", lambda found: str(NAMES.get(found[0], found[0])), "".join(texts)))
 
 
-EXPORTED: Final = (*PIECES.values(), *_SERVED, *ROWS, *VIEWS)
+EXPORTED: Final = (*PIECES.values(), *_SERVED, *ROWS, *VIEWS, *dict.fromkeys(CONVERSIONS.values()))
 """The stubs, and helpers whose addresses words have."""

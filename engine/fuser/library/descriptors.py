@@ -20,10 +20,11 @@ from engine.aten.autograd.record import OperatorNode
 from engine.aten.dispatch.grad_mode import MODE
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.parameter import Parameter
-from engine.aten.values.promotion import promote_types, raised
+from engine.aten.values.promotion import DEFAULTS, promote_types, raised
 from engine.aten.values.size import Size
 from engine.aten.values.storage import Storage
 from engine.aten.values.tensor import Tensor
+from engine.aten.values.xp import FROM_NUMPY
 from engine.fuser.backend import cpython_abi
 from engine.fuser.ir.kernel import FLOATS, SIZES
 from engine.fuser.library.forms import Form
@@ -35,7 +36,7 @@ _OBJECTS: Final[dict[str, Any]] = {
     "ENABLED": "enabled", "NONE": None, "FALSE": False, "TRUE": True, "ZERO": 0, "FLOAT": float, "INT": int,
     "LIST": list, "TUPLE": tuple, "SIZE": Size, "STORAGE": Storage, "MEMORY": "memory", "SHAPENAME": "shape",
     "VIEWKIND": "_view_kind", "MANYVIEWS": "many", "MINUSONE": -1, "NODE": OperatorNode, "SAVED": Saved,
-    "SEQUENCES": numbers,
+    "SEQUENCES": numbers, "DEFAULTS": DEFAULTS,
 }  # fmt: skip
 _SLOTS: Final = {
     "ARRAY": "array", "GRAD": "_requires_grad", "OWNSTORAGE": "_storage", "BASE": "_base", "VERSION": "version",
@@ -43,7 +44,7 @@ _SLOTS: Final = {
     "GRADFN": "_grad_fn", "OUTPUTNR": "output_nr", "SEEN": "_seen", "GRADHOOK": "grad", "RECORDEDHOOK": "recorded",
     "NODEPLAN": "plan", "NODEKEPT": "kept", "NODESOURCES": "sources", "NODEOUTPUTS": "outputs",
     "NODESEQUENCE": "sequence", "SAVEDHELD": "saved.held", "SAVEDSTORAGE": "saved.storage",
-    "SAVEDVERSION": "saved.version", "SAVEDOUTPUT": "saved.output",
+    "SAVEDVERSION": "saved.version", "SAVEDOUTPUT": "saved.output", "FLOATING": "floating",
 }  # fmt: skip
 """Slots of tensors, storages, hooks and nodes."""
 Words = np.ndarray[Any, np.dtype[np.int64]]
@@ -68,6 +69,9 @@ def process_words() -> Words:
         words[PROCESS["FRESHVALUES"] + i] = words[PROCESS[_CONSTANTS[name]]]
     for i, type in enumerate(TYPES):
         words[PROCESS["DTYPES"] + i] = cpython_abi.retain(of_process.DTYPES[type])
+        named = FROM_NUMPY[of_process.DTYPES[type]]
+        words[PROCESS["DTYPEOBJECTS"] + i] = cpython_abi.retain(named)
+        words[PROCESS["DTYPECODES"] + i] = cpython_abi.retain(named.number)
         words[PROCESS["SIZES"] + i] = SIZES[type]
         words[PROCESS["ISFLOAT"] + i] = type in FLOATS
     dtypes = [of_process.DTYPES[type] for type in TYPES]
@@ -96,8 +100,8 @@ def descriptor(
     """The words of a form, whose row functions have these addresses.
 
     `histories`: how its calls are recorded (`histories`), where stubs record them; they live as long as the process.
-    `target`: the argument that is written to.  `pair`: the words of the operators that give the two results; they live
-    as long as the process.
+    `target`: the argument that is written to.  `pair`: the words of the operators that give the two results, which then
+    live as long as the process.
     """
     assert len(form.given) <= ARGUMENTS and form.operands <= OPERANDS, f"no stub takes so many arguments: {form}"
     words, entries = [0] * DESCRIPTOR["ALL"], form.entries
@@ -105,7 +109,7 @@ def descriptor(
         "PROCESS": process_words().ctypes.data, "FEWEST": form.fewest, "MOST": len(form.given),
         "GIVENCOUNT": len(form.given),
         "COUNT": form.operands, "ISHOOKED": is_hooked, "ISBARE": is_bare, "TARGET": target,
-        "WORK": max((each.work for each in entries.values()), default=0), "ASKS": len(form.asked),
+        "WORK": max((each.work for each in entries.values()), default=form.work), "ASKS": len(form.asked),
     }.items():  # fmt: skip
         words[DESCRIPTOR[name]] = value
     for i, k in enumerate(form.asked):
@@ -114,10 +118,12 @@ def descriptor(
         words[DESCRIPTOR["KINDS"] + i] = KIND[each.kind]
         words[DESCRIPTOR["GIVEN"] + i] = _given(each.kind, each.value)
     words[DESCRIPTOR["FIXEDAXIS"]] = form.axis
-    words[DESCRIPTOR["ISREDUCED"]], words[DESCRIPTOR["ISSTACKED"]] = form.is_reduced, form.is_stacked
+    words[DESCRIPTOR["RESULTCOUNT"]], words[DESCRIPTOR["ISSTACKED"]] = len(form.is_reduced), form.is_stacked
+    words[DESCRIPTOR["ISREDUCED"]] = sum(each << r for r, each in enumerate(form.is_reduced))
     words[DESCRIPTOR["MAYCOPY"]], words[DESCRIPTOR["FIXEDRANK"]] = form.may_copy, form.rank
     words[DESCRIPTOR["ISMIXING"]] = form.is_mixing
     for name, other in zip(("FIRST", "SECOND"), pair, strict=False):
+        cpython_abi.retain(other)
         words[DESCRIPTOR[name]] = other.ctypes.data
     words[DESCRIPTOR["FUNCTION"]] = address(form.function) if form.function else 0
     words[DESCRIPTOR["HISTORIES"]] = 0 if histories is None else histories.ctypes.data
@@ -128,11 +134,13 @@ def descriptor(
     return np.array(words, np.int64)
 
 
-def with_most(words: Words, most: int, *, is_spread: bool = False) -> Words:
-    """The same for calls that give so many arguments at most; `is_spread`: the ints of a list may be given one by
-    one."""
+def of_method(words: Words, most: int, *, is_spread: bool = False) -> Words:
+    """The same for calls from Python, which name dtypes, that give so many arguments at most; `is_spread`: the ints of
+    a list may be given one by one."""
     found = words.copy()
     found[DESCRIPTOR["MOST"]], found[DESCRIPTOR["ISSPREAD"]] = most, is_spread
+    kinds = found[DESCRIPTOR["KINDS"] :][:ARGUMENTS]
+    kinds[kinds == KIND["NUMBERED"]] = KIND["NAMED"]
     return found
 
 

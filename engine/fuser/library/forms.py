@@ -15,14 +15,14 @@ from engine.lang.records import dataclass
 from engine.lang.schema import Argument
 
 Kind = Literal[
-    "TENSORS", "TRUTHS", "NUMBERS", "SETTINGS", "SAME", "EQUAL", "UNREAD", "REALS", "AXIS", "AXES", "LASTSIZES",
-    "KEEPS", "LISTS", "WORDS", "INDEX", "BOUND", "MANYINTS", "TARGETS", "WHOLES", "VECTORS", "TABLES", "INDICES",
-    "RANKED", "TURNED", "ROWED", "SHOWN", "LIKE",
+    "TENSORS", "POINTS", "TRUTHS", "NUMBERS", "SETTINGS", "SAME", "EQUAL", "UNREAD", "REALS", "AXIS", "AXES",
+    "LASTSIZES", "KEEPS", "LISTS", "WORDS", "INDEX", "BOUND", "MANYINTS", "TARGETS", "WHOLES", "VECTORS", "TABLES",
+    "INDICES", "RANKED", "TURNED", "ROWED", "SHOWN", "LIKE", "NUMBERED", "NAMED",
 ]  # fmt: skip
 """See `words.KIND`."""
 LINES: Final = "lines_"
 """The beginning of the symbol of the lines of a part; they begin with one that is empty, and end with a zero."""
-OPERANDS: Final = ("TENSORS", "TRUTHS", "NUMBERS", "SETTINGS")
+OPERANDS: Final = ("TENSORS", "POINTS", "TRUTHS", "NUMBERS", "SETTINGS")
 """The kinds of operands."""
 
 
@@ -54,8 +54,9 @@ class Form:
     `fewest`: the arguments that calls have to give; the others have their defaults.  `asked`: the operands that decide
     how the result lies, none where that is in C order.  `entries`: functions by the type of the operands; of those that
     go along a dimension, by the word of a descriptor that they belong to, and the type.  `stub`: its symbol; `axis`,
-    `is_reduced`, `is_stacked`, `may_copy`, `is_mixing`: see `words.DESCRIPTOR`.  `function`: the symbol of a view's;
-    `rank`: the dimensions of a table, 0 for any; `pair`: the operators that give the two results.
+    `is_stacked`, `may_copy`, `is_mixing`: see `words.DESCRIPTOR`; `is_reduced`: of each result.  `function`: the symbol
+    of a view's; `rank`: the dimensions of a table, 0 for any; `pair`: the operators that give the two results.
+    `work`: that of calls without `entries`, roughly, as theirs.
     """
 
     given: tuple[Given, ...]
@@ -64,13 +65,14 @@ class Form:
     entries: Mapping[str, Entry]
     stub: str = "serve_pointwise"
     axis: int = -1
-    is_reduced: bool = False
+    is_reduced: Sequence[bool] = (False,)
     is_stacked: bool = False
     may_copy: bool = False
     is_mixing: bool = False
     function: str = ""
     rank: int = 0
     pair: Sequence[str] = ()
+    work: int = 0
 
     @property
     def operands(self) -> int:
@@ -92,7 +94,9 @@ def _may_be_missing(argument: Argument, given: Given) -> bool:
 
 
 _PLAIN: Final = Form((), 0, (), {})
-_FACTS: Final = ("stub", "axis", "is_reduced", "is_stacked", "may_copy", "is_mixing", "function", "rank", "pair")
+_FACTS: Final = (
+    "stub", "axis", "is_reduced", "is_stacked", "may_copy", "is_mixing", "function", "rank", "pair", "work",
+)  # fmt: skip
 """Facts of forms that lines tell where they are not those of most."""
 
 

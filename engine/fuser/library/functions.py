@@ -71,8 +71,9 @@ def _form(sample: Any) -> tuple[str, Any]:
 def _lies_in_order(op: Op, samples: Sequence[Any]) -> bool:
     for way in (np.asfortranarray, _last_turned, _channels_last):
         turned = [Tensor(way(each.array)) if isinstance(each, Tensor) else each for each in samples]
-        result = op.compiled.run(*turned)
-        if not isinstance(result, Tensor) or not result.array.flags.c_contiguous:
+        found = op.compiled.run(*turned)
+        results = found if isinstance(found, tuple) else (found,)
+        if not all(isinstance(each, Tensor) and each.array.flags.c_contiguous for each in results):
             return False
     return True
 

@@ -23,7 +23,10 @@ from engine.fuser.library.words import HISTORY, KEPT, KEPT_KIND, KIND, RECORDING
 from engine.lang.records import dataclass
 from engine.lang.schema import NO_DEFAULT
 
-RECORDING: Final = ("serve_pointwise", "serve_along", "serve_shaped", "serve_looked_up", "serve_shown")
+RECORDING: Final = (
+    "serve_pointwise", "serve_along", "serve_shaped", "serve_looked_up", "serve_gathered", "serve_shown",
+    "serve_converted",
+)  # fmt: skip
 """The stubs that record."""
 TENSORS: Final = tuple(name for name, number in KIND.items() if number <= KIND["TRUTHS"] or number >= KIND["WHOLES"])
 """The kinds of arguments of these that are tensors."""

@@ -5,18 +5,21 @@ In: nothing.  Out: the forms of their calls; there is a row for each operator.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from engine.aten.dispatch.op import Op
 from engine.fuser.ir.kernel import BOOL, SIZES
-from engine.fuser.library.forms import Entry, Form, Given
+from engine.fuser.library.forms import Entry, Form, Given, fewest
 from engine.fuser.library.words import TYPES
 
 _JOINED: Final = (Given("LISTS"), Given("AXIS"))
 _OTHERS: Final = (Given("UNREAD"),) * 3
 _SELF, _TABLE, _INDICES = Given("TENSORS"), Given("TABLES"), Given("INDICES")
 _PLACED: Final = (Given("TARGETS"), Given("LISTS"), Given("TENSORS"), Given("SAME", False))
+_TO: Final = (Given("UNREAD"), Given("SAME", False), Given("SAME", None))
+"""The rest of the arguments: a copy is made where the dtype changes alone, and lies as what is copied does."""
 _ALONG: Final = (Given("WHOLES"), Given("AXIS"), Given("KEEPS"))
 
 
@@ -41,13 +44,54 @@ MOVING: Final[Mapping[str, Form]] = {
     "aten::embedding": Form((_TABLE, _INDICES, *_OTHERS), 2, (), {}, "serve_looked_up", rank=2),
     "aten::index_select": Form((_TABLE, Given("AXIS"), _INDICES), 3, (), {}, "serve_looked_up"),
     "aten::index.Tensor": Form((_TABLE, Given("LISTS")), 2, (), {}, "serve_looked_up"),
+    "aten::gather": Form((_TABLE, Given("AXIS"), _INDICES, Given("SAME", False)), 3, (), {}, "serve_gathered"),
     "aten::index_put_": Form(_PLACED, 3, (), {}, "serve_placed"),
     "aten::index_put_.hacked_twin": Form(_PLACED, 3, (), {}, "serve_placed"),
-    "aten::max.dim": Form(_ALONG, 2, (), {}, "serve_paired", pair=("aten::amax", "aten::argmax")),
-    "aten::min.dim": Form(_ALONG, 2, (), {}, "serve_paired", pair=("aten::amin", "aten::argmin")),
 }
+
+
+def _converted(*given: Given, fewest: int) -> Form:
+    return Form(given, fewest, (), {}, "serve_converted", work=_WORK)
+
+
+CONVERTING: Final[Mapping[str, Form]] = {
+    "aten::to.dtype": _converted(Given("SHOWN"), Given("NUMBERED"), *_TO, fewest=2),
+    "aten::to.other": _converted(Given("SHOWN"), Given("LIKE"), *_TO, fewest=2),
+    "aten::to.prim_dtype": _converted(Given("SHOWN"), Given("NUMBERED"), *_TO[:2], fewest=2),
+    "aten::type_as": _converted(Given("SHOWN"), Given("LIKE"), fewest=2),
+    "aten::copy_": _converted(Given("TARGETS"), Given("SHOWN"), Given("SAME", False), fewest=2),
+}
+"""The same where the dtype changes."""
+
+
+def _paired(*pair: str, given: Sequence[Given] = _ALONG) -> Form:
+    return Form(tuple(given), 0, (), {}, "serve_paired", pair=[f"aten::{name}" for name in pair])
+
+
+def _spread(name: str) -> Mapping[str, Sequence[Form]]:
+    """Variances or their roots, with means: of all elements or along dimensions."""
+    ways, whole, keeps = (Given("SAME", True), Given("SAME", False)), Given("WHOLES"), Given("KEEPS")
+    pair = f"{name}.dim", "mean.dim"
+    return {
+        f"aten::{name}_mean": [_paired(name, "mean", given=(whole, way)) for way in ways],
+        f"aten::{name}_mean.dim": [
+            _paired(*pair, given=(whole, axes, way, keeps))
+            for axes in (Given("AXES"), Given("SAME", None))
+            for way in ways
+        ],
+    }
+
+
+PAIRED: Final[Mapping[str, Sequence[Form]]] = {
+    "aten::max.dim": [_paired("amax", "argmax")],
+    "aten::min.dim": [_paired("amin", "argmin")],
+    **_spread("var"), **_spread("std"),
+}  # fmt: skip
+"""Operators whose two results others give, of the same arguments as far as they have them."""
 
 
 def moves_of(op: Op) -> list[Form]:
     """The forms of an operator; none where it is not one of these."""
-    return [MOVING[op.qualified_name]] if op.qualified_name in MOVING else []
+    alone = [each[op.qualified_name] for each in (MOVING, CONVERTING) if op.qualified_name in each]
+    both = PAIRED.get(op.qualified_name, ())
+    return [*alone, *(replace(each, fewest=fewest(op, each.given)) for each in both)]

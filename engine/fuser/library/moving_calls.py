@@ -180,10 +180,12 @@ def only_item(process: i64, value: i64):
 
 
 def are_within(numbers: InOut[i64[...]], many: i64, size: i64, least: i64):
+    low: i64 = 0
+    high: i64 = -1
     for i in range(many):
-        if bitor(numbers[i] < least, numbers[i] >= size):
-            return 0
-    return 1
+        low = minimum(low, numbers[i])
+        high = maximum(high, numbers[i])
+    return select(bitor(low < least, high >= size), 0, 1)
 
 
 def look_piece(context: i64, begin: i64, end: i64):

@@ -273,6 +273,24 @@ def is_open(descriptor: i64, count: i64):
 
 """
 READING: Final = """
+def type_of_numbers(descriptor: i64, args: i64, count: i64):
+    it = view(i64[...], descriptor)
+    own = view(i64[...], it[PROCESS])
+    given = view(i64[...], args)
+    reals: i64 = 0
+    wholes: i64 = 0
+    for i in range(count):
+        if bitor(it[KINDS + i] == NUMBERS, it[KINDS + i] == SETTINGS):
+            head = view(i64[...], given[i])
+            reals = reals + select(head[1] == own[FLOAT], 1, 0)
+            wholes = wholes + select(head[1] == own[INT], 1, 0)
+    if bitand(reals != 0, wholes == 0):
+        defaults = view(i64[...], own[DEFAULTS])
+        real: i64 = type_of(it[PROCESS], defaults[own[FLOATING]])
+        return real
+    return select(bitand(wholes != 0, reals == 0), LONGS, -1)
+
+
 def read(descriptor: i64, args: i64, count: i64, frame: InOut[i64[...]], copies: InOut[i64[...]]):
     it = view(i64[...], descriptor)
     process = it[PROCESS]
@@ -303,7 +321,7 @@ def read(descriptor: i64, args: i64, count: i64, frame: InOut[i64[...]], copies:
                 if dtype == 0:
                     dtype = fields[DTYPE]
                 if fields[DTYPE] != dtype:
-                    if it[ISMIXING] == 0:
+                    if bitor(it[ISMIXING] == 0, kind == POINTS):
                         return 0
                     is_mixed = 1
             flags = bitand(flags, i64(marks[FLAGS]))
@@ -312,12 +330,16 @@ def read(descriptor: i64, args: i64, count: i64, frame: InOut[i64[...]], copies:
                 may = bitor(may, found)
             frame[ARRAYS + k] = array
             frame[PLACES + k] = fields[DATA]
-            if first < 0:
-                first = k
+            if kind == POINTS:
+                if marks[NDIM] != 0:
+                    return 0
             else:
-                alike: i64 = has_same_sizes(array, frame[ARRAYS + first])
-                if alike == 0:
-                    flags = bitand(flags, ALIGNED)
+                if first < 0:
+                    first = k
+                else:
+                    alike: i64 = has_same_sizes(array, frame[ARRAYS + first])
+                    if alike == 0:
+                        flags = bitand(flags, ALIGNED)
             k = k + 1
         else:
             if kind <= SETTINGS:
@@ -334,8 +356,13 @@ def read(descriptor: i64, args: i64, count: i64, frame: InOut[i64[...]], copies:
                         return 0
     if bitand(flags, ALIGNED) == 0:
         return 0
-    known: i64 = type_of(process, dtype)
-    type: i64 = known
+    type: i64 = -1
+    if dtype == 0:
+        numeric: i64 = type_of_numbers(descriptor, args, count)
+        type = numeric
+    else:
+        known: i64 = type_of(process, dtype)
+        type = known
     if is_mixed != 0:
         if may != 0:
             flows: i64 = is_recording(process)
@@ -367,6 +394,11 @@ def read(descriptor: i64, args: i64, count: i64, frame: InOut[i64[...]], copies:
                 if fits == 0:
                     return 0
                 frame[PLACES + k] = place
+            if kind == POINTS:
+                copied: i64 = address_of(address(frame[VALUES + k]))
+                memcpy(copied, frame[PLACES + k], own[SIZES + type])
+                frame[PLACES + k] = copied
+                frame[ARRAYS + k] = 0
             k = k + 1
     frame[ROW] = row
     frame[WIDTH] = k

@@ -128,7 +128,7 @@ def calls_of(op: Op) -> Iterator[Call]:
     truths = {of.args[0].id for of in _calls(tree, "where") if isinstance(of.args[0], ast.Name)}
     choices = [[*_choices(op, a, tree, truths)] for a in op.schema.arguments]
     for given in itertools.product(*choices):
-        if any(each.kind in ("TENSORS",) for each in given):
+        if any(each.kind in ("TENSORS", "TRUTHS") for each in given):
             yield Call(op, given)
 
 
@@ -142,7 +142,7 @@ def _choices(op: Op, argument: Argument, tree: ast.AST, truths: set[str]) -> Ite
     """The kinds of values that an argument may have."""
     name, default = argument.name, argument.default
     if is_tensor(argument):
-        yield Given("TRUTHS" if name in truths else "TENSORS")
+        yield Given("TRUTHS" if name in truths else "POINTS" if _is_point(op, name) else "TENSORS")
     elif unwrap_optional(argument.type) in (NUMBER, FLOAT):
         if default == 1 or op.checks_numbers:
             yield Given("SAME" if type(default) is int and default == 1 else "EQUAL", default)
@@ -157,6 +157,11 @@ def _choices(op: Op, argument: Argument, tree: ast.AST, truths: set[str]) -> Ite
     elif not (is_tensor(argument) or unwrap_optional(argument.type) in (NUMBER, FLOAT)) and argument.has_default:
         yield Given("SAME", default)
     yield from (Given("SAME", word) for word in _words(tree, name) if word != default)
+
+
+def _is_point(op: Op, name: str) -> bool:
+    """True for a tensor that stands for a number: it is converted to the dtype of another one, which has to hold it."""
+    return name in op.in_range and op.dtype == "same" and op.overload == "Tensor"
 
 
 def _words(tree: ast.AST, name: str) -> Iterator[str]:
@@ -189,6 +194,8 @@ def row_of(call: Call, type: str) -> Row | None:
             return None
         if type not in (*FLOATS, *HALVES) and TYPES[sample.array.dtype] in FLOATS:
             return None  # of the default dtype, which programs may change
+        if not call.tensors and TYPES[sample.array.dtype] != type:
+            return None  # numbers have a dtype of their own
         return _function(call, type, sample)
     except (Unsupported, EngineError, TypeError, ValueError, ArithmeticError):
         return None
@@ -198,6 +205,8 @@ def _sample(given: Given, type: str) -> Any:
     match given.kind:
         case "TENSORS" | "TRUTHS":
             return Tensor(np.ones(2, DTYPES[BOOL if given.kind == "TRUTHS" else type]))
+        case "POINTS":
+            return Tensor(np.ones((), DTYPES[type]))
         case "NUMBERS" | "SETTINGS":
             return 1.0 if type in (*FLOATS, *HALVES) else 1
     return given.value

@@ -30,11 +30,11 @@ from engine.fuser.backend.cpython_abi import AbiError
 from engine.fuser.backend.symbols import PARALLEL, MachineError, address_of
 from engine.fuser.library import forms as of_forms
 from engine.fuser.library import image_files, key, store
-from engine.fuser.library.descriptors import Words, builtin, descriptor, process_words, with_most
+from engine.fuser.library.descriptors import Words, builtin, descriptor, of_method, process_words
 from engine.fuser.library.forms import LINES, Form, Given
 from engine.fuser.library.histories import fill, row_of
 from engine.fuser.library.objects import ImageError
-from engine.fuser.library.words import DIMENSIONS, PIECES, PROCESS
+from engine.fuser.library.words import CONVERSIONS, DIMENSIONS, PIECES, PROCESS, TYPES
 from engine.fuser.stubs.methods import Method, method
 from engine.lang.records import dataclass
 
@@ -139,12 +139,24 @@ def _described(op: Op, forms: Sequence[Form], *, is_hooked: bool, is_bare: bool 
     words = partial(descriptor, address=_address, target=_target(op), is_hooked=is_hooked, is_bare=is_bare)
 
     def of_pair(form: Form) -> list[Words]:
-        """The words of the first forms of both operators."""
-        return [_known(_entry(name), is_hooked=is_hooked, is_bare=is_bare)[0][1] for name in form.pair]
+        """The words of both operators, which nothing records."""
+        return [words(_as_called(op, form, _entry(name)), histories=None) for name in form.pair]
 
     return [
         (form, words(form, histories=row_of(op, form) if is_hooked else None, pair=of_pair(form))) for form in forms
     ]
+
+
+def _as_called(op: Op, form: Form, other: Op) -> Form:
+    """The form of another operator that takes the arguments of this form, as far as it has them."""
+    names = [a.name for a in op.schema.arguments]
+    for each in _forms(other):
+        theirs = dict(zip((a.name for a in other.schema.arguments), each.given, strict=True))
+        both = [(given, theirs[name]) for name, given in zip(names, form.given, strict=True) if name in theirs]
+        if all(a == b or "SAME" not in (a.kind, b.kind) for a, b in both):
+            given = tuple(theirs.get(name, Given("UNREAD")) for name in names)
+            return replace(each, given=given, fewest=form.fewest)
+    raise ImageError(f"the library has no {other.qualified_name} for {op.qualified_name}")
 
 
 def _known(op: Op, *, is_hooked: bool, is_bare: bool = False) -> Described:
@@ -152,18 +164,21 @@ def _known(op: Op, *, is_hooked: bool, is_bare: bool = False) -> Described:
     known, key = _STATE.known.described, (op, is_hooked, is_bare)
     if key not in known:
         known[key] = _described(op, _forms(op), is_hooked=is_hooked, is_bare=is_bare)
-        _share_threads()
+        _take_functions()
     return known[key]
 
 
-def _share_threads() -> None:
-    """Let stubs share long work among threads, and poll for interrupts, once the library has what does so: that is with
-    the part of the stubs."""
+def _take_functions() -> None:
+    """Let stubs convert, share long work among threads, and poll for interrupts, once the library has what does so:
+    that is with the part of the stubs."""
     words = process_words()
     if words[PROCESS["PARALLEL"]] or any(store.address(symbol) is None for symbol in PIECES.values()):
         return
     for word, symbol in PIECES.items():
         words[PROCESS[word]] = _address(symbol)
+    for (source, target), symbol in CONVERSIONS.items():
+        place = TYPES.index(source) * len(TYPES) + TYPES.index(target)
+        words[PROCESS["CONVERSIONS"] + place] = _address(symbol)
     words[PROCESS["PARALLEL"]] = address_of(PARALLEL) or 0  # last, and of its owner, which starts the threads
 
 
@@ -294,9 +309,10 @@ def _positional(op: Op, described: Described) -> Iterator[tuple[Form, Words]]:
     places = sum(not each.kwarg_only for each in op.schema.arguments)
     for form, words in described:
         if form.given[places - 1].kind == "MANYINTS":
-            yield form, with_most(words, places - 1 + DIMENSIONS, is_spread=True)
+            yield form, of_method(words, places - 1 + DIMENSIONS, is_spread=True)
         elif form.fewest <= places:
-            yield form, words if len(form.given) <= places else with_most(words, places)
+            is_called_so = len(form.given) <= places and all(each.kind != "NUMBERED" for each in form.given)
+            yield form, words if is_called_so else of_method(words, min(places, len(form.given)))
 
 
 # ------------------------------------------------------------------ modes, and parts that come

@@ -5,15 +5,20 @@ In: nothing.  Out: tables of places, which `descriptors` and `histories` fill, a
 
 from __future__ import annotations
 
+import itertools
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from engine.fuser.backend import cpython_abi as abi
+from engine.fuser.ir.kernel import BOOL, FLOATS, HALVES
+from engine.fuser.library.processor import system
 from engine.fuser.stubs.binding import RELEASE_AFTER
 
 OPERANDS: Final = 7
 """Operands that a row function has at most, besides its result."""
+MOST_RESULTS: Final = 3
+"""Results that a function along a dimension has at most."""
 DIMENSIONS: Final = 8
 """Dimensions that a stub spreads operands to at most."""
 ARGUMENTS: Final = 16
@@ -40,28 +45,49 @@ def _places(*names: str | tuple[str, int]) -> dict[str, int]:
 PROCESS: Final = _places(
     "NDARRAY", "TENSOR", "PARAMETER", "HOOKS", "MODE", "ENABLED", "NONE", "FALSE", "TRUE", "ZERO", "FLOAT", "INT",
     "LIST", "TUPLE", "SIZE", "STORAGE",
-    "MEMORY", "SHAPENAME", "VIEWKIND", "MANYVIEWS", "MINUSONE", "NODE", "SAVED", "SEQUENCES",
+    "MEMORY", "SHAPENAME", "VIEWKIND", "MANYVIEWS", "MINUSONE", "NODE", "SAVED", "SEQUENCES", "DEFAULTS",
     # offsets of slots, in words
     "ARRAY", "GRAD", "OWNSTORAGE", "BASE", "VERSION", "OWNER", "TRACE", "PYTHONONLY", "REBASED", "PAUSED",
-    "GRADFN", "OUTPUTNR", "SEEN", "GRADHOOK", "RECORDEDHOOK",
+    "GRADFN", "OUTPUTNR", "SEEN", "GRADHOOK", "RECORDEDHOOK", "FLOATING",
     "NODEPLAN", "NODEKEPT", "NODESOURCES", "NODEOUTPUTS", "NODESEQUENCE", ("EMPTY", len(EMPTY)),
     "SAVEDHELD", "SAVEDSTORAGE", "SAVEDVERSION", "SAVEDOUTPUT",
     # functions
-    "NEWARRAY", "SETBASE", "FREEING", "PARALLEL", "PIECE", "JOINPIECE", "LOOKPIECE",
+    "NEWARRAY", "SETBASE", "FREEING", "PARALLEL", "PIECE", "JOINPIECE", "LOOKPIECE", "GATHERPIECE",
+    ("CONVERSIONS", len(TYPES) ** 2),
     "FRESH", ("FRESHPLACES", 12), ("FRESHVALUES", 12),
-    ("DTYPES", len(TYPES)), ("SIZES", len(TYPES)), ("ISFLOAT", len(TYPES)),
+    ("DTYPES", len(TYPES)), ("DTYPEOBJECTS", len(TYPES)), ("DTYPECODES", len(TYPES)),
+    ("SIZES", len(TYPES)), ("ISFLOAT", len(TYPES)),
     ("PROMOTED", len(TYPES) ** 2), ("RAISED", len(TYPES) ** 2),
 )  # fmt: skip
 """Words of this process.  FREEING: the capsule by which arrays free memory that stubs gave them; 0 where numpy gives it
-all.  FRESH: how many slots of a new tensor hold constants.  PROMOTED: the common type of each two;
-RAISED: the one of tensors with dimensions and those without."""
-PIECES: Final = {"PIECE": "piece", "JOINPIECE": "join_piece", "LOOKPIECE": "look_piece"}
+all.  FRESH: how many slots of a new tensor hold constants.  PROMOTED: the common type of each two; RAISED: the one of
+tensors with dimensions and those without.  CONVERSIONS: row functions that convert, by the types of what is read and
+written; zero where there is none.  DTYPEOBJECTS, DTYPECODES: dtypes as programs in Python name them, and as operators
+do, by a number."""
+PIECES: Final = {"PIECE": "piece", "JOINPIECE": "join_piece", "LOOKPIECE": "look_piece", "GATHERPIECE": "gather_piece"}
 """Functions of the library that do a part of the work of a call, each in the word of its name."""
+
+
+def _conversions() -> Iterator[tuple[tuple[str, str], str]]:
+    """Each pair of types, and the function that converts them: bools are read as bytes, and whole numbers lose their
+    first bits whatever their sign."""
+    is_x86 = system().endswith("x86_64")
+    for source, target in itertools.permutations(TYPES, 2):
+        is_cut = source in (*FLOATS, *HALVES) and target not in (*FLOATS, *HALVES, BOOL)
+        if is_cut and not is_x86:
+            continue  # Note [Numbers without a place] in `converting_calls`
+        written = "u8" if target == "i8" else target
+        read = "u8" if source == BOOL or (source, written) == ("i8", "u8") else source
+        yield (source, target), f"convert_{read}_{written}"
+
+
+CONVERSIONS: Final[Mapping[tuple[str, str], str]] = dict(_conversions())
+"""The row functions that convert, by the types of what is read and written, for CONVERSIONS."""
 DESCRIPTOR: Final = _places(
     "PROCESS", "FEWEST", "MOST", "GIVENCOUNT", "ISSPREAD", "COUNT", "ISHOOKED", "ISBARE", "TARGET", "WORK", "ASKS",
     ("ASKED", OPERANDS),
     ("KINDS", ARGUMENTS), ("GIVEN", ARGUMENTS), ("ROWS", len(TYPES)), ("RESULTS", len(TYPES)),
-    "FIXEDAXIS", "ISREDUCED", "ISSTACKED", ("PLANES", len(TYPES)), ("SOLIDS", len(TYPES)),
+    "FIXEDAXIS", "RESULTCOUNT", "ISREDUCED", "ISSTACKED", ("PLANES", len(TYPES)), ("SOLIDS", len(TYPES)),
     "MAYCOPY", "ISMIXING", "FUNCTION", "FIXEDRANK", "FIRST", "SECOND", "HISTORIES",
 )  # fmt: skip
 """Words of an operator.
@@ -72,7 +98,8 @@ whether operands are arrays, which nothing records; they are left to Python in m
 written; -1 for none.  WORK: nanoseconds for 1024 elements.  ASKED: the operands that decide how the result lies.
 KINDS: what each argument is (`KIND`); GIVEN: the object, or the bits of the float, that it has to be.  ROWS, RESULTS:
 row functions, and dtypes of their results, by the dtype.  FIXEDAXIS: the dimension that the operator goes along; -1
-where arguments say so, or it goes along all.  ISREDUCED: whether the result is without it.  ISSTACKED: whether tensors
+where arguments say so, or it goes along all.  RESULTCOUNT: how many results
+there are; ISREDUCED: which of them are without it, a bit for each.  ISSTACKED: whether tensors
 are joined along a new dimension.  PLANES, SOLIDS: functions for two and three dimensions, of which the second is it.
 MAYCOPY: whether tensors that have gaps or are turned are copied first.  ISMIXING: whether tensors of several dtypes are
 brought to their common one.  FUNCTION: of a view (`viewing_calls`).
@@ -91,20 +118,21 @@ KEPT_KIND: Final = {
 }  # fmt: skip
 """An argument itself, or as a list; of a tensor and of the result all, or its form."""
 KIND: Final = {
-    "TENSORS": 0, "TRUTHS": 1, "NUMBERS": 2, "SETTINGS": 3, "SAME": 4, "EQUAL": 5, "UNREAD": 6, "REALS": 7, "AXIS": 8,
-    "AXES": 9, "LASTSIZES": 10, "KEEPS": 11, "LISTS": 12, "WORDS": 13, "INDEX": 14, "BOUND": 15, "MANYINTS": 16,
-    "TARGETS": 17, "WHOLES": 18, "VECTORS": 19, "TABLES": 20, "INDICES": 21, "RANKED": 22, "TURNED": 23, "ROWED": 24,
-    "SHOWN": 25, "LIKE": 26,
+    "TENSORS": 0, "POINTS": 1, "TRUTHS": 2, "NUMBERS": 3, "SETTINGS": 4, "SAME": 5, "EQUAL": 6, "UNREAD": 7, "REALS": 8,
+    "AXIS": 9, "AXES": 10, "LASTSIZES": 11, "KEEPS": 12, "LISTS": 13, "WORDS": 14, "INDEX": 15, "BOUND": 16,
+    "MANYINTS": 17, "NUMBERED": 18, "NAMED": 19, "TARGETS": 20, "WHOLES": 21, "VECTORS": 22, "TABLES": 23,
+    "INDICES": 24, "RANKED": 25, "TURNED": 26, "ROWED": 27, "SHOWN": 28, "LIKE": 29,
 }  # fmt: skip
-"""TRUTHS: a tensor of bools.  NUMBERS: an int or float that is an operand; SETTINGS: that the dtype has to hold.
-SAME: the object of GIVEN; EQUAL: a number that is equal to it.  UNREAD: what the result does not depend on.
-REALS: a float.  AXIS: the dimension; AXES: that, or some that follow one another.  LASTSIZES: the sizes of the last
-ones, which are gone along.  KEEPS: whether the result has it, with a size of 1.  LISTS: of tensors.  WORDS: the ints of
-GIVEN, as a list.  INDEX: an int, of views; BOUND: that, or None, which stands for GIVEN; MANYINTS: a list of ints.
-Tensors again: TARGETS: one that is written.  WHOLES: one that is gone through along a dimension; VECTORS: one of that
-dimension's size.  TABLES: one whose rows INDICES name.  RANKED: one of so many dimensions; TURNED: one whose last two
-are exchanged in memory; ROWED: one taken for its last dimension's rows.  SHOWN: one whose memory the result shows;
-LIKE: one whose sizes are read."""
+"""POINTS: a tensor without dimensions.  TRUTHS: a tensor of bools.  NUMBERS: an int or float that is an operand;
+SETTINGS: that the dtype has to hold.  SAME: the object of GIVEN; EQUAL: a number that is equal to it.  UNREAD: what the
+result does not depend on.  REALS: a float.  AXIS: the dimension; AXES: that, or some that follow one another.
+LASTSIZES: the sizes of the last ones, which are gone along.  KEEPS: whether the result has it, with a size of 1.
+LISTS: of tensors.  WORDS: the ints of GIVEN, as a list.  INDEX: an int, of views; BOUND: that, or None, which stands
+for GIVEN; MANYINTS: a list of ints.  NUMBERED: the number of a dtype; NAMED: its object.  Tensors again: TARGETS: one
+that is written.  WHOLES: one that is gone through along a dimension; VECTORS: one of that dimension's size.  TABLES:
+one whose rows INDICES name.  RANKED: one of so many dimensions; TURNED: one whose last two are exchanged in memory;
+ROWED: one taken for its last dimension's rows.  SHOWN: one whose memory the result may show; LIKE: one whose sizes or
+dtype are read."""
 VIEW: Final = _places(
     "OLDRANK", ("OLDSIZES", DIMENSIONS), ("OLDSTEPS", DIMENSIONS), "ITEMSIZE", "ELEMENTCOUNT", "ISDENSE", "ISREAL",
     ("NUMBERSOF", 4), "MANYCOUNT", ("MANY", DIMENSIONS),
@@ -115,6 +143,13 @@ VIEW: Final = _places(
 result.  Steps and OFFSET are in bytes.  Of several results PARTCOUNT is their number, PARTSTEP how far they are apart,
 PARTAXIS the dimension that they are parts of, -1 where they are without it, PARTSIZE their size there, but for the
 last; ISLISTED: whether the list has their sizes."""
+_GATHER: Final = _places(
+    "GATHERSOURCE", "GATHERTARGET", "GATHERINDEX", "GATHERITEM", "GATHERLENGTH", "GATHEROUTER", "GATHERSTEP",
+    "GATHERPITCH", ("GATHERSIZES", DIMENSIONS), ("GATHERSTEPS", DIMENSIONS),
+)  # fmt: skip
+"""Words of a part of the work of a call that gathers: addresses, the size of elements, how many there are in a row of
+the result, and how many dimensions before; how far elements lie apart in a row, and along the index's dimension; of
+each dimension its size in the result and how many bytes on it leads."""
 _FRAME: Final = _places(
     ("ARRAYS", OPERANDS + 1), ("PLACES", OPERANDS + 1), ("VALUES", OPERANDS + 1), ("ITEMS", OPERANDS + 1),
     ("ELEMENTS", OPERANDS + 1), ("SHAPE", DIMENSIONS), ("ORDER", DIMENSIONS), ("OUTSTRIDES", DIMENSIONS),
@@ -136,7 +171,8 @@ NUMBERS_AT: Final = 3
 PLACES_AT: Final = 12
 """Where functions along a dimension find numbers and addresses, after the three sizes."""
 NAMES: Final[Mapping[str, int]] = {
-    **PROCESS, **DESCRIPTOR, **HISTORY, **KIND, **KEPT_KIND, **_FRAME, **VIEW, "VIEWWORDS": VIEW["ALL"],
+    **PROCESS, **DESCRIPTOR, **HISTORY, **KIND, **KEPT_KIND, **_FRAME, **_GATHER, **VIEW,
+    "VIEWWORDS": VIEW["ALL"], "GATHERWORDS": _GATHER["ALL"],
     "FRAME": _FRAME["ALL"], "EACH": OPERANDS + 1, "DIMENSIONS": DIMENSIONS,
     "TYPECOUNT": len(TYPES), "EMPTIES": len(EMPTY), "HISTORIESEACH": 2**RECORDING_TENSORS,
     "IMMORTAL": int(sys.version_info >= (3, 12)),
@@ -145,10 +181,11 @@ NAMES: Final[Mapping[str, int]] = {
     # the fields of objects, in words of 64 and of 32 bits
     "ITEM": 3, "FLOATVALUE": 2, "DATA": abi.DATA // 8, "DIMS": abi.DIMENSIONS // 8, "STRIDESOF": abi.STRIDES // 8,
     "BASEOF": abi.BASE // 8, "DTYPE": abi.DTYPE // 8, "NDIM": abi.NDIM // 4, "FLAGS": abi.ARRAY_FLAGS // 4,
-    "PLAIN": abi.PLAIN, "ALIGNED": abi.ALIGNED, "WRITEABLE": abi.WRITEABLE, "OWNED": abi.OWNED,
+    "PLAIN": abi.PLAIN, "FORTRAN": abi.FORTRAN, "ALIGNED": abi.ALIGNED, "WRITEABLE": abi.WRITEABLE, "OWNED": abi.OWNED,
     "OWNABLE": abi.PLAIN | abi.WRITEABLE, "HANDLEROF": abi.HANDLER // 8, "NUMPYSDOMAIN": abi.DOMAIN,
     "LINE": 64, "ALIGNEDFROM": 2**15, "ALIGNEDTO": 2**22,
-    "ALONGWORDS": PLACES_AT + OPERANDS + 1, "NUMBERSAT": NUMBERS_AT, "PLACESAT": PLACES_AT, "OPERANDS": OPERANDS,
+    "ALONGWORDS": PLACES_AT + OPERANDS + MOST_RESULTS, "MOSTRESULTS": MOST_RESULTS,
+    "NUMBERSAT": NUMBERS_AT, "PLACESAT": PLACES_AT, "OPERANDS": OPERANDS,
     "SHAPEDWORDS": SHAPED_WORDS["ALL"], "EXTENTSEACH": 5, "PLACESIN": SHAPED_WORDS["PLACES"],
     "RANKIN": SHAPED_WORDS["RANK"], "SIZESIN": SHAPED_WORDS["SIZES"], "WORKIN": SHAPED_WORDS["WORK"],
     "TOGETHER": 64, "LONGESTSTEP": 2**31, "MOSTCOPIED": 2**18, "LONGBYTES": 10 * RELEASE_AFTER,

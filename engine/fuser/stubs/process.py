@@ -19,6 +19,7 @@ from engine.aten.dispatch.grad_mode import MODE
 from engine.aten.dispatch.wrapping import fresh
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.parameter import Parameter
+from engine.aten.values.promotion import DEFAULTS
 from engine.aten.values.storage import Storage
 from engine.aten.values.tensor import Tensor
 from engine.fuser.backend import cpython_abi
@@ -44,6 +45,7 @@ _FUNCTIONS: Final = (
 _SLOTS: Final[dict[type, str]] = {
     Tensor: "array _requires_grad _storage _base _grad_fn _seen output_nr", Storage: "owner version",
     type(HOOKS): "trace python_only rebased grad recorded paused",
+    type(DEFAULTS): "floating",
     Node: "_edges sources outputs sequence tensor_hooks retained hooks prehooks", OperatorNode: "plan kept",
 }  # fmt: skip
 """Slots of these types, all of different names."""

@@ -264,3 +264,18 @@ def test_a_sum_of_a_row_beyond_float16_is_infinite() -> None:
     rows = torch.zeros(2, 70000, dtype=torch.float16)
     assert torch.log_softmax(rows, 1)[0, 0].item() == -INF
     assert torch.log_softmax(rows.float(), 1)[0, 0].item() == pytest.approx(-11.156, abs=1e-3)
+
+
+@pytest.mark.parametrize("is_written", [False, True])
+def test_doubles_become_halves_by_way_of_single_precision(is_written: bool) -> None:
+    x = torch.tensor([1 + 2**-11 + 2**-40, 65519.9999999, 2**-25 * (1 + 2**-30)], dtype=torch.float64)
+    found = torch.zeros(3, dtype=torch.half).copy_(x) if is_written else x.half()
+    assert found.tolist() == [1.0, INF, 0.0]
+
+
+@pytest.mark.parametrize("count", [1, 3, 8, 20])
+def test_the_mean_of_a_row_with_infinities_is_none_in_layer_norms(count: int) -> None:
+    x = torch.ones(2, count)
+    x[0, 0], x[1, count // 2] = INF, -INF
+    _, mean, rstd = torch.native_layer_norm(x, [count], None, None, 0.1)
+    assert str([mean.flatten().tolist(), rstd.flatten().tolist()]) == "[[nan, nan], [nan, nan]]"
