@@ -87,11 +87,11 @@ def known(scope: str) -> tuple[str, ...]:
 def _callable(value: SugaredValue, path: str) -> Callable[..., Any] | None:
     """One function, several overloads, or a choice by a flag."""
     if isinstance(value, FunctionValue):
-        if len(value.functions) == 1:
-            compiled = partial(_call_one, path, ScriptFunction(value.functions[0]))
-            texts = library.find(path)
-            return (wrapper(texts[0].text, partial(_called, path), compiled) if len(texts) == 1 else None) or compiled
-        return partial(_call_first, path, [ScriptFunction(function) for function in value.functions])
+        functions = [ScriptFunction(function) for function in value.functions]
+        alone = len(functions) == 1
+        compiled = partial(_call_one, path, functions[0]) if alone else partial(_call_first, path, functions)
+        texts = [each.text for each in library.find(path)]
+        return (wrapper(texts, partial(_called, path), compiled) if texts else None) or compiled
     if isinstance(value, ChosenByFlag):
         sides = _callable(value.when_true, path), _callable(value.when_false, path)
         return partial(_call_chosen, value.argument, value.position, *sides)

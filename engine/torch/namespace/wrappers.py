@@ -1,14 +1,16 @@
 """Simple library functions as Python functions, without the cost of running a compiled program.
 
-In: the text of a function written in TorchScript.  Out: a Python function with the same results.  It exists for texts
-of conditions, calls and arithmetic (like `return relu_(x) if inplace else relu(x)`), which mean the same in Python, and
-runs for arguments of exactly the declared types; all other calls, and all errors, are left to the compiled function.
+In: the texts of a function written in TorchScript, one for each overload.  Out: a Python function with the same
+results.  It exists for texts of conditions, counting loops, calls and arithmetic (like `return relu_(x) if inplace else
+relu(x)`), which mean the same in Python, and runs the first overload that declares exactly the types of the arguments;
+all other calls, and all errors, are left to the compiled function.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from engine.aten.values.hooks import HOOKS
@@ -20,28 +22,36 @@ Find = Callable[[str], Callable[..., Any] | None]
 """The function of a dotted name, `torch._C._nn.relu6`."""
 
 
-def wrapper(text: str, find: Find, compiled: Callable[..., Any]) -> Callable[..., Any] | None:
-    """A Python function of the text, with the compiled one as its fallback; None for a text beyond the simple ones."""
-    quick, hooks, left = _python_function(text, find), HOOKS, _LEFT
-    if quick is None:
+def wrapper(texts: Sequence[str], find: Find, compiled: Callable[..., Any]) -> Callable[..., Any] | None:
+    """A Python function of the texts, with the compiled one as its fallback; None if one is beyond the simple ones."""
+    found = [_python_function(text, find) for text in texts]
+    quick = [each for each in found if each is not None]
+    if len(quick) < len(texts):
         return None
+    first, others, hooks, left = quick[0], quick[1:], HOOKS, _LEFT
 
     def call(*args: Any, **kwargs: Any) -> Any:
         if hooks.trace is None:
             try:
-                result = quick(*args, **kwargs)
+                result = first(*args, **kwargs)
+                for other in others:
+                    if result is not _OTHER:
+                        break
+                    result = other(*args, **kwargs)
             except Exception:
                 result = left
-            if result is not left:
+            if result is not left and result is not _OTHER:
                 return result
         return compiled(*args, **kwargs)
 
-    call.__name__ = call.__qualname__ = quick.__name__
+    call.__name__ = call.__qualname__ = first.__name__
     return call
 
 
 _LEFT: Final = object()
 """Returned by a Python function that leaves the call to the compiled one."""
+_OTHER: Final = object()
+"""Returned by one that declares other types than those of the arguments."""
 
 
 def _python_function(text: str, find: Find) -> Callable[..., Any] | None:
@@ -57,12 +67,14 @@ def _python_function(text: str, find: Find) -> Callable[..., Any] | None:
     if calls.is_lost or None in types.values():
         return None
     asked = " and ".join(f"type({name}) in _types_{name}" for name in types)
-    guard = parse_python(f"if not ({asked}): return _left").body if types else []
+    lines = [f"if not ({asked}): return _other"] if types else []
     for argument in arguments:
+        if (count := _BROADCASTING.get(ast.unparse(argument.annotation or argument))) is not None:
+            lines.append(f"if type({argument.arg}) is int: {argument.arg} = [{argument.arg}] * {count}")
         argument.annotation = None
-    function.body, function.returns = [*guard, *body], None
+    function.body, function.returns = [*parse_python("\n".join(lines)).body, *body], None
     environment: dict[str, Any] = {f"_types_{name}": kinds for name, kinds in types.items()}
-    environment |= {"_left": _LEFT, **calls.found}
+    environment |= {"_left": _LEFT, "_other": _OTHER, **calls.found}
     code = compile(ast.fix_missing_locations(ast.Module([function], [])), f"<aten::{function.name} wrapper>", "exec")
     exec(code, environment)
     made: Callable[..., Any] = environment[function.name]
@@ -70,8 +82,15 @@ def _python_function(text: str, find: Find) -> Callable[..., Any] | None:
 
 
 def _inside(function: ast.FunctionDef) -> Iterator[ast.AST]:
-    for statement in function.body:
-        yield from ast.walk(statement)
+    """The nodes of its statements, but for types of variables, and for errors, which it never raises itself."""
+    waiting: list[ast.AST] = [*function.body]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if isinstance(node, ast.AnnAssign):
+            waiting += [node.target, *([node.value] if node.value is not None else [])]
+        elif not isinstance(node, ast.Raise):
+            waiting += ast.iter_child_nodes(node)
 
 
 class _Calls(ast.NodeTransformer):
@@ -90,8 +109,8 @@ class _Calls(ast.NodeTransformer):
         if isinstance(function, ast.Attribute) and getattr(function.value, "id", None) in self._arguments:
             node.args = [self.visit(each) for each in node.args]
         else:
-            name = f"_call{len(self.found)}"
-            self.found[name] = self._find(ast.unparse(function))
+            name, called = f"_call{len(self.found)}", ast.unparse(function)
+            self.found[name] = _BUILTINS.get(called) or self._find(called)
             self.is_lost = self.is_lost or self.found[name] is None
             node.func = ast.Name(name, ast.Load())
             node.args = [self.visit(each) for each in node.args]
@@ -102,8 +121,12 @@ class _Calls(ast.NodeTransformer):
     def visit_Raise(self, node: ast.Raise) -> ast.AST:
         return ast.Return(ast.Name("_left", ast.Load()))
 
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        self.is_lost = self.is_lost or node.value is None
+        return self.visit(ast.Assign([node.target], node.value))
+
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
-        self.is_lost = True
+        self.is_lost = self.is_lost or getattr(node.value, "id", None) not in self._arguments or node.attr not in _FACTS
         return node
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
@@ -112,19 +135,30 @@ class _Calls(ast.NodeTransformer):
 
 
 _SIMPLE: Final = (
-    ast.Return, ast.If, ast.Raise, ast.Assert, ast.Assign, ast.Expr, ast.Tuple, ast.List, ast.BinOp, ast.Add, ast.Sub,
-    ast.Mult, ast.Call, ast.keyword, ast.Attribute, ast.Name, ast.Constant, ast.IfExp, ast.Compare,
-    ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.USub, ast.expr_context, ast.cmpop,
+    ast.Return, ast.If, ast.For, ast.Raise, ast.Assert, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Tuple,
+    ast.List, ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Call, ast.keyword, ast.Attribute, ast.Name,
+    ast.Subscript, ast.Constant, ast.IfExp, ast.Compare, ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.USub,
+    ast.expr_context, ast.cmpop,
 )  # fmt: skip
 """The syntax that simple texts consist of."""
+_BUILTINS: Final[Mapping[str, Callable[..., Any]]] = {
+    "len": len, "range": range, "int": int, "float": float, "math.floor": math.floor
+}  # fmt: skip
+_FACTS: Final = frozenset({"dtype", "device", "shape"})
+"""Attributes of tensors that simple texts read."""
 _TENSORS: Final = frozenset({Tensor, Parameter})
-_INTS: Final = frozenset({list, tuple, Size})
+_LISTS: Final = frozenset({list, tuple, Size})
 _NO: Final = frozenset({type(None)})
+_BROADCASTING: Final = {f"BroadcastingList{n}[int]": n for n in (1, 2, 3)}
+"""Types of lists of ints for which one int may stand."""
 _TYPES: Final[dict[str, frozenset[type]]] = {
     "Tensor": _TENSORS, "Optional[Tensor]": _TENSORS | _NO,
     "float": frozenset({float}), "Optional[float]": frozenset({float}) | _NO,
     "int": frozenset({int}), "Optional[int]": frozenset({int}) | _NO,
     "bool": frozenset({bool}), "Optional[bool]": frozenset({bool}) | _NO,
-    "str": frozenset({str}), "List[int]": _INTS,
+    "number": frozenset({int, float}), "Optional[number]": frozenset({int, float}) | _NO,
+    "str": frozenset({str}), "List[int]": _LISTS, "Optional[List[int]]": _LISTS | _NO,
+    "List[float]": _LISTS, "Optional[List[float]]": _LISTS | _NO,
+    **dict.fromkeys(_BROADCASTING, _LISTS | {int}),
 }  # fmt: skip
 """Declared type -> the Python types whose values are of it without conversion."""

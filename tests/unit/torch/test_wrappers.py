@@ -28,7 +28,7 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 def test_arguments_of_the_declared_types_need_no_program() -> None:
-    relu = wrapper(RELU, find, compiled)
+    relu = wrapper([RELU], find, compiled)
     assert relu is not None
     assert relu(X).tolist() == X.relu().tolist()
     assert relu(X, inplace=False).tolist() == X.relu().tolist()
@@ -37,7 +37,7 @@ def test_arguments_of_the_declared_types_need_no_program() -> None:
 
 @pytest.mark.parametrize(("args", "kwargs"), [((3,), {}), ((), {}), ((X, 1), {}), ((X,), {"in_place": True})])
 def test_everything_else_is_left_to_the_compiled_function(args: Any, kwargs: Any) -> None:
-    relu = wrapper(RELU, find, compiled)
+    relu = wrapper([RELU], find, compiled)
     assert relu is not None
     assert relu(*args, **kwargs) == ("compiled", args, kwargs)
 
@@ -45,7 +45,8 @@ def test_everything_else_is_left_to_the_compiled_function(args: Any, kwargs: Any
 @pytest.mark.parametrize(
     "text",
     [
-        "def f(x: Tensor) -> Tensor:\n    for i in range(3):\n        x = torch.relu(x)\n    return x\n",
+        "def f(x: Tensor, n: int) -> Tensor:\n    while n > 0:\n        n -= 1\n    return torch.relu(x)\n",
+        "def f(x: Tensor) -> bool:\n    return x.requires_grad\n",
         "def f(x: Tensor) -> Tensor:\n    return torch.unknown(x)\n",
         "def f(x: Dict[str, int]) -> int:\n    return helper(x)\n",
         "def f(x: Tensor, n: int) -> int:\n    return n // 2\n",
@@ -53,12 +54,40 @@ def test_everything_else_is_left_to_the_compiled_function(args: Any, kwargs: Any
     ],
 )
 def test_texts_that_do_more_stay_compiled(text: str) -> None:
-    assert wrapper(text, find, compiled) is None
+    assert wrapper([text], find, compiled) is None
+
+
+COUNTING = """
+def f(x: Tensor, sizes: BroadcastingList2[int]) -> Tensor:
+    total: int = 1
+    for i in range(len(sizes)):
+        total *= sizes[i]
+    return x if total == 1 else helper(x * total)
+"""
+OVERLOADS = [
+    "def f(x: Tensor, n: int) -> Tensor:\n    return helper(x * n)\n",
+    "def f(x: Tensor, n: List[int]) -> Tensor:\n    return helper(x * n[0])\n",
+]
+
+
+@pytest.mark.parametrize(("sizes", "factor"), [(3, 9), ([2, 5], 10), ((2, 2), 4), ([1, 1], 1)])
+def test_loops_count_and_one_int_stands_for_a_list(sizes: Any, factor: int) -> None:
+    f = wrapper([COUNTING], find, compiled)
+    assert f is not None
+    assert f(X, sizes).tolist() == (X * factor).tolist()
+
+
+def test_the_overload_that_declares_the_types_is_the_one_that_runs() -> None:
+    f = wrapper(OVERLOADS, find, compiled)
+    assert f is not None
+    assert f(X, 2).tolist() == f(X, [2]).tolist() == (X * 2).tolist()
+    assert f(X, 2.0) == ("compiled", (X, 2.0), {})
+    assert wrapper([*OVERLOADS, "def f(x: Dict[str, int]) -> int:\n    return 1\n"], find, compiled) is None
 
 
 def test_what_a_text_raises_is_worded_by_the_compiled_function() -> None:
     text = "def f(x: Tensor, p: float) -> Tensor:\n    if p < 0:\n        raise ValueError('p')\n    return helper(x)\n"
-    f = wrapper(text, find, compiled)
+    f = wrapper([text], find, compiled)
     assert f is not None
     assert f(X, 0.5) is X
     assert f(X, -0.5) == ("compiled", (X, -0.5), {})
@@ -80,6 +109,16 @@ def test_what_a_text_raises_is_worded_by_the_compiled_function() -> None:
         ("embedding", (torch.tensor([1, 0]), X)),
         ("dropout", (X, 0.5, False)),
         ("smooth_l1_loss", (X, X + 1)),
+        ("mse_loss", (X, X + 1)),
+        ("l1_loss", (X, X[:1])),
+        ("kl_div", (X, X.abs())),
+        ("normalize", (X,)),
+        ("adaptive_avg_pool2d", (X.reshape(1, 2, 3), (1, 2))),
+        ("instance_norm", (X.reshape(1, 2, 3),)),
+        ("interpolate", (X.reshape(1, 2, 3), 5)),
+        ("interpolate", (X.reshape(1, 2, 3), None, 1.5)),
+        ("unfold", (X.reshape(1, 1, 2, 3), (2, 2))),
+        ("embedding_bag", (torch.tensor([[1, 0], [1, 1]]), X)),
     ],
 )
 def test_programs_and_python_get_the_same(name: str, args: Any) -> None:
@@ -93,4 +132,6 @@ def test_programs_and_python_get_the_same(name: str, args: Any) -> None:
 def _type(value: Any) -> str:
     if isinstance(value, tuple):
         return "List[int]"
+    if value is None:
+        return "Optional[int]"
     return "Tensor" if isinstance(value, torch.Tensor) else type(value).__name__
