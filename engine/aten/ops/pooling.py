@@ -6,6 +6,7 @@ are products with a matrix of averages for each dimension.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -321,6 +322,15 @@ def _average_along(x: Tensor, axis: int, count: int) -> Tensor:
     return averages
 
 
+def _means_of_tiles(x: Tensor, counts: Sequence[int], reach: Sequence[int]) -> Tensor:
+    """The averages of windows that cover the last dimensions side by side, one dimension after the other."""
+    lead = list(x.array.shape[: x.ndim - len(counts)])
+    result: Tensor = x.reshape([*lead, *itertools.chain.from_iterable(zip(counts, reach, strict=True))])
+    for i in range(len(counts)):
+        result = run("mean.dim", result, [len(lead) + i + 1], False, None)
+    return result
+
+
 def _adaptive_avg(n: int) -> Callable[[Tensor, list[int]], Tensor]:
     def pool(self: Tensor, output_size: list[int]) -> Tensor:
         d = self.array.dtype
@@ -335,6 +345,8 @@ def _adaptive_avg(n: int) -> Callable[[Tensor, list[int]], Tensor]:
         sizes = self.array.shape[-n:]
         if all(size and count and size % count == 0 for size, count in zip(sizes, wanted, strict=True)):
             reach = [size // count for size, count in zip(sizes, wanted, strict=True)]
+            if result.array.flags.c_contiguous:
+                return cast(_means_of_tiles(result, wanted, reach), d)
             even = run(f"avg_pool{n}d", result, reach, reach, [0] * n, False, True, *([None] * (n > 1)))
             return cast(even, d)
         is_finite = bool(np.isfinite(result.array).all())

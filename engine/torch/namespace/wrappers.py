@@ -122,8 +122,7 @@ class _Calls(ast.NodeTransformer):
         return ast.Return(ast.Name("_left", ast.Load()))
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
-        self.is_lost = self.is_lost or node.value is None
-        return self.visit(ast.Assign([node.target], node.value))
+        return self.generic_visit(ast.Assign([node.target], node.value or ast.Constant(None)))
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         self.is_lost = self.is_lost or getattr(node.value, "id", None) not in self._arguments or node.attr not in _FACTS
