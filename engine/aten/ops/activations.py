@@ -7,14 +7,13 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten.dispatch import out_checks, unboxed
+from engine.aten.dispatch.compose import run
 from engine.aten.dispatch.table import describe, op
-from engine.aten.kernels import checks, pointwise, special
-from engine.aten.kernels.blocks import BLOCK, choose, in_blocks
+from engine.aten.kernels import checks, special
+from engine.aten.kernels.blocks import BLOCK, in_blocks
 from engine.aten.kernels.random import generator
 from engine.aten.kernels.refusals import no_code, unsupported
-from engine.aten.kernels.rules import c_name, no_kernel, ordered_like, wrap_dim
-from engine.aten.stepwise.language import worth
-from engine.aten.stepwise.products import sloped_channels
+from engine.aten.kernels.rules import c_name, no_kernel, wrap_dim
 from engine.aten.values import xp
 from engine.aten.values.promotion import check_cast, wide
 from engine.aten.values.tensor import Tensor
@@ -103,47 +102,50 @@ op("aten::gelu(Tensor self, *, str approximate=\"none\") -> Tensor", kernel=gelu
    jit_autocast="full", activation=True)  # fmt: skip
 
 
-def prelu(self: Array, weight: Array) -> Array:
-    if self.dtype != weight.dtype:
-        raise OperatorError(f"prelu: Type promoting not supported. Got {c_name(self.dtype)} and {c_name(weight.dtype)}")
-    if weight.ndim > 1:
-        raise OperatorError(f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.ndim}")
-    if weight.size != 1:
-        if self.ndim == 0:
+op("aten::_prelu_kernel(Tensor self, Tensor weight) -> Tensor", scalar="where(self > 0, self, weight * self)",
+   gradient={"self": "where(self > 0, grad, weight * grad)", "weight": "where(self > 0, 0, self * grad)"})  # fmt: skip
+
+
+def prelu(self: Tensor, weight: Tensor) -> Tensor:
+    """Numbers that are not positive times the slope, of which there is one, or one for each channel."""
+    x, slope = self.array, weight.array
+    if x.dtype != slope.dtype:
+        raise OperatorError(f"prelu: Type promoting not supported. Got {c_name(x.dtype)} and {c_name(slope.dtype)}")
+    if slope.ndim > 1:
+        raise OperatorError(f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {slope.ndim}")
+    if slope.size != 1:
+        if x.ndim == 0:
             raise OperatorError("Not allow zero-dim input tensor.")
-        channels = self.shape[1] if self.ndim > 1 else 1
-        if channels != weight.size:
+        channels = x.shape[1] if x.ndim > 1 else 1
+        if channels != slope.size:
             raise OperatorError(
                 "Mismatch of parameter numbers and input channel size. Found parameter numbers = "
-                f"{weight.size} and channel size = {channels}."
+                f"{slope.size} and channel size = {channels}."
             )
-        weight = weight.reshape((-1,) + (1,) * (self.ndim - 2)) if self.ndim >= 2 else weight
-    elif self.ndim:
-        weight = weight.reshape(())
-    if self.ndim > 1 and worth(self):
-        result = np.empty(self.shape, self.dtype)
-        inner = self.size // (len(self) * self.shape[1])
-        given = np.ascontiguousarray(self), np.ascontiguousarray(weight), result
-        if sloped_channels.run(self.size, *given, self.size // inner, weight.size, inner) is not None:
-            return result
-    x, slope = (v.astype(wide(v.dtype), copy=False) for v in (self, weight))
-    return np.asarray(choose(x > 0, x, slope * x)).astype(self.dtype, copy=False).reshape(self.shape)
+    sizes = [slope.size, *[1] * (x.ndim - 2)] if x.ndim > 1 else [slope.size] * x.ndim
+    result: Tensor = run("_prelu_kernel", self, run("reshape", weight, sizes))
+    return result
 
 
-def glu(self: Array, dim: int) -> Array:
-    if self.ndim == 0:
+op("aten::_gated(Tensor self, Tensor gate) -> Tensor", scalar="self * sigmoid(gate)", dtype="float")
+
+
+def glu(self: Tensor, dim: int) -> Tensor:
+    """One half along a dimension times the sigmoid of the other."""
+    shape = self.array.shape
+    if not shape:
         raise OperatorError("glu does not support 0-dimensional tensors")
-    dim = wrap_dim(dim, self.ndim)
-    if self.shape[dim] % 2:
-        raise OperatorError(f"Halving dimension must be even, but dimension {dim} is size {self.shape[dim]}")
-    a, b = np.split(self.astype(wide(self.dtype), copy=False), 2, axis=dim)
-    return ordered_like(np.asarray(a * pointwise.sigmoid(b)).astype(self.dtype, copy=False), (a, b))
+    dim = wrap_dim(dim, len(shape))
+    half, odd = divmod(shape[dim], 2)
+    if odd:
+        raise OperatorError(f"Halving dimension must be even, but dimension {dim} is size {shape[dim]}")
+    result: Tensor = run("_gated", run("narrow", self, dim, 0, half), run("narrow", self, dim, half, half))
+    return result
 
 
-op("aten::prelu(Tensor self, Tensor weight) -> Tensor", kernel=prelu, variants="function method",
-   gradient={"self": "_prelu_backward(grad, self, weight)[0]",
-             "weight": "_prelu_backward(grad, self, weight)[1]"}, jit_autocast="fast", autocast="fast")  # fmt: skip
-op("aten::glu(Tensor self, int dim=-1) -> Tensor", kernel=glu, variants="function out",
+op("aten::prelu(Tensor self, Tensor weight) -> Tensor", python=prelu, variants="function method", unfolds=True,
+   jit_autocast="fast", autocast="fast")  # fmt: skip
+op("aten::glu(Tensor self, int dim=-1) -> Tensor", python=glu, variants="function out",
    gradient={"self": "_glu_backward(grad, self, dim)"})  # fmt: skip
 
 # ------------------------------------------------------------------ softmax
@@ -268,7 +270,7 @@ describe("silu", refuses=no_code("bi", "silu_cpu"))
 describe("softplus", refuses=no_code("bic", "softplus_cpu"))
 describe("threshold", refuses=no_code("bc", "threshold_cpu"))
 describe("glu", refuses=no_code("c", "glu_cpu"))
-describe("prelu", refuses=no_code("bic", "prelu_cpu"))
+describe("prelu _prelu_kernel", refuses=no_code("bic", "prelu_cpu"))
 describe("_log_softmax", refuses=no_code("c", "log_softmax_lastdim_kernel_impl"))
 describe("_softmax", refuses=no_code("c", "softmax_lastdim_kernel_impl"))
 describe(

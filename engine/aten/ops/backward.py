@@ -424,17 +424,6 @@ def gelu_backward(grad: Tensor, self: Tensor, approximate: str) -> Tensor:
     return cast(widened(grad) * slope, self.array.dtype)
 
 
-def prelu_backward(grad: Tensor, self: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-    slope = weight
-    if weight.array.size != 1 and self.ndim > 1:
-        slope = weight.reshape([1, -1, *[1] * (self.ndim - 2)])
-    elif self.ndim == 0:
-        slope = weight.reshape([])
-    positive = run("gt.Scalar", self, 0)
-    of_weight = where(positive, 0, grad * self)
-    return where(positive, grad, grad * slope), _summed_to(of_weight, slope).reshape(list(weight.shape))
-
-
 def glu_backward(grad: Tensor, self: Tensor, dim: int) -> Tensor:
     a, b = self.chunk(2, dim)
     gate = b.sigmoid()
@@ -449,11 +438,10 @@ op(f"aten::_clamp_limit_backward({_GRAD}, Tensor? min, Tensor? max, bool of_min)
 op(f"aten::_sgn_backward({_GRAD}, Tensor sgn) -> Tensor", python=sgn_backward)
 op(f"aten::_angle_backward({_GRAD}) -> Tensor", python=angle_backward)
 op(f"aten::_gelu_backward({_GRAD}, str approximate) -> Tensor", python=gelu_backward)
-op(f"aten::_prelu_backward({_GRAD}, Tensor weight) -> (Tensor, Tensor)", python=prelu_backward)
 op(f"aten::_glu_backward({_GRAD}, int dim) -> Tensor", python=glu_backward)
 describe(
     "_unreduced _mean_backward _extreme_backward _aminmax_backward _var_backward _norm_backward _logsumexp_backward "
     "_matmul_backward _permute_backward _clamp_backward _clamp_limit_backward _sgn_backward _angle_backward "
-    "_gelu_backward _prelu_backward _glu_backward",
+    "_gelu_backward _glu_backward",
     unfolds=True,
 )

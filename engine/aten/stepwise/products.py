@@ -48,12 +48,3 @@ def distances(
                     for k in range(width):
                         total += abs(a[first + k] - b[second + k])
                 result[(n * rows + i) * others + j] = total
-
-
-@loop
-def sloped_channels(x: Buffer, slopes: Buffer, result: Buffer, planes: int, channels: int, inner: int) -> None:
-    """Numbers that are not positive times their channel's slope."""
-    for plane in range(planes):
-        slope = slopes[plane % channels]
-        for i in range(plane * inner, (plane + 1) * inner):
-            result[i] = x[i] if x[i] > 0 else slope * x[i]

@@ -108,7 +108,6 @@ EXACT: dict[str, tuple[Loop, Callable[[], tuple[Any, ...]]]] = {
         lambda: (plain(2, 3, 5), plain(2, 3, 6), places(6, 4, 2, 5, low=-1), zeros(4, 2, 5), 2, 3, 6, 4, 5)),
     "whole_products": (
         products.whole_products, lambda: (places(99, 2, 3, 4), places(99, 2, 4, 5), zeros(2, 3, 5, d=int), 2, 3, 4, 5)),
-    "sloped_channels": (products.sloped_channels, lambda: (numbers(2, 3, 4), plain(3), zeros(2, 3, 4), 6, 3, 4)),
     "convert to half": (converting.convert, lambda: (numbers(90) * FLOAT(1e-3), zeros(90, d=np.float16), 90)),
     "convert to bfloat16": (converting.convert, lambda: (plain(90), zeros(90, d=ml_dtypes.bfloat16), 90)),
     "convert from bfloat16": (converting.convert, lambda: (plain(90).astype(ml_dtypes.bfloat16), zeros(90), 90)),
