@@ -38,6 +38,7 @@ from engine.fuser.groups.products import PRODUCTS
 from engine.fuser.groups.rearranging import DROPOUT, PARTS, REARRANGING
 from engine.fuser.groups.reductions import REDUCTIONS
 from engine.fuser.groups.reshaping import RESHAPING, SIZE, chunks
+from engine.fuser.groups.scans import SCANS
 from engine.fuser.groups.schedule import Body, Indices, Scheduler, Stage, Value, Within, needed, offset, spelled
 from engine.fuser.groups.strategy import HOST, Strategy
 from engine.fuser.groups.tensor_loops import LOOP, is_steady, lower_loop
@@ -532,7 +533,7 @@ def _operand_of(value: Lowered, group: Group) -> Any:
 # ------------------------------------------------------------------ the tables
 
 _REDUCTIONS: Final[dict[str, Handler]] = {
-    **REDUCTIONS, **COMPOSITIONS, **LOSSES, **PRODUCTS, **ATTENTION, **WINDOWS,
+    **REDUCTIONS, **COMPOSITIONS, **LOSSES, **PRODUCTS, **ATTENTION, **WINDOWS, **SCANS,
 }  # fmt: skip
 _OF_FLOATS: Final = ATTENTION.keys() | WINDOWS.keys()
 """Those of which samples of one element tell nothing: their result is of float32."""

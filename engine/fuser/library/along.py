@@ -25,6 +25,7 @@ from engine.fuser.groups.from_graph import NotFused, has_kernel, is_pointwise, l
 from engine.fuser.groups.fusion_group import DTYPES
 from engine.fuser.groups.losses import LOSSES
 from engine.fuser.groups.reductions import REDUCTIONS
+from engine.fuser.groups.scans import SCANS
 from engine.fuser.ir.kernel import (
     HALVES,
     Kernel,
@@ -296,4 +297,4 @@ def _layer_norm(graph: Graph, input: Value, _: Value, weight: Value, bias: Value
 
 COMPOSED: Final[Mapping[str, Callable[..., Sequence[Value]]]] = {"aten::native_layer_norm": _layer_norm}
 """The results of operators that have several, in a graph, by the operators' arguments."""
-_NAMES: Final = frozenset({*REDUCTIONS, *COMPOSITIONS, *LOSSES})
+_NAMES: Final = frozenset({*REDUCTIONS, *COMPOSITIONS, *LOSSES, *SCANS})

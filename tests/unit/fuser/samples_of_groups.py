@@ -47,6 +47,12 @@ COLUMNS: Final = [
     "x: x.t().sum(1)", "x: (x - x.mean(0)) / (x.std(0) + 1)", "x: (x > 0).any(0)", "x: x.sum(0, True) * x",
 ]  # fmt: skip
 
+SCANS: Final = [
+    "x: x.cumsum(1)", "x: (x * 2).cumsum(0) + 1", "x: x.cumsum(-2).relu()", "x: torch.cumprod(x, 2) * x",
+    "x: torch.cumprod(x.transpose(0, 2), 1)", "x: (x > 0).cumsum(-1)", "x: x.cumsum(1, dtype=torch.float64)",
+    "x: torch.softmax(x, 1).cumsum(1)", "x: x.cumsum(0).sum(0)",
+]  # fmt: skip
+
 NORMS: Final = [
     "x: torch.logsumexp(x, 1) + 1", "x: torch.logsumexp(x * 2, [0, 1], True)", "x: torch.norm(x * 2)",
     "x: x / x.norm(2, 1, True)", "x: torch.norm(x, 1, [0])", "x: torch.linalg.vector_norm(x, 2, 1)",
