@@ -20,7 +20,7 @@ from engine.aten.kernels.refusals import no_code
 from engine.aten.kernels.row_normalization import normalized_rows, normalized_rows_backward
 from engine.aten.kernels.rules import no_kernel
 from engine.aten.stepwise.language import worth
-from engine.aten.stepwise.normalizing import groups_backward, groups_forward
+from engine.aten.stepwise.normalizing import groups_backward
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.promotion import wide
 from engine.aten.values.tensor import Tensor
@@ -309,28 +309,17 @@ def _grouped(
     return _affine(normal.reshape(list(input.shape)), weight, bias, input.array.dtype)
 
 
-def grouped_norm(input: Array, weight: Array | None, bias: Array | None, group: int, eps: float) -> Array:
-    """The same over arrays of one dtype: each group is multiplied and shifted once."""
-    _check_groups(input, group, weight, bias)
-    n, c = input.shape[:2]
-    size, d = input.size // (n * group), input.dtype
-    result = np.empty(input.shape, d)
-    if d in FLOATS and worth(input):
-        given = [np.ascontiguousarray(input if each is None else each) for each in (input, weight, bias)]
-        sizes = (n * group, group, c // group, size * group // c)
-        flags = (int(weight is not None), int(bias is not None))
-        if groups_forward.run(4 * input.size, *given, result, *sizes, *flags, eps) is not None:
-            return result
-    rows, out = (each.reshape(n * group, c // group, size * group // c) for each in (input, result))
-    scales, shifts = (None if each is None else each.reshape(group, -1, 1) for each in (weight, bias))
-    count = d.type(size)
-    for i, row in enumerate(rows):
-        mean = np.add.reduce(row, None) / count
-        np.subtract(row, mean, out[i])
-        rstd = 1 / np.sqrt(np.vdot(out[i], out[i]) / count + d.type(eps))
-        np.multiply(out[i], rstd if scales is None else rstd * scales[i % group], out[i])
-        if shifts is not None:
-            np.add(out[i], shifts[i % group], out[i])
+def grouped_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, group: int, eps: float) -> Tensor:
+    """The same for tensors of one dtype: rows are normalized, then channels multiplied and shifted at once."""
+    x, affine = input.array, [None if each is None else each.array for each in (weight, bias)]
+    _check_groups(x, group, *affine)
+    rows, size = len(x) * group, x.size // (len(x) * group)
+    normal: Tensor = run("layer_norm", run("reshape", input, [rows, size]), [size], None, None, eps, True)
+    result: Tensor = run("reshape", normal, list(x.shape))
+    if weight is not None and bias is not None:
+        result = run("addcmul", _channels(bias, x.ndim), result, _channels(weight, x.ndim), 1)
+    elif weight is not None or bias is not None:
+        result = _affine(result, weight, bias, x.dtype)
     return result
 
 
@@ -378,25 +367,25 @@ def _grouped_back_once(
 def group_norm(
     input: Tensor, num_groups: int, weight: Tensor | None, bias: Tensor | None, eps: float, _: bool
 ) -> Tensor:
-    if input.ndim < 2:
-        raise OperatorError(f"Expected at least 2 dimensions for input tensor but received {input.ndim}")
-    n, c = input.shape[:2]
+    shape = input.array.shape
+    if len(shape) < 2:
+        raise OperatorError(f"Expected at least 2 dimensions for input tensor but received {len(shape)}")
+    n, c, *space = shape
     if num_groups <= 0:
         raise OperatorError(f"Expected num groups to be greater than 0, got {num_groups}")
     if c % num_groups:
         raise OperatorError(
             "Expected number of channels in input to be divisible by num_groups, but got input of shape "
-            f"{list(input.shape)} and num_groups={num_groups}"
+            f"{list(shape)} and num_groups={num_groups}"
         )
     for name, value in (("weight", weight), ("bias", bias)):
-        if value is not None and tuple(value.shape) != (c,):
+        if value is not None and value.array.shape != (c,):
             raise OperatorError(
                 f"Expected {name} to be a vector of size equal to the number of channels in input, but got {name} of "
-                f"shape {list(value.shape)} and input of shape {list(input.shape)}"
+                f"shape {list(value.shape)} and input of shape {list(shape)}"
             )
     _check_mixture(input.array.dtype, *(None if each is None else each.array for each in (weight, bias)))
-    hxw = math.prod(input.shape[2:])
-    return _grouped(input, weight, bias, n, c, hxw, num_groups, eps)
+    return _grouped(input, weight, bias, n, c, math.prod(space), num_groups, eps)
 
 
 def instance_norm(
@@ -410,16 +399,15 @@ def instance_norm(
         return batch_norm(input, weight, bias, running_mean, running_var, False, momentum, eps, cudnn_enabled)
     if input.ndim < 3:
         raise OperatorError(f"Expected at least 3 dimensions for input tensor but received {input.ndim}")
-    n, c = input.shape[:2]
-    count = math.prod(input.shape[2:])
-    flat = widened(input).reshape([n, c, count])
-    x = flat.array
-    _update(
-        None if running_mean is None else running_mean.array, None if running_var is None else running_var.array,
-        x.mean(axis=(0, 2)), x.var(axis=2).mean(axis=0), count, momentum,
-    )  # fmt: skip
-    normal = run("native_layer_norm", flat, [count], None, None, eps)[0]
-    return _affine(normal.reshape(list(input.shape)), weight, bias, input.array.dtype)
+    n, c, *space = input.array.shape
+    count = math.prod(space)
+    if running_mean is not None or running_var is not None:
+        x = widened(input).array.reshape(n, c, count)
+        _update(
+            None if running_mean is None else running_mean.array, None if running_var is None else running_var.array,
+            x.mean(axis=(0, 2)), x.var(axis=2).mean(axis=0), count, momentum,
+        )  # fmt: skip
+    return _grouped(input, weight, bias, n, c, count, max(c, 1), eps)
 
 
 def rms_norm(input: Tensor, normalized_shape: list[int], weight: Tensor | None, eps: float | None) -> Tensor:
@@ -444,7 +432,7 @@ def rms_norm(input: Tensor, normalized_shape: list[int], weight: Tensor | None, 
 
 _GROUP_BACK = "_group_norm_backward(grad, input, weight, group, eps)"
 op("aten::_group_norm(Tensor input, Tensor? weight, Tensor? bias, int group, float eps) -> Tensor",
-   kernel=grouped_norm,
+   python=grouped_norm,
    gradient={name: f"{_GROUP_BACK}[{i}]" for i, name in enumerate(("input", "weight", "bias"))})  # fmt: skip
 op("aten::_group_norm_backward(Tensor grad, Tensor input, Tensor? weight, int group, float eps) "
    "-> (Tensor, Tensor, Tensor)", python=grouped_norm_backward)  # fmt: skip

@@ -1,4 +1,4 @@
-"""Group normalization and its gradients, and the gradients of layer normalization.
+"""The gradients of group normalization and of layer normalization.
 
 In: numbers, flat; weights and biases (of which `has_` says whether they count).  Out: written.  Sums are taken over
 `PART` numbers and then added up in double precision.
@@ -61,27 +61,6 @@ def rows_backward(
         for i in range(length):
             normal = (x[base + i] - mean) * rstd
             result[base + i] = (grad[base + i] * weight[i] - shift - normal * slope) * rstd
-
-
-@loose
-def groups_forward(
-    x: Buffer, weight: Buffer, bias: Buffer, result: Buffer, rows: int, groups: int, members: int, places: int,
-    has_weight: int, has_bias: int, eps: float,
-) -> None:  # fmt: skip
-    """Each of `rows` groups of `members` channels of `places` numbers; every `groups`-th has the same weights."""
-    for row in range(rows):
-        base = row * members * places
-        mean = mean_of(x, base, members * places)
-        rstd = spread_of(x, base, members * places, mean, eps)
-        for member in range(members):
-            channel, start = row % groups * members + member, base + member * places
-            scale, shift = rstd, like(x, 0.0)
-            if has_weight:
-                scale = rstd * weight[channel]
-            if has_bias:
-                shift = bias[channel]
-            for i in range(start, start + places):
-                result[i] = (x[i] - mean) * scale + shift
 
 
 @loose

@@ -125,9 +125,6 @@ CLOSE: dict[str, tuple[Loop, Callable[[], tuple[Any, ...]]]] = {
     "rows_backward": (
         normalizing.rows_backward,
         lambda: (plain(4, 9), plain(4, 9, seed=1), plain(9), zeros(4, 9), zeros(9), zeros(9), 4, 9, 1e-5)),
-    "groups_forward": (
-        normalizing.groups_forward,
-        lambda: (plain(2, 6, 5), plain(6), plain(6, seed=1), zeros(2, 6, 5), 4, 2, 3, 5, 1, 1, 1e-5)),
     "groups_backward": (
         normalizing.groups_backward,
         lambda: (plain(2, 6, 5), plain(2, 6, 5, seed=1), plain(6), zeros(2, 6, 5), zeros(6), zeros(6),
