@@ -170,6 +170,8 @@ def linspace(start: Any, end: Any, steps: int, d: xp.NumpyDtype) -> Array:
     first, last = (v.item() if isinstance(v, np.ndarray) else v for v in (start, end))
     if steps == 1:
         return full((1,), first, d)
+    if d in xp.FLOATS:
+        return _between_floats(converted(first, d), converted(last, d), steps, d)
     if d == xp.BOOL:
         raise no_kernel("linspace_cpu", d)
     used = xp.FLOAT64 if d in xp.INTEGERS else d
@@ -177,8 +179,21 @@ def linspace(start: Any, end: Any, steps: int, d: xp.NumpyDtype) -> Array:
     return xp.cast(_between(start, end, steps, used), d)
 
 
+def _between_floats(first: Any, last: Any, steps: int, d: xp.NumpyDtype) -> Array:
+    """Evenly spaced numbers, from both ends towards the middle."""
+    start, end = d.type(first), d.type(last)
+    step, half = (end - start) / d.type(max(steps - 1, 1)), steps // 2
+    places = np.arange(steps)
+    np.subtract(steps - 1, places[half:], places[half:])
+    result = places.astype(d)
+    result *= step
+    np.add(start, result[:half], result[:half])
+    np.subtract(end, result[half:], result[half:])
+    return result
+
+
 def _between(first: Array, last: Array, steps: int, d: xp.NumpyDtype) -> Array:
-    """Evenly spaced numbers, from both ends towards the middle; every step of the way is rounded to the dtype."""
+    """The same, where every step of the way has to be rounded to the dtype."""
 
     def rounded(value: Any) -> Array:
         return np.asarray(value).astype(d).astype(wide(d))
@@ -206,6 +221,9 @@ def check_ends(name: str, start: Any, end: Any, steps: int, d: xp.NumpyDtype) ->
     """Raise OperatorError unless the range has that many numbers of this dtype."""
     if steps < 0:
         raise OperatorError("number of steps must be non-negative")
+    if type(start) in _REAL and type(end) in _REAL:
+        check_memory((steps,), d)
+        return
     bounds = (("start", start), ("end", end))
     ranks = [(which, value.ndim) for which, value in bounds if isinstance(value, np.ndarray)]
     if any(rank for _, rank in ranks):
@@ -220,6 +238,8 @@ def check_ends(name: str, start: Any, end: Any, steps: int, d: xp.NumpyDtype) ->
 
 
 def _linspace_dtype(start: Any, end: Any, _: int) -> xp.NumpyDtype:
+    if type(start) in _REAL and type(end) in _REAL:
+        return default_dtype()
     return default_complex() if result_type((start, end)) in xp.COMPLEX else default_dtype()
 
 
