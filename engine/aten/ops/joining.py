@@ -161,8 +161,8 @@ def _stacked(tensors: list[Array], dim: int) -> Array:
     return np.concatenate([tensor[place] for tensor in tensors], dim)
 
 
-def flip(self: Array, dims: Sequence[int]) -> Array:
-    turned = wrap_dims(dims, self.ndim) if self.ndim else ()
+def flip(self: Array, dims: Sequence[int] | int) -> Array:
+    turned = wrap_dims((dims,) if isinstance(dims, int) else dims, self.ndim) if self.ndim else ()
     return self[tuple([_BACKWARDS if dim in turned else _ALL for dim in range(self.ndim)])].copy()
 
 

@@ -1,4 +1,4 @@
-"""Functions along a dimension: sums, extremes, softmaxes and norms, as kernel IR.
+"""Functions along a dimension: sums, extremes, softmaxes, norms and what turns it round, as kernel IR.
 
 In: operators of the table that groups lower by a handler of their own.  Out: the forms of their calls, and the
 functions that serve them, `i64 FUNCTION(i64 *words)`: the sizes before, along and after the dimension, numbers, and the
@@ -297,4 +297,4 @@ def _layer_norm(graph: Graph, input: Value, _: Value, weight: Value, bias: Value
 
 COMPOSED: Final[Mapping[str, Callable[..., Sequence[Value]]]] = {"aten::native_layer_norm": _layer_norm}
 """The results of operators that have several, in a graph, by the operators' arguments."""
-_NAMES: Final = frozenset({*REDUCTIONS, *COMPOSITIONS, *LOSSES, *SCANS})
+_NAMES: Final = frozenset({*REDUCTIONS, *COMPOSITIONS, *LOSSES, *SCANS, "aten::flip"})

@@ -1,4 +1,4 @@
-"""Products, convolutions and pooling as functions of any sizes, as kernel IR.
+"""Products, convolutions, pooling and triangles as functions of any sizes, as kernel IR.
 
 In: operators of the table that groups lower by a handler of their own.  Out: the forms of their calls, of which there
 is a row for each (`CALLS`), and the functions that serve them, `i64 FUNCTION(i64 *words, i64 phase)`: at first it says
@@ -107,6 +107,11 @@ def _pools() -> Iterator[tuple[str, ShapedCall]]:
     yield "aten::adaptive_avg_pool2d", ShapedCall((Example((2, 16, 15, 17)), [1, 1]))
 
 
+def _triangles() -> Iterator[tuple[str, ShapedCall]]:
+    for name, diagonal in (("tril", 0), ("triu", 1), ("triu", 0), ("tril", -1)):
+        yield f"aten::{name}", ShapedCall((Example((65, 67)), diagonal))
+
+
 def _calls() -> Iterator[tuple[str, ShapedCall]]:
     for rows in (64, 3):
         yield from (("aten::linear", each) for each in _linear(rows))
@@ -115,6 +120,7 @@ def _calls() -> Iterator[tuple[str, ShapedCall]]:
         yield from _batches(rows, kind)
     yield from _convolutions()
     yield from _pools()
+    yield from _triangles()
 
 
 def _by_name() -> dict[str, list[ShapedCall]]:
