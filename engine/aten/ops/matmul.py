@@ -200,12 +200,11 @@ def _refuse_batched(a: Array, b: Array, rows: Array, columns: Array) -> None:
     )
 
 
-def outer(self: Array, vec2: Array) -> Array:
+def outer(self: Tensor, vec2: Tensor) -> Tensor:
     for name, value in (("self", self), ("vec2", vec2)):
-        if value.ndim != 1:
-            raise OperatorError(f"outer: Expected 1-D argument {name}, but got {value.ndim}-D")
-    d = promote_types(self.dtype, vec2.dtype)
-    result: Array = np.multiply.outer(self.astype(d, copy=False), vec2.astype(d, copy=False))
+        if value.array.ndim != 1:
+            raise OperatorError(f"outer: Expected 1-D argument {name}, but got {value.array.ndim}-D")
+    result: Tensor = run("mul.Tensor", run("unsqueeze", self, 1), vec2)
     return result
 
 
@@ -470,7 +469,7 @@ op("aten::mv(Tensor self, Tensor vec) -> Tensor", kernel=mv, variants="function 
 op("aten::dot(Tensor self, Tensor tensor) -> Tensor", kernel=dot, variants="function method out",
    gradient={"self": "grad * tensor", "tensor": "grad * self"}, shape=shapes.product("self", "tensor"),
    jit_autocast="widest")  # fmt: skip
-op("aten::outer(Tensor self, Tensor vec2) -> Tensor", kernel=outer, variants="function method out",
+op("aten::outer(Tensor self, Tensor vec2) -> Tensor", python=outer, variants="function method out",
    gradient={"self": "grad.mv(vec2)", "vec2": "grad.t().mv(self)"})  # fmt: skip
 op("aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", kernel=addmm,
    variants=ALL, gradient={"self": "grad * beta", "mat1": "grad.mm(mat2.t()) * alpha",
