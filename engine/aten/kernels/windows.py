@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -38,10 +38,25 @@ def pad(x: Array, padding: Sequence[int], after: Sequence[int] | None = None, va
     n = len(padding)
     lead = x.shape[: x.ndim - n]
     sizes = [b + s + a for b, s, a in zip(padding, x.shape[-n:], after, strict=True)]
-    padded = np.full((*lead, *sizes), value, x.dtype)
+    padded = np.empty((*lead, *sizes), x.dtype)
     inside: list[Any] = [slice(b, b + s) for b, s in zip(padding, x.shape[-n:], strict=True)]
+    if padded.size < _LARGE:
+        padded.fill(value)
+    else:
+        _fill_border(padded, padding, after, value)
     padded[(..., *inside)] = x
     return padded
+
+
+_LARGE: Final = 1 << 14
+"""Elements from which on memory costs more than calls."""
+
+
+def _fill_border(padded: Array, padding: Sequence[int], after: Sequence[int], value: float) -> None:
+    for i, (b, a) in enumerate(zip(padding, after, strict=True)):
+        lines = np.moveaxis(padded, i - len(padding), 0)
+        lines[:b] = value
+        lines[len(lines) - a :] = value
 
 
 def windows(x: Array, space: Space) -> Array:
