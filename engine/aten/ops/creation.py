@@ -309,9 +309,9 @@ def like(self: Array, value: Any, dtype: int | None, device: Any = None) -> Arra
     check_device(device)
     d = self.dtype if dtype is None else xp.numpy_dtype(dtype)
     if self.flags.c_contiguous:
-        result = np.zeros(self.shape, d)
         if type(value) is int and value == 0:
-            return result
+            return np.zeros(self.shape, d)
+        result = np.empty(self.shape, d)
     else:
         made = np.empty_like(self, d, order="K" if is_dense(self) else "C", subok=False)
         result = made if is_dense(self) else ordered_like(made, [self])
