@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -18,6 +19,8 @@ from engine.aten.dispatch.table import describe, op, out_form
 from engine.aten.kernels.refusals import no_code
 from engine.aten.kernels.rules import no_kernel
 from engine.aten.kernels.windows import pad as pad_zeros
+from engine.aten.stepwise.language import worth
+from engine.aten.stepwise.sampling import blended
 from engine.aten.values import xp
 from engine.aten.values.promotion import converted, wide
 from engine.aten.values.tensor import Tensor
@@ -25,10 +28,13 @@ from engine.aten.values.xp import Array
 from engine.lang.errors import OperatorDtypeError, OperatorError
 
 Sizes = tuple[int, ...]
-Taps = list[tuple[Array, Any]]
+Taps = Sequence[tuple[Array, Any]]
 TapRule = Callable[[int, int, bool, float | None, xp.NumpyDtype], Taps]
 
 # ------------------------------------------------------------------ taps along one dimension
+
+_KEPT: Final = 64
+"""Sizes of which taps are kept: models ask for the same ones again."""
 
 
 def _scale(size: int, count: int, align: bool, scale: float | None) -> float:
@@ -45,6 +51,7 @@ def _positions(size: int, count: int, align: bool, scale: float | None, d: xp.Nu
     return np.asarray(i * step if align else (i + half) * step - half)
 
 
+@lru_cache(_KEPT)
 def _nearest(size: int, count: int, align: bool, scale: float | None, d: xp.NumpyDtype) -> Taps:
     if size == count:
         return _as_they_are(size)
@@ -58,6 +65,7 @@ def _as_they_are(size: int) -> Taps:
     return [(np.arange(size), None)]
 
 
+@lru_cache(_KEPT)
 def _nearest_exact(size: int, count: int, align: bool, scale: float | None, d: xp.NumpyDtype) -> Taps:
     if size == count:
         return _as_they_are(size)
@@ -66,6 +74,7 @@ def _nearest_exact(size: int, count: int, align: bool, scale: float | None, d: x
     return [(np.minimum(index, size - 1), None)]
 
 
+@lru_cache(_KEPT)
 def _linear(size: int, count: int, align: bool, scale: float | None, d: xp.NumpyDtype) -> Taps:
     if size == count:
         return _as_they_are(size)
@@ -75,6 +84,7 @@ def _linear(size: int, count: int, align: bool, scale: float | None, d: xp.Numpy
     return [(low, 1 - part), (np.minimum(low + 1, size - 1), part)]
 
 
+@lru_cache(_KEPT)
 def _cubic(size: int, count: int, align: bool, scale: float | None, d: xp.NumpyDtype) -> Taps:
     position = _positions(size, count, align, scale, d)
     low = np.floor(position)
@@ -98,6 +108,10 @@ def _cubic_far(x: Array) -> Array:
 
 
 def _apply(x: Array, taps: Taps, axis: int) -> Array:
+    if taps[0][1] is not None and len(taps) == 2 and worth(x):
+        done = _blended(x, taps, axis)
+        if done is not None:
+            return done
     shape = [1] * x.ndim
     shape[axis] = -1
     parts = (
@@ -107,6 +121,16 @@ def _apply(x: Array, taps: Taps, axis: int) -> Array:
     for part in parts:
         total += part
     return total
+
+
+def _blended(x: Array, taps: Taps, axis: int) -> Array | None:
+    """The same for two taps in machine code; None if it is not compiled."""
+    (low, of_low), (high, of_high) = taps
+    result = np.empty((*x.shape[:axis], low.size, *x.shape[axis + 1 :]), x.dtype)
+    weights = (each.astype(x.dtype, copy=False) for each in (of_low, of_high))
+    sizes = (math.prod(x.shape[:axis]), x.shape[axis], low.size, math.prod(x.shape[axis + 1 :]))
+    done = blended.run(result.size, np.ascontiguousarray(x), low, high, *weights, result, *sizes)
+    return None if done is None else result
 
 
 def _matrix(size: int, count: int, taps: Taps, d: xp.NumpyDtype) -> Array:
@@ -139,7 +163,7 @@ def _upsample(name: str, n: int, rule: TapRule) -> Callable[..., Array]:
             raise no_kernel(name, self.dtype)
         result = self if rule in (_nearest, _nearest_exact) else self.astype(_working(self.dtype), copy=False)
         by_steps = n == 2 and self.dtype == xp.UINT8 and result is not self
-        for axis in (3, 2) if by_steps else range(2, n + 2):
+        for axis in range(n + 1, 1, -1):  # rows come last, as they are copied in one piece
             taps = rule(self.shape[axis], output_size[axis - 2], align, scales[axis - 2], _working(self.dtype))
             result = _apply(result, taps, axis)
             if by_steps:

@@ -94,3 +94,21 @@ def corner_products(
                     place = places[start + i]
                     taken = images[plane + max(place, 0)]
                     result[start + i] += grad[given + i] * (taken if place >= 0 else like(images, 0))
+
+
+@loop
+def blended(
+    x: Buffer, low: Buffer, high: Buffer, of_low: Buffer, of_high: Buffer, result: Buffer, outer: int, size: int,
+    count: int, inner: int,
+) -> None:  # fmt: skip
+    """From x (outer, size, inner) to result (outer, count, inner): sums of two elements along `size`, with weights."""
+    for o in range(outer):
+        start, into = o * size * inner, o * count * inner
+        if inner == 1:
+            for i in range(count):
+                result[into + i] = x[start + low[i]] * of_low[i] + x[start + high[i]] * of_high[i]
+        else:
+            for i in range(count):
+                a, b, p, q = start + low[i] * inner, start + high[i] * inner, of_low[i], of_high[i]
+                for j in range(inner):
+                    result[into + i * inner + j] = x[a + j] * p + x[b + j] * q

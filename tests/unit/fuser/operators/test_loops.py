@@ -106,6 +106,14 @@ EXACT: dict[str, tuple[Loop, Callable[[], tuple[Any, ...]]]] = {
     "corner_products": (
         sampling.corner_products,
         lambda: (plain(2, 3, 5), plain(2, 3, 6), places(6, 4, 2, 5, low=-1), zeros(4, 2, 5), 2, 3, 6, 4, 5)),
+    "blended": (
+        sampling.blended,
+        lambda: (plain(2, 6, 3), places(5, 9), places(5, 9, seed=1), plain(9), plain(9, seed=1), zeros(2, 9, 3),
+                 2, 6, 9, 3)),
+    "blended, next to each other": (
+        sampling.blended,
+        lambda: (plain(4, 6), places(5, 9), places(5, 9, seed=1), plain(9), plain(9, seed=1), zeros(4, 9),
+                 4, 6, 9, 1)),
     "whole_products": (
         products.whole_products, lambda: (places(99, 2, 3, 4), places(99, 2, 4, 5), zeros(2, 3, 5, d=int), 2, 3, 4, 5)),
     "convert to half": (converting.convert, lambda: (numbers(90) * FLOAT(1e-3), zeros(90, d=np.float16), 90)),
