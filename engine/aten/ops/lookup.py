@@ -89,18 +89,18 @@ def embedding_bag(
         padding_idx = _wrapped_row(padding_idx, len(weight))
     count = offsets.size - int(include_last_offset)
     bag = bags_of(indices, offsets, include_last_offset)
-    used = np.ones(indices.size, np.bool_) if padding_idx is None else indices != padding_idx
+    used: Any = slice(None) if padding_idx is None else indices != padding_idx
     sizes = np.bincount(bag[used], minlength=count).astype(np.int64, copy=False)
     rows, result = weight[:0], None
     if mode != 2 and padding_idx is None:
-        result = _summed(weight, indices, offsets, count, per_sample_weights)
+        result = _summed(weight, indices, _ends(indices, offsets, include_last_offset), per_sample_weights)
     if result is None:
         rows = weight[indices].astype(wide(weight.dtype))
         if per_sample_weights is not None:
             rows = rows * per_sample_weights.astype(rows.dtype)[:, np.newaxis]
         result = _bags(rows[used], bag[used], count, mode)
     if mode == 1:
-        result = result / np.maximum(sizes, 1)[:, np.newaxis]
+        result = result / np.maximum(sizes, 1).astype(result.dtype)[:, np.newaxis]
     if mode == 0:
         sizes = np.zeros(count, np.int64)
         bag = bag if padding_idx is not None else np.empty(0, np.int64)
@@ -108,15 +108,13 @@ def embedding_bag(
     return np.asarray(result).astype(weight.dtype), bag, sizes, maxima
 
 
-def _summed(weight: Array, indices: Array, offsets: Array, count: int, shares: Array | None) -> Array | None:
+def _summed(weight: Array, indices: Array, ends: Array | None, shares: Array | None) -> Array | None:
     """The sums of consecutive bags in machine code; None if it is not compiled."""
-    if not worth(weight) or weight.dtype not in xp.FLOATS or not indices.size:
+    if ends is None or not (worth(weight) or worth(indices)) or weight.dtype not in xp.FLOATS or not indices.size:
         return None
     if shares is not None and shares.dtype is not weight.dtype:
         return None
-    ends = np.minimum(np.append(offsets.reshape(-1)[:count], indices.size), indices.size).astype(np.int64, copy=False)
-    if not count or ends[0] != 0 or np.any(np.diff(ends) < 0):
-        return None
+    count = ends.size - 1
     result = np.empty((count, weight.shape[1]), weight.dtype)
     work = indices.size * weight.shape[1]
     given = (np.ascontiguousarray(weight), np.ascontiguousarray(indices), ends)
@@ -127,8 +125,19 @@ def _summed(weight: Array, indices: Array, offsets: Array, count: int, shares: A
     return None if done is None else result
 
 
+def _ends(indices: Array, offsets: Array, include_last_offset: bool) -> Array | None:
+    """Where each bag begins, then where the last one ends; None unless they follow one another."""
+    starts = offsets.reshape(-1)[: offsets.size - int(include_last_offset)]
+    ends = np.empty(starts.size + 1, np.int64)
+    ends[:-1], ends[-1] = starts, indices.size
+    return ends if starts.size and ends[0] == 0 and (ends[:-1] <= ends[1:]).all() else None
+
+
 def bags_of(indices: Array, offsets: Array, include_last_offset: bool) -> Array:
     """The bag of each index."""
+    ends = _ends(indices, offsets, include_last_offset)
+    if ends is not None:
+        return np.arange(ends.size - 1).repeat(ends[1:] - ends[:-1])
     starts = offsets[:-1] if include_last_offset else offsets
     return (np.searchsorted(starts, np.arange(indices.size), side="right") - 1).astype(np.int64)
 

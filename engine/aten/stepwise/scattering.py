@@ -57,7 +57,13 @@ def sum_bags(table: Buffer, places: Buffer, ends: Buffer, result: Buffer, bags: 
         into = b * width
         for j in range(width):
             result[into + j] = 0
-        for i in range(ends[b], ends[b + 1]):
+        first, end = ends[b], ends[b + 1]
+        fours = end - (end - first) % 4
+        for i in range(first, fours, 4):  # four rows at once, so that sums are read and written once for them
+            p, q, r, s = places[i] * width, places[i + 1] * width, places[i + 2] * width, places[i + 3] * width
+            for j in range(width):
+                result[into + j] = (((result[into + j] + table[p + j]) + table[q + j]) + table[r + j]) + table[s + j]
+        for i in range(fours, end):
             row = places[i] * width
             for j in range(width):
                 result[into + j] += table[row + j]
