@@ -58,7 +58,9 @@ def one_hot(self: Array, num_classes: int) -> Array:
         raise OperatorError("num_classes should be positive")
     elif self.size and self.max() >= num_classes:
         raise OperatorError("Class values must be smaller than num_classes.")
-    return np.asarray(self[..., np.newaxis] == np.arange(num_classes)).astype(np.int64)
+    result = np.zeros((*self.shape, num_classes), np.int64)
+    result.reshape(-1)[self.ravel() + np.arange(0, result.size, num_classes or 1)] = 1
+    return result
 
 
 def embedding_bag(
