@@ -15,7 +15,8 @@ from engine.aten.dispatch.op import Op
 from engine.aten.kernels.refusals import Refusal
 from engine.aten.kernels.rules import shapes_message
 from engine.aten.values import xp
-from engine.aten.values.promotion import result_type
+from engine.aten.values.libraries import ARRAYS
+from engine.aten.values.promotion import DEFAULTS, result_type
 from engine.aten.values.tensor import Tensor
 from engine.lang.errors import OperatorError
 from engine.lang.schema import Argument
@@ -31,10 +32,11 @@ def guard_of(op: Op) -> Guard:
     if not (rows or check) or not any(isinstance(a.type, TensorType) for a in op.schema.arguments):
         return lambda function: function
     places = [i for i, a in enumerate(op.schema.arguments) if _is_operand(a)]
-    listed = [(row, row.dtypes) for row in rows]
-    dtypes = frozenset(d for _, refused in listed for d in refused)
+    dtypes = frozenset(d for row in rows for d in row.dtypes)
     first = places[0]
 
+    taken: set[tuple[Any, ...]] = set()
+    """Kinds of operands that no row refuses."""
     is_looking = check is not None or any(row.common for row in rows)
 
     def guard(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -45,15 +47,25 @@ def guard_of(op: Op) -> Guard:
             if check is not None:
                 check(*map(_array, args))
             operands = [_array(args[i]) for i in places]
-            for row, refused in listed:
-                d = result_type(operands) if row.common else operands[0].dtype
-                if d in refused and (row.empty or operands[0].size):
-                    _refuse(row, d, operands)
+            kinds = (DEFAULTS.floating, *map(_kind, operands))
+            if kinds not in taken:
+                found = [(row, result_type(operands) if row.common else operands[0].dtype) for row in rows]
+                refusing = [(row, d) for row, d in found if d in row.dtypes]
+                for row, d in refusing:
+                    if row.empty or operands[0].size:
+                        _refuse(row, d, operands)
+                if not refusing:
+                    taken.add(kinds)
             return function(*args)
 
         return looking if is_looking else glancing
 
     return guard
+
+
+def _kind(value: Any) -> Any:
+    """The facts that the common dtype depends on."""
+    return (value.dtype, value.ndim > 0) if isinstance(value, np.ndarray) or type(value) in ARRAYS else type(value)
 
 
 def _is_operand(a: Argument) -> bool:

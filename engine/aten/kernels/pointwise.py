@@ -25,7 +25,8 @@ def _is_int(value: Any) -> bool:
 
 def check_divisor(dividend: Any, divisor: Any) -> None:
     """Raise OperatorError if integers are divided by zero."""
-    if _is_int(divisor) and not np.all(divisor) and np.size(dividend):
+    is_nonzero = divisor.all() if hasattr(divisor, "all") else bool(divisor)
+    if not is_nonzero and _is_int(divisor) and np.size(dividend):
         raise OperatorError(ZERO_DIVISION, hints=("an integer tensor was divided by zero",))
 
 
