@@ -7,7 +7,7 @@ to 40 units of the greatest sum, what is moved exactly), with its dtype, sizes a
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -113,6 +113,10 @@ def pool(rest: list[Any]) -> Make:
     return make
 
 
+def triangle(diagonals: Sequence[int]) -> Make:
+    return lambda random, type: [of(random, type, few(random, 40), few(random, 40)), int(random.choice(diagonals))]
+
+
 MADE: dict[str, Make] = {
     "aten::linear": linear, "aten::mm": matrices, "aten::addmm": added, "aten::matmul": matmul,
     "aten::bmm": lambda random, type: matrices(random, type, 1), "aten::conv2d": convolution([1]),
@@ -120,6 +124,7 @@ MADE: dict[str, Make] = {
     "aten::_convolution": convolution([False, [0, 0], 1, False, True, False, True]),
     "aten::max_pool2d": pool([[1, 1], False]), "aten::avg_pool2d": pool([False, True, None]),
     "aten::adaptive_avg_pool2d": lambda random, type: [of(random, type, 2, few(random, 20), few(random, 9), 7), [1, 1]],
+    "aten::tril": triangle([0, -1]), "aten::triu": triangle([0, 1]),
 }  # fmt: skip
 """Arguments of each operator whose functions know sizes."""
 
@@ -255,12 +260,10 @@ PLACED: dict[str, Callable[[Random], list[Any]]] = {"aten::embedding": looked_up
 
 # ------------------------------------------------------------------ what is copied
 
-COPIES = ("aten::copy_", "aten::fill.Scalar", "aten::zero_", "aten::clone")
+COPIES = ("aten::copy_", "aten::fill.Scalar", "aten::zero_", "aten::clone", "aten::full_like", "aten::zeros_like")
 
 
-@pytest.mark.parametrize(
-    "name", ["aten::copy_", "aten::fill_.Scalar", "aten::fill.Scalar", "aten::zero_", "aten::clone"]
-)
+@pytest.mark.parametrize("name", [*COPIES, "aten::fill_.Scalar"])
 def test_copies_are_those_of_the_definition(name: str) -> None:
     """Of all dtypes and layouts, into tensors that overlap with what is read, too."""
     op = found(name)

@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten.dispatch import out_checks
+from engine.aten.dispatch.compose import run
 from engine.aten.dispatch.table import describe, op
 from engine.aten.dispatch.wrapping import overwrite, refuse_overlap, store_out
 from engine.aten.formatting.values import type_name
@@ -349,8 +350,14 @@ def _new_out(value: Any) -> Callable[..., Tensor]:
     return body
 
 
+def ones_like(self: Tensor, *options: Any) -> Tensor:
+    result: Tensor = run("full_like", self, 1, *options)
+    return result
+
+
 for _name, _value in (("zeros", 0), ("ones", 1), ("empty", 0)):
-    op(f"aten::{_name}_like(Tensor self, *, {OPTIONS}, {FORMAT}) -> Tensor", kernel=_like(_value),
+    _body: dict[str, Any] = {"python": ones_like} if _name == "ones" else {"kernel": _like(_value)}
+    op(f"aten::{_name}_like(Tensor self, *, {OPTIONS}, {FORMAT}) -> Tensor", **_body,
        gradient=NOT_DIFFERENTIABLE, shape="self", dtype="same")  # fmt: skip
     op(f"aten::{_name}_like.out(Tensor self, *, {FORMAT}, Tensor(a!) out) -> Tensor(a!)", python=_like_out(_value),
        shape="self", dtype="same")  # fmt: skip

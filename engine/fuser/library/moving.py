@@ -20,6 +20,7 @@ _SELF, _TABLE, _INDICES = Given("TENSORS"), Given("TABLES"), Given("INDICES")
 _PLACED: Final = (Given("TARGETS"), Given("LISTS"), Given("TENSORS"), Given("SAME", False))
 _TO: Final = (Given("UNREAD"), Given("SAME", False), Given("SAME", None))
 """The rest of the arguments: a copy is made where the dtype changes alone, and lies as what is copied does."""
+_LIKE: Final = (Given("SAME", None),) * 5
 _ALONG: Final = (Given("WHOLES"), Given("AXIS"), Given("KEEPS"))
 
 
@@ -39,6 +40,8 @@ MOVING: Final[Mapping[str, Form]] = {
     "aten::copy_": _copied("second", _SELF, _SELF, Given("SAME", False), fewest=2),
     "aten::fill.Scalar": _copied("second", _SELF, Given("SETTINGS"), fewest=2, asked=(0,)),
     "aten::zero_": _copied("zero", _SELF, fewest=1),
+    "aten::full_like": _copied("second", _SELF, Given("SETTINGS"), *_LIKE, fewest=2, asked=(0,)),
+    "aten::zeros_like": _copied("zero", _SELF, *_LIKE, fewest=1, asked=(0,)),
     "aten::contiguous": _copied("first", _SELF, Given("SAME", 0), fewest=1),
     "aten::clone": _copied("first", _SELF, Given("SAME", None), fewest=1, asked=(0,)),
     "aten::embedding": Form((_TABLE, _INDICES, *_OTHERS), 2, (), {}, "serve_looked_up", rank=2),
