@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import Final
 
 from engine.fuser.library.copying_calls import FREEING
+from engine.fuser.library.object_calls import OPENING
 
-ALONG: Final = """
+ALONG: Final = f"""
 def real_of(process: i64, value: i64, room: InOut[i64[...]]):
     own = view(i64[...], process)
     head = view(i64[...], value)
@@ -124,13 +125,7 @@ def all_finished(descriptor: i64, made: InOut[i64[...]], code: i64):
 
 
 def gone_along_with(descriptor: i64, args: i64, count: i64, copies: InOut[i64[...]]):
-    it = view(i64[...], descriptor)
-    process = it[PROCESS]
-    own = view(i64[...], process)
-    open: i64 = is_open(descriptor, count)
-    if open == 0:
-        return 0
-    given = view(i64[...], args)
+{OPENING}
     words = allocate(i64[ALONGWORDS])
     arrays = allocate(i64[OPERANDS])
     dtype: i64 = 0

@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import Final
 
 from engine.fuser.ir.kernel import BOOL, FLOATS, HALVES
+from engine.fuser.library.object_calls import OPENING
 from engine.fuser.library.words import CONVERSIONS
 
 _ROW: Final = """
@@ -46,7 +47,7 @@ CONVERSIONS_OF: Final = "".join(
     for symbol in dict.fromkeys(CONVERSIONS.values())
     for _, read, written in [symbol.split("_")]
 )
-CONVERTING: Final = """
+CONVERTING: Final = f"""
 def asked_type(process: i64, kind: i64, value: i64):
     own = view(i64[...], process)
     for i in range(TYPECOUNT):
@@ -87,13 +88,7 @@ def keep_order(frame: InOut[i64[...]]):
 
 
 def converted_to(descriptor: i64, args: i64, count: i64):
-    it = view(i64[...], descriptor)
-    process = it[PROCESS]
-    own = view(i64[...], process)
-    open: i64 = is_open(descriptor, count)
-    if open == 0:
-        return 0
-    given = view(i64[...], args)
+{OPENING}
     frame = allocate(i64[FRAME])
     target: i64 = 0
     from_: i64 = -1

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from engine.fuser.library.copying_calls import WHOLES
+from engine.fuser.library.object_calls import OPENING
 
 _ROWS: Final = """
 def gather_{bytes}(n: i64, source_: i64, step: i64, pitch: i64, numbers: InOut[i64[...]], begin: i64, target_: i64):
@@ -44,18 +45,12 @@ def gather_piece(context: i64, begin: i64, end: i64):
             source = source + rest(left, size) * work[GATHERSTEPS + d]
             left = quotient(left, size)
             d = d - 1"""
-_STUB: Final = """
+_STUB: Final = f"""
     return 0
 
 
 def gathered(descriptor: i64, args: i64, count: i64):
-    it = view(i64[...], descriptor)
-    process = it[PROCESS]
-    own = view(i64[...], process)
-    open: i64 = is_open(descriptor, count)
-    if open == 0:
-        return 0
-    given = view(i64[...], args)
+{OPENING}
     table: i64 = plain_array(descriptor, given[0])
     index: i64 = plain_array(descriptor, given[2])
     if bitor(table == 0, index == 0):

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from typing import Final
 
-MOVING: Final = """
+from engine.fuser.library.object_calls import OPENING
+
+MOVING: Final = f"""
 def plain_array(descriptor: i64, value: i64):
     it = view(i64[...], descriptor)
     array: i64 = array_of(it[PROCESS], value, it[ISBARE])
@@ -65,13 +67,7 @@ def join_piece(context: i64, begin: i64, end: i64):
 
 
 def joined(descriptor: i64, args: i64, count: i64):
-    it = view(i64[...], descriptor)
-    process = it[PROCESS]
-    own = view(i64[...], process)
-    open: i64 = is_open(descriptor, count)
-    if open == 0:
-        return 0
-    given = view(i64[...], args)
+{OPENING}
     head = view(i64[...], given[0])
     if head[1] != own[LIST]:
         return 0
@@ -209,13 +205,7 @@ def look_piece(context: i64, begin: i64, end: i64):
 
 
 def looked_up(descriptor: i64, args: i64, count: i64):
-    it = view(i64[...], descriptor)
-    process = it[PROCESS]
-    own = view(i64[...], process)
-    open: i64 = is_open(descriptor, count)
-    if open == 0:
-        return 0
-    given = view(i64[...], args)
+{OPENING}
     table: i64 = 0
     indices: i64 = 0
     history: i64 = 0
@@ -401,13 +391,7 @@ def put_in_order(context: i64, total: i64, most: i64):
 
 
 def placed(descriptor: i64, args: i64, count: i64):
-    it = view(i64[...], descriptor)
-    process = it[PROCESS]
-    own = view(i64[...], process)
-    open: i64 = is_open(descriptor, count)
-    if open == 0:
-        return 0
-    given = view(i64[...], args)
+{OPENING}
     item: i64 = only_item(process, given[1])
     if item == 0:
         return 0

@@ -1,12 +1,21 @@
 """Helpers of all call stubs, as text of kernel IR: Python's objects, numbers, and a first look at the arguments.
 
-In: nothing.  Out: `OBJECTS`, `NUMBERS`, `LOOKING`, `READING`.
+In: nothing.  Out: `OPENING`, `OBJECTS`, `NUMBERS`, `LOOKING`, `READING`.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+OPENING: Final = """
+    it = view(i64[...], descriptor)
+    process = it[PROCESS]
+    own = view(i64[...], process)
+    open: i64 = is_open(descriptor, count)
+    if open == 0:
+        return 0
+    given = view(i64[...], args)""".lstrip("\n")
+"""The first lines of a stub's work, which give up where the operator is left to Python."""
 OBJECTS: Final = """
 def retain(it: i64):
     if IMMORTAL != 0:
@@ -272,7 +281,7 @@ def is_open(descriptor: i64, count: i64):
     return 1
 
 """
-READING: Final = """
+READING: Final = f"""
 def type_of_numbers(descriptor: i64, args: i64, count: i64):
     it = view(i64[...], descriptor)
     own = view(i64[...], it[PROCESS])
@@ -292,13 +301,7 @@ def type_of_numbers(descriptor: i64, args: i64, count: i64):
 
 
 def read(descriptor: i64, args: i64, count: i64, frame: InOut[i64[...]], copies: InOut[i64[...]]):
-    it = view(i64[...], descriptor)
-    process = it[PROCESS]
-    own = view(i64[...], process)
-    open: i64 = is_open(descriptor, count)
-    if open == 0:
-        return 0
-    given = view(i64[...], args)
+{OPENING}
     dtype: i64 = 0
     flags: i64 = PLAIN
     may: i64 = 0

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Final
 
 from engine.fuser.library.copying_calls import FREEING
+from engine.fuser.library.object_calls import OPENING
 
-SHAPED: Final = """
+SHAPED: Final = f"""
 def same_words(process: i64, value: i64, wanted: i64):
     own = view(i64[...], process)
     head = view(i64[...], value)
@@ -48,13 +49,7 @@ def is_turned(array: i64, item: i64):
 
 
 def shaped_with(descriptor: i64, args: i64, count: i64, copies: InOut[i64[...]]):
-    it = view(i64[...], descriptor)
-    process = it[PROCESS]
-    own = view(i64[...], process)
-    open: i64 = is_open(descriptor, count)
-    if open == 0:
-        return 0
-    given = view(i64[...], args)
+{OPENING}
     words = allocate(i64[SHAPEDWORDS])
     arrays = allocate(i64[OPERANDS])
     dtype: i64 = 0
