@@ -16,7 +16,7 @@ from engine.aten.values.xp import COMPLEX64, COMPLEX128, FLOAT32, FLOAT64, Array
 
 _BLOCK: Final = 1 << 15
 """Numbers that are worked on at a time."""
-_SHORT: Final = 8
+SHORT: Final = 8
 """Rows of fewer numbers are summed one by one: see Note [Order of operations]."""
 
 
@@ -54,7 +54,7 @@ def _moments(rows: Array, centered: Array, eps: float) -> tuple[Array, Array]:
     """The means, and the inverses of the spreads; the rows less their means go to `centered`."""
     n = rows.shape[1]
     count = rows.dtype.type(n)
-    if n < _SHORT:
+    if n < SHORT:
         mean, squares = _one_by_one(rows)
         np.subtract(rows, mean, centered)
     else:
@@ -82,7 +82,7 @@ def _one_by_one(rows: Array) -> tuple[Array, Array]:
     return mean.reshape(-1, 1), squares.reshape(-1, 1)
 
 
-_COUNTS: Final = {d: [np.asarray(i, d) for i in range(_SHORT + 1)] for d in (FLOAT32, FLOAT64, COMPLEX64, COMPLEX128)}
+_COUNTS: Final = {d: [np.asarray(i, d) for i in range(SHORT + 1)] for d in (FLOAT32, FLOAT64, COMPLEX64, COMPLEX128)}
 
 
 def _square_sums(rows: Array) -> Array:
@@ -95,7 +95,7 @@ def normalized_rows_backward(grad: Array, rows: Array, weight: Array | None, eps
     n, d = rows.shape[1], rows.dtype
     result, of_weight, of_bias = np.empty(rows.shape, d), np.zeros(n, d), np.zeros(n, d)
     gain = np.ones(n, d) if weight is None else weight
-    if worth(rows) and n >= _SHORT and grad.shape == rows.shape and grad.dtype is d is gain.dtype:
+    if worth(rows) and n >= SHORT and grad.shape == rows.shape and grad.dtype is d is gain.dtype:
         flat = [np.ascontiguousarray(each) for each in (grad, rows, gain)]
         if rows_backward.run(8 * rows.size, *flat, result, of_weight, of_bias, len(rows), n, eps) is not None:
             return result, of_weight, of_bias

@@ -19,6 +19,7 @@ import numpy as np
 from engine.aten.dispatch import table
 from engine.aten.dispatch.op import Op
 from engine.aten.dispatch.scalar import is_tensor
+from engine.aten.kernels.row_normalization import SHORT
 from engine.aten.values.tensor import Tensor
 from engine.fuser.groups.compositions import COMPOSITIONS
 from engine.fuser.groups.from_graph import NotFused, has_kernel, is_pointwise, lower
@@ -35,7 +36,7 @@ from engine.fuser.ir.kernel import (
     index,
 )
 from engine.fuser.library.forms import Entry, Form, Given, fewest
-from engine.fuser.library.functions import WORDS, alone, calling, guards, lies_in_order, tensor_at, word
+from engine.fuser.library.functions import WORDS, alone, calling, guards, left_below, lies_in_order, tensor_at, word
 from engine.fuser.library.words import NUMBERS_AT, OPERANDS, PLACES_AT
 from engine.fuser.stubs.binding import Binding, NoneArgument, NumberArgument, Result, TensorArgument, size
 from engine.ir.constants import constant_value, insert_constant
@@ -166,7 +167,7 @@ def _function(call: AlongCall, type: str, shape: str) -> _Found | None:
     is_reduced = [reduced for each in results if (reduced := _is_reduced(each, len(_SHAPES[shape]))) is not None]
     if len(is_reduced) < len(found.results):
         return None
-    kernel = _wrapped(found, _SHAPES[shape])
+    kernel = _wrapped(call.op, found, _SHAPES[shape])
     return _Found(kernel.name, results[0].type, is_reduced, _WORK, kernel)
 
 
@@ -243,7 +244,7 @@ def _sample(call: AlongCall, argument: Argument, given: Given) -> Any:
     return given.value
 
 
-def _wrapped(found: Binding, shape: Sequence[int]) -> Kernel:
+def _wrapped(op: Op, found: Binding, shape: Sequence[int]) -> Kernel:
     """A function of words that calls the kernel."""
     along = 0 if len(shape) == 1 else 1
     names, places, numbers = list[Statement](), list[Statement](), 0
@@ -265,7 +266,8 @@ def _wrapped(found: Binding, shape: Sequence[int]) -> Kernel:
     for r, result in enumerate(found.results):
         assert isinstance(result, Result)
         places.append(tensor_at(result.name, result.type, PLACES_AT + tensors + r))
-    return calling(found, "along", ["words_"], (WORDS, *names, *guards(found), *places))
+    guarded = [*guards(found), *left_below(SHORTEST.get(op.name, 0), word(1))]
+    return calling(found, "along", ["words_"], (WORDS, *names, *guarded, *places))
 
 
 # ------------------------------------------------------------------ operators with several results
@@ -297,4 +299,7 @@ def _layer_norm(graph: Graph, input: Value, _: Value, weight: Value, bias: Value
 
 COMPOSED: Final[Mapping[str, Callable[..., Sequence[Value]]]] = {"aten::native_layer_norm": _layer_norm}
 """The results of operators that have several, in a graph, by the operators' arguments."""
+SHORTEST: Final[Mapping[str, int]] = {"aten::native_layer_norm": SHORT}
+"""Elements along the dimension from which on there is a function: the definition sums shorter rows in another order,
+as PyTorch does, and a gradient that cancels tells."""
 _NAMES: Final = frozenset({*REDUCTIONS, *COMPOSITIONS, *LOSSES, *SCANS, "aten::flip"})

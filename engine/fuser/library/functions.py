@@ -117,6 +117,11 @@ def guards(found: Binding) -> tuple[Statement, ...]:
     return tuple(If(apply("bitnot", guard), (Return(index(_GUARDED)),)) for guard in found.guards)
 
 
+def left_below(least: int, size: Expression) -> tuple[Statement, ...]:
+    """Leave the function where a size is less."""
+    return (If(apply("lt", size, index(least)), (Return(index(_GUARDED)),)),) if least else ()
+
+
 # ------------------------------------------------------------------ long loops
 
 _PIECE: Final = 1 << 20
