@@ -59,12 +59,18 @@ def mode(request: pytest.FixtureRequest) -> Iterator[str]:
     tiering.set_mode(before)
 
 
-@pytest.fixture(scope="session")
-def _library() -> None:
-    """The library of operators is there: one process builds it, once for all runs, and the others wait."""
+@pytest.fixture(scope="session", autouse=True)
+def _built() -> None:
+    """The library of operators is on disk before the first test, so that no test sees it come: one process builds it,
+    once for all runs, and the others wait."""
     room = image_files.folder()
     assert room is not None
     building.build(room, waits=True)
+
+
+@pytest.fixture(scope="session")
+def _library(_built: None) -> None:
+    """All of the library is taken."""
     while store.parts_found() < len(parts.PARTS):
         time.sleep(store.INTERVAL / 10)
     serving.take_parts()
