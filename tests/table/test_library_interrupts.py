@@ -45,6 +45,8 @@ EARLY: Final = 0.01
 """Seconds of the processors after which the interrupt comes."""
 SOON: Final = 0.6
 """The part of a call's time in which it has to be raised."""
+TRIES: Final = 3
+"""Interrupts of a call, of which one has to come through soon: on a busy machine the system tells of some late."""
 OFTEN: Final = 1_000_000
 """Nanoseconds between two looks for signals."""
 
@@ -315,17 +317,26 @@ def test_an_interrupt_stops_a_long_call(what: str, interrupts: Interrupt) -> Non
     stubs, few = of.stubs(), max(of.size // 16, 1)
     wanted = elements(stubs, of.make(few))
     given, took = long_call(of, stubs)
+    is_soon = False
+    for _ in range(TRIES):
+        is_soon = is_soon or is_stopped_and_clean(of, stubs, given, took, interrupts)
+    assert is_soon
+    assert elements(stubs, of.make(few)) == wanted
+
+
+def is_stopped_and_clean(of: Long, stubs: Function, given: list[Any], took: float, interrupts: Interrupt) -> bool:
+    """True if an interrupt stops the call soon; raises AssertionError where it leaves something behind."""
     written = [given[i] for i, each in enumerate(of.op.schema.arguments[: len(given)]) if each.is_write]
     before, versions = held(given), [each._version for each in tensors(given)]
     start = time.thread_time()
     has_ended, left = interrupted(stubs, given, partial(interrupts, EARLY))
-    assert not has_ended and time.thread_time() - start < SOON * took
+    is_soon = not has_ended and time.thread_time() - start < SOON * took
     assert held(given) == before
     assert left < 1 << 16
     writes = [any(each is other for other in written) for each in tensors(given)]
     assert [each._version for each in tensors(given)] == [sum(each) for each in zip(versions, writes, strict=True)]
     assert [word(name).value for name in ("busy", "watched")] == [0, 0]
-    assert elements(stubs, of.make(few)) == wanted
+    return is_soon
 
 
 CAUGHT: Final = ("gaps", "softmax over rows", "mm", "embedding", "index_put_")
@@ -337,9 +348,7 @@ def test_one_thread_looks_for_interrupts_as_well(what: str, interrupts: Interrup
     threads.set_num_threads(1)
     stubs = LONG[what].stubs()
     given, took = long_call(LONG[what], stubs)
-    start = time.thread_time()
-    assert not interrupted(stubs, given, partial(interrupts, EARLY))[0]
-    assert time.thread_time() - start < SOON * took
+    assert any(is_stopped_and_clean(LONG[what], stubs, given, took, interrupts) for _ in range(TRIES))
 
 
 @pytest.mark.parametrize("what", CAUGHT)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,13 @@ _KINDS = tuple(recurrence.GATES)
 
 
 @pytest.fixture(autouse=True)
-def _eager(monkeypatch: pytest.MonkeyPatch) -> None:
+def _eager(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Compile at once, and however little work there is."""
-    monkeypatch.setattr(tiering, "mode", lambda: "eager")
+    before = tiering.mode()
+    tiering.set_mode("eager")
     monkeypatch.setattr(recurrent, "LEAST", 0)
+    yield
+    tiering.set_mode(before)
 
 
 def _given(kind: str, steps: int, m: int, n: int, k: int, has_biases: bool) -> tuple[Any, Any, Any]:
@@ -60,7 +64,6 @@ def test_equals_numpy(kind: str, steps: int, m: int, n: int, k: int) -> None:
 def test_the_library_has_layers_of_any_size(kind: str, m: int, library: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no backward pass wants to know of the steps, and nothing is compiled for a layer of its own."""
     monkeypatch.setattr(recurrent, "LEAST", 2**62)
-    monkeypatch.setattr(tiering, "mode", lambda: "background")
     for steps, n, k in ((1, 1, 1), (3, 33, 5), (5, 64, 40)):
         for has_biases, backwards in itertools.product((True, False), repeat=2):
             x, state, weights = _given(kind, steps, m, n, k, has_biases)
@@ -72,7 +75,7 @@ def test_the_library_has_layers_of_any_size(kind: str, m: int, library: None, mo
                 for a, b in zip((found[0], *found[1]), (wanted[0], *wanted[1]), strict=True):
                     np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
             assert recurrent.layer(kind, x, state, weights, backwards, keeps=True) is None
-    monkeypatch.setattr(tiering, "mode", lambda: "off")
+    tiering.set_mode("off")
     assert recurrent.layer(kind, x, state, weights, False, keeps=False) is None
 
 
@@ -106,7 +109,7 @@ def test_infinite_and_missing_numbers() -> None:
 
 @pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
 @pytest.mark.parametrize("batch_first", [True, False])
-def test_modules(kind: str, batch_first: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_modules(kind: str, batch_first: bool) -> None:
     """Two layers in both directions, and their gradients, as without machine code."""
     torch.manual_seed(0)
     module = getattr(torch.nn, kind)(12, 20, 2, bidirectional=True, batch_first=batch_first)
@@ -121,6 +124,6 @@ def test_modules(kind: str, batch_first: bool, monkeypatch: pytest.MonkeyPatch) 
         return [plain, output, *(each.grad for each in module.parameters())]
 
     found = run()
-    monkeypatch.setattr(tiering, "mode", lambda: "off")
+    tiering.set_mode("off")
     for a, b in zip(found, run(), strict=True):
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
