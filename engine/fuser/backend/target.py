@@ -41,6 +41,11 @@ class Target:
         return 32 if self.features & {"avx512f", "neon"} else 16
 
     @property
+    def fuses(self) -> bool:
+        """True if there are instructions for a * b + c, which need no register for the product."""
+        return bool(self.features & {"fma", "neon"})
+
+    @property
     def converts_halves(self) -> bool:
         """True if there are instructions for numbers of half precision."""
         return bool(self.features & {"f16c", "fullfp16"})

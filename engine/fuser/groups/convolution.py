@@ -8,7 +8,8 @@ Note [Phases of images]
 An image is copied with its border, each channel as some planes: a plane, or phase, has every `stride`-th row and column
 from one of the first on.  An element of the kernel sees in neighbouring places neighbours in one phase, `reach` behind
 the place.  So a tile reads its panel there, and nothing is laid out: its columns are positions in a phase; those at the
-ends of rows, which are no places, are computed and left.  Of small images that is too many, whose panels are filled.
+ends of rows, which are no places, are computed and left.  Of small images that is too many: these have a phase for each
+column of the kernel, as wide as the result, in which positions are places ("compact").
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from functools import partial
 from math import inf
 from typing import Final
 
+from engine.fuser.backend.target import current
 from engine.fuser.groups import gemm
 from engine.fuser.groups.gemm import Columns, Matrix, Tile
 from engine.fuser.ir.kernel import (
@@ -45,18 +47,13 @@ from engine.fuser.ir.kernel import (
 )
 from engine.lang.records import dataclass
 
-_FEW: Final = 16
-"""Panels up to which they are filled once for all rows: else too few threads would have work."""
-_SMALL_BLOCK: Final = 48
-"""The rows of a block then."""
-
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
     """Rows and columns of the kernel, steps, borders and gaps.
 
-    `block`: of rows of the product, for which panels are filled before; 0: where they are used.  `is_depthwise`: there
-    are as many groups as channels.
+    `block`: of rows of the product that a thread takes at a time.  `is_depthwise`: there are as many groups as
+    channels.  `is_compact`: each column of the kernel has a phase.
     """
 
     kernel: tuple[int, int]
@@ -65,29 +62,38 @@ class Geometry:
     dilation: tuple[int, int]
     groups: int
     tile: Tile = field(default_factory=gemm.tile_for)
-    block: int = 0
+    block: int = gemm.BLOCK
     is_depthwise: bool = False
+    is_compact: bool = False
 
     @property
     def is_padded(self) -> bool:
         return self.padding != (0, 0)
 
     @property
+    def columns(self) -> tuple[int, ...]:
+        """The first columns of phases with the same rows."""
+        every = range(0, self.kernel[1] * self.dilation[1], self.dilation[1])
+        return tuple(dict.fromkeys(each if self.is_compact else each % self.stride[1] for each in every))
+
+    @property
     def phases(self) -> tuple[tuple[int, int], ...]:
         """The first rows and columns of the phases that the kernel sees."""
-        rows, columns = (
-            dict.fromkeys(i * gap % step for i in range(side))
-            for side, step, gap in zip(self.kernel, self.stride, self.dilation, strict=True)
-        )
-        return tuple((row, column) for row in rows for column in columns)
+        rows = dict.fromkeys(i * self.dilation[0] % self.stride[0] for i in range(self.kernel[0]))
+        return tuple((row, column) for row in rows for column in self.columns)
 
     @property
     def spread(self) -> tuple[int, int]:
-        """The rows and columns that a phase has more than the result."""
+        """The rows and columns that a phase has more than the result.
+
+        The border after a row is that before the next one, where each column is in one phase.
+        """
         rows, columns = (
             (side - 1) * gap // step for side, step, gap in zip(self.kernel, self.stride, self.dilation, strict=True)
         )
-        return rows, columns
+        if self.is_compact:
+            return rows, 0
+        return rows, columns - (min(self.padding[1], columns) if self.stride[1] == 1 else 0)
 
     @property
     def is_pointwise(self) -> bool:
@@ -135,12 +141,14 @@ def fitted(g: Geometry, outputs: int, sides: tuple[int, int]) -> Geometry:
     """The same with the tile and the block for so many channels, rows and columns of the result."""
     rows, columns = sides
     places, positions = rows * columns, rows * (columns + g.spread[1]) - g.spread[1]
-    tile, wider = (gemm.tile_for(each, outputs, along="k") for each in (places, positions))
-    if not g.is_pointwise and _vectors(positions, tile) <= _WORTH * _vectors(places, tile):
-        tile, places = replace(wider, reaches=True), positions
-    is_small = -(-places // tile.width) <= _FEW
-    is_filled_often = outputs > gemm.BLOCK and not tile.reaches
-    block = -(-_SMALL_BLOCK // tile.rows) * tile.rows if is_small or is_filled_often else 0
+    tile = gemm.tile_for(places, outputs, along="k")
+    if not g.is_pointwise:
+        g = replace(g, is_compact=_vectors(positions, tile) > _WORTH * _vectors(places, tile))
+        places = places if g.is_compact else positions
+        tile = replace(gemm.tile_for(places, outputs, along="k"), reaches=True)
+        is_shared = g.kernel[1] >= 2 * len(g.columns)
+        tile = tile if is_shared else replace(tile, depth=_DEPTHS[current().registers])
+    block = gemm.block_for(outputs, tile, -(-_PARTS // -(-places // tile.width)))
     return replace(g, tile=tile, block=block)
 
 
@@ -148,10 +156,15 @@ def _vectors(columns: int, tile: Tile) -> int:
     return -(-columns // tile.lanes)
 
 
+_WORTH: Final = 1.05
+"""Vectors, for each that places need, up to which all positions are computed rather than columns copied again."""
+_DEPTHS: Final = {16: 128, 32: 256}
+"""By the number of registers the elements of k in a block, of which each reads other lines of memory: few for small
+tiles, which are soon back at a line."""
+_PARTS: Final = 16
+"""Parts that products are in at least, so that threads share them evenly."""
 _MANY_GROUPS: Final = 8
 """Groups from which on each is one thread's."""
-_WORTH: Final = 1.1
-"""Vectors, for each that places need, up to which all positions are computed rather than panels filled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,15 +215,20 @@ def _products(g: Geometry, put: Put) -> Image:
     if g.is_pointwise:
         return (), _groups(g, put)
     size, elements = multiply(_i("c"), _i("area")), g.kernel[0] * g.kernel[1]
-    beyond = Store("padded", (add(size, _i("j")),), constant(0, "f32"))  # which the last panel may reach
+    more = index(g.padding[1] + g.tile.width)  # which the last panel may reach
     before = (
-        allocate("padded", "f32", add(size, index(g.tile.width))),
-        For("j", index(0), index(g.tile.width), (beyond,), kind="vector"),
+        allocate("padded", "f32", add(size, more)),
+        *_beyond(size, more),
         allocate("reach", "i64", multiply(_i("inputs"), index(elements))),
         For("channel", index(0), _i("inputs"), tuple(_reaches(g))),
     )
     planes = (*_phases(g, multiply(_i("channel"), _i("area"))),)
     return before, (For("channel", index(0), _i("c"), planes, kind="parallel"), *_groups(g, put))
+
+
+def _beyond(first: Expression, more: Expression) -> tuple[Statement, ...]:
+    """Zeros at the end of "padded"."""
+    return (For("j", index(0), more, (Store("padded", (add(first, _i("j")),), constant(0, "f32")),), kind="vector"),)
 
 
 def _reaches(g: Geometry) -> Iterator[Statement]:
@@ -224,42 +242,60 @@ def _reaches(g: Geometry) -> Iterator[Statement]:
 def _reach(g: Geometry, element: int) -> Expression:
     """The distance of an element of the kernel from the first one of its channel."""
     down, right = (i * gap for i, gap in zip(divmod(element, g.kernel[1]), g.dilation, strict=True))
-    phase = g.phases.index((down % g.stride[0], right % g.stride[1]))
+    first = right if g.is_compact else right % g.stride[1]
+    phase = g.phases.index((down % g.stride[0], first))
     row = multiply(index(down // g.stride[0]), _i("width"))
-    return _sum(multiply(index(phase), _i("plane")), row, index(right // g.stride[1]))
+    return _sum(multiply(index(phase), _i("plane")), row, index((right - first) // g.stride[1]))
 
 
 def _phases(g: Geometry, first: Expression) -> Iterator[Statement]:
-    """The phases of a channel, from `first` on."""
-    for number, start in enumerate(g.phases):
-        yield from _plane_of(g, add(first, multiply(index(number), _i("plane"))), start, g.stride)
+    """The phases of a channel, from `first` on: those of the same rows together."""
+    for number, row in enumerate(dict.fromkeys(row for row, _ in g.phases)):
+        origin = add(first, multiply(index(number * len(g.columns)), _i("plane")))
+        yield _planes_of(g, origin, row, g.columns, g.stride)
 
 
-def _plane_of(
-    g: Geometry, first: Expression, start: tuple[int, int] = (0, 0), stride: tuple[int, int] = (1, 1), border: float = 0
-) -> tuple[Statement, ...]:
-    """Rows and columns of a channel with its border, from `start` on, at "padded" from `first` on."""
-    (top, left), (down, right) = ((p - s for p, s in zip(g.padding, start, strict=True)), stride)
-    line = add(first, multiply(_i("row"), _i("width")))
-    source_row = add(multiply(_i("row"), index(down)), index(-top))
+def _planes_of(
+    g: Geometry, first: Expression, start: int = 0, columns: Sequence[int] = (0,), stride: tuple[int, int] = (1, 1),
+    border: float = 0,
+) -> Statement:  # fmt: skip
+    """Planes of a channel with its border, at "padded" from `first` on: from a row on, one for each first column."""
+    (down, right), across = stride, multiply(_i("j"), index(stride[1]))
     source = add(multiply(add(multiply(_i("image"), _i("c")), _i("channel")), _i("h")), _i("source_row"))
     is_inside = apply("bitand", apply("ge", _i("source_row"), index(0)), apply("lt", _i("source_row"), _i("h")))
-    begin = apply("minimum", index(max(0, -(-left // right))), _i("width"))
-    end = apply("quotient", apply("maximum", add(_i("w"), index(left + right - 1)), index(0)), index(right))
+    lefts = [g.padding[1] - each for each in columns]
+    begin = apply("minimum", index(max(0, -(-max(lefts) // right))), _i("width"))
+    end = apply("quotient", apply("maximum", add(_i("w"), index(min(lefts) + right - 1)), index(0)), index(right))
     end = apply("maximum", apply("minimum", end, _i("width")), _i("begin"))
+    lines = [
+        add(first, multiply(add(multiply(index(p), _i("height")), _i("row")), _i("width"))) for p in range(len(lefts))
+    ]
 
-    def beyond(start: Expression, stop: Expression) -> For:
-        return For("j", start, stop, (Store("padded", (add(_i("line"), _i("j")),), constant(border, "f32")),))
+    def at(phase: int, value: Expression) -> Store:
+        return Store("padded", (add(_i(f"line{phase}"), _i("j")),), value)
 
-    copied = _load("x", _sum(_i("source"), multiply(_i("j"), index(right)), index(-left)))
-    row = (
-        Let("line", line), Let("source_row", source_row), Let("source", multiply(source, _i("w"))),
+    def shown(left: int) -> Load:
+        return _load("x", _sum(_i("source"), across, index(-left)))
+
+    def edge(start: Expression, stop: Expression) -> For:
+        body: list[Statement] = [at(phase, constant(border, "f32")) for phase in range(len(lefts))]
+        for phase, left in enumerate(lefts) if len(lefts) > 1 else ():
+            column = add(across, index(-left))
+            is_column = apply("bitand", apply("ge", column, index(0)), apply("lt", column, _i("w")))
+            body.append(If(apply("bitand", is_inside, is_column), (at(phase, shown(left)),)))
+        return For("j", start, stop, tuple(body))
+
+    copied = tuple(at(phase, shown(left)) for phase, left in enumerate(lefts))
+    row: tuple[Statement, ...] = (
+        *(Let(f"line{phase}", line) for phase, line in enumerate(lines)),
+        Let("source_row", add(multiply(_i("row"), index(down)), index(start - g.padding[0]))),
+        Let("source", multiply(source, _i("w"))),
         Let("begin", begin), Let("end", apply("select", is_inside, end, _i("begin"))),
-        beyond(index(0), _i("begin")),
-        For("j", _i("begin"), _i("end"), (Store("padded", (add(_i("line"), _i("j")),), copied),), kind="vector"),
-        beyond(_i("end"), _i("width")),
+        edge(index(0), _i("begin")),
+        For("j", _i("begin"), _i("end"), copied, kind="vector"),
+        edge(_i("end"), _i("width")),
     )  # fmt: skip
-    return (For("row", index(0), _i("height"), row),)
+    return For("row", index(0), _i("height"), row)
 
 
 def _channel_by_channel(g: Geometry, put: Put) -> Image:
@@ -279,7 +315,8 @@ def _channel_by_channel(g: Geometry, put: Put) -> Image:
         For("row", index(0), _i("oh"), (places,)),
     )
     channel: tuple[Statement, ...] = (
-        allocate("padded", "f32", _i("area")),
+        allocate("padded", "f32", add(_i("area"), index(g.padding[1]))),
+        *_beyond(_i("area"), index(g.padding[1])),
         allocate("sums", "f32", _i("plane")),
         *_phases(g, index(0)),
         *reaches,
@@ -307,7 +344,7 @@ def _padded_sides(g: Geometry) -> list[Expression]:
 def _window_by_window(g: Geometry, put: Put, what: Pooling | None = None) -> Image:
     """Each channel by itself, which gets its border while it is in the cache: pooled, or sums over the kernel."""
     padded = allocate("padded", "f32", _i("plane"))
-    border = (padded, *_plane_of(g, index(0), border=what.border if what else 0)) if g.is_padded else ()
+    border = (padded, _planes_of(g, index(0), border=what.border if what else 0)) if g.is_padded else ()
     place = add(multiply(_i("image"), _i("c")), _i("channel"))
     first = index(0) if g.is_padded else multiply(place, _i("plane"))
     windows = _windows(g, put, "padded" if g.is_padded else "x", what)
@@ -358,24 +395,25 @@ def _product(g: Geometry, put: Put) -> tuple[Statement, ...]:
     """The weights of a group by the places of an image."""
     k, rows, places = _i("k"), _i("outputs"), _i("places")
     a = Matrix("weight", k, first=multiply(_i("into"), k))
-    of = partial(gemm.product, rows, k=k, a=a, tile=g.tile, block=g.block or gemm.BLOCK)
+    of = partial(gemm.product, rows, k=k, a=a, tile=g.tile, block=g.block)
 
     def element(row: Expression, column: Expression, value: Expression) -> Sequence[Statement]:
         return (Let("column_", column), *put(add(_i("into"), row), value))
 
-    if g.tile.reaches:
-        b = Matrix("padded", index(0), first=_i("origin"), reach="reach")
+    if g.is_pointwise and g.block < gemm.BLOCK:  # which several blocks of rows use
+        packed = allocate("packed", "f32", gemm.packed_size(k, places, g.tile))
+        filling = gemm.packing(places, k, _pointwise_fill(g.tile), "packed", g.tile)
+        return (packed, filling, *of(places, put=element, packed="packed"))
+    if g.is_pointwise:
+        return of(places, put=element, fill=_pointwise_fill(g.tile))
+    b = Matrix("padded", index(0), first=_i("origin"), reach="reach")
+    if g.is_compact:
+        return of(places, put=element, b=b)
 
-        def at_place(row: Expression, position: Expression, value: Expression) -> Sequence[Statement]:
-            return element(row, add(position, _i("shift")), value)
+    def at_place(row: Expression, position: Expression, value: Expression) -> Sequence[Statement]:
+        return element(row, add(position, _i("shift")), value)
 
-        before = partial(_runs, line=_i("width"), other=_i("ow"), inside=_i("columns"), tile=g.tile)
-        return of(_positions(), put=at_place, b=b, columns=Columns(_each_run, before))
-    fill = _pointwise_fill(g.tile) if g.is_pointwise else _window_fill(g)
-    if not g.block:
-        return of(places, put=element, fill=fill)
-    packed = allocate("packed", "f32", gemm.packed_size(k, places, g.tile))
-    return (packed, gemm.packing(places, k, fill, "packed", g.tile), *of(places, put=element, packed="packed"))
+    return of(_positions(), put=at_place, b=b, columns=Columns(_each_run, partial(_runs, tile=g.tile)))
 
 
 def _pointwise_fill(tile: Tile) -> gemm.Fill:
@@ -385,55 +423,28 @@ def _pointwise_fill(tile: Tile) -> gemm.Fill:
     return gemm.filled(element, _i("places"), tile)
 
 
-def _window_fill(g: Geometry) -> gemm.Fill:
-    """Panels of what windows show: runs of places in one row of the result are runs in one row of a phase."""
-    width = index(g.tile.width)
-
-    def fill(
-        first: Expression, depth: Expression, deep: Expression, buffer: str, at: Expression
-    ) -> Sequence[Statement]:
-        target = _sum(at, multiply(_i("at"), width), _i("j"))
-
-        def copied(j: Expression) -> Sequence[Statement]:
-            return (Store(buffer, (target,), _load("padded", _sum(_i("seen"), _i("shift"), j))),)
-
-        seen = _sum(_i("origin"), first, _load_whole("reach", add(depth, _i("at"))))
-        zeros = For("j", _i("inside"), width, (Store(buffer, (target,), constant(0, "f32")),), kind="vector")
-        return (
-            Let("inside", apply("minimum", apply("sub", _i("places"), first), width)),
-            *_runs(first, _i("ow"), _i("width"), _i("inside"), g.tile),
-            For("at", index(0), deep, (Let("seen", seen), _each_run(g.tile.width, copied), zeros)),
-        )
-
-    return fill
-
-
 def _load_whole(buffer: str, at: Expression) -> Load:
     return Load(buffer, (at,), "i64")
 
 
-def _runs(
-    first: Expression, line: Expression, other: Expression, inside: Expression, tile: Tile
-) -> tuple[Statement, ...]:
-    """Of the columns of a panel: those of one row each, as far as they are places, and their shift to other rows.
-
-    Columns are numbers in rows of the length `line`; with the shift they are numbers in rows of the length `other`.
-    """
-    row, column = (apply(each, add(first, _i("start")), line) for each in ("quotient", "rest"))
+def _runs(first: Expression, tile: Tile) -> tuple[Statement, ...]:
+    """Of the columns of a panel, which are positions: those of one row each, as far as they are places, and their shift
+    to places."""
+    row, column = (apply(each, add(first, _i("start")), _i("width")) for each in ("quotient", "rest"))
     left = apply("sub", _i("ow"), _i("across"))  # nothing where the column is no place
     body: tuple[Statement, ...] = (
         Let("across", column),
         Store("starts", (_i("runs"),), _i("start")),
-        Store("ends", (_i("runs"),), apply("minimum", add(_i("start"), left), inside)),
-        Store("shifts", (_i("runs"),), multiply(row, apply("sub", other, line))),
-        Assign("start", add(_i("start"), apply("sub", line, _i("across")))),
+        Store("ends", (_i("runs"),), apply("minimum", add(_i("start"), left), _i("columns"))),
+        Store("shifts", (_i("runs"),), multiply(row, apply("sub", _i("ow"), _i("width")))),
+        Assign("start", add(_i("start"), apply("sub", _i("width"), _i("across")))),
         Assign("runs", add(_i("runs"), index(1))),
     )
     return (
         *(allocate(each, "i64", index(tile.width)) for each in ("starts", "ends", "shifts")),
         Declare("start", index(0)),
         Declare("runs", index(0)),
-        While(apply("lt", _i("start"), inside), body),
+        While(apply("lt", _i("start"), _i("columns")), body),
     )
 
 

@@ -11,8 +11,9 @@ variables of vectors, as many as the processor has registers for, besides those 
 number (`SHAPES`).  What is left of rows and columns has tiles of its own size where they are as in the example, and
 else some that are half as high.
 
-Where k is long, it is done in blocks of `DEPTH`, so that a block of a panel stays in the cache while tile after tile
-uses it; sums rest in "partial" meanwhile.  Tiles are functions of their own, one for each size, whatever is multiplied.
+Where k is long, it is done in blocks of `Tile.depth`, so that a block of a panel stays in the cache while tile after
+tile uses it; sums rest in "partial" meanwhile.  Tiles are functions of their own, one for each size, whatever is
+multiplied.
 
 Where k is last in the memory of both operands and the first has few rows, as in x @ weight.t(), panels cost more than
 they save: `dots` adds up products along k, for a few rows and columns at a time, which load each vector for several.
@@ -98,8 +99,8 @@ Along = Literal["k", "rows", ""]
 class Tile:
     """A piece of the result: `rows` by some `vectors` of the type `vector`, as wide as a panel.
 
-    `rest` and `narrow` are the rows and the vectors of what is left over by whole tiles, 0 where that is not known.
-    `reaches`: the rows of panels are where a buffer says (`Matrix.reach`).
+    `rest` and `narrow` are the rows and the columns of tiles for what is left over, 0 where that is not known.
+    `reaches`: the rows of panels are where a buffer says (`Matrix.reach`).  `depth`: elements of k in a block.
     """
 
     rows: int
@@ -109,6 +110,7 @@ class Tile:
     rest: int = 0
     narrow: int = 0
     reaches: bool = False
+    depth: int = 256
 
     @property
     def type(self) -> str:
@@ -121,6 +123,14 @@ class Tile:
     @property
     def width(self) -> int:
         return self.vectors * self.lanes
+
+    @property
+    def widths(self) -> tuple[Tile, ...]:
+        """The tile, and the one for what is left of columns: of whole vectors, or of one that is half as long."""
+        if not self.narrow:
+            return (self,)
+        lanes = min(self.lanes, self.narrow)
+        return self, replace(self, vectors=self.narrow // lanes, vector=f"{self.type}x{lanes}")
 
     @property
     def heights(self) -> tuple[int, ...]:
@@ -136,15 +146,19 @@ class Tile:
         return f"tile_{self.rows}x{self.vectors}_{self.vector}{along}{'_reaching' * self.reaches}"
 
 
-SHAPES: Final = {16: (6, 2), 32: (12, 2)}
-"""By the number of registers the rows and the vectors of a tile, whose sums leave some of them free."""
-NARROW: Final = {16: 8, 32: 12}
-"""The rows of tiles of one vector, likewise: enough sums that none waits for the one before."""
+SHAPES: Final = {
+    (16, False): ((6, 2), (8, 1)), (16, True): ((4, 3), (6, 2), (8, 1)), (32, True): ((8, 3), (12, 2), (12, 1)),
+}  # fmt: skip
+"""By the number of registers, and whether there is one step for a product and a sum, the rows and vectors of tiles.
+
+Sums leave registers for a row of the panel and a number.  The widest are the first: numbers of several rows are far
+from one another, a panel's are not.
+"""
 TYPES: Final = ("f32", "f64")
-DEPTH: Final = 256
-"""Elements of k in a block."""
 BLOCK: Final = 240
 """Rows of the first operand that are gone over for one panel before the next panel."""
+FEWEST_OF_BLOCK: Final = 48
+"""Rows of a block at least, so that its panels do not come too often."""
 FEWEST_ROWS: Final = 16
 """Rows up to which products are made of `dots`, where both operands have contiguous k."""
 FEW_ROWS: Final = 32
@@ -194,32 +208,45 @@ def tile_for(
     """The tile for so many columns and rows, 0 where that is not known, on a processor."""
     processor = processor or current()
     vector = vector_for(type, processor)
+    shapes = SHAPES[processor.registers, processor.fuses]
+    tiles = [
+        Tile(height, vectors, vector, along, rows % height, _narrow(columns, vectors, vector))
+        for most, vectors in (shapes if columns else shapes[:1])
+        for height in (range(most, 0, -1) if rows else (most,))
+    ]
+    return min(tiles, key=lambda tile: (_time(rows or BLOCK, columns or tile.width, tile), -tile.rows, tile.vectors))
+
+
+_LONGEST: Final = 64
+"""Bytes of vectors that many processors take in two steps, so that half of one is quicker than the whole."""
+
+
+def _narrow(columns: int, vectors: int, vector: str) -> int:
+    """The columns of the last panel's tile; 0 where that is a whole one."""
     lanes = lanes_of(vector)
-    height, vectors = SHAPES[processor.registers]
-    if 0 < columns <= lanes:
-        height, vectors = NARROW[processor.registers], 1
-    narrow = -(-columns % (vectors * lanes) // lanes) % vectors
-    if not rows:
-        return Tile(height, vectors, vector, along, narrow=narrow)
-    best = min(range(height, 0, -1), key=lambda each: _time(rows, each, vectors))
-    return Tile(best, vectors, vector, along, rows % best, narrow)
+    left = columns % (vectors * lanes)
+    if 0 < left <= lanes // 2 and lanes * SIZES[element_of(vector)] == _LONGEST:
+        return lanes // 2
+    return -(-left // lanes) % vectors * lanes
 
 
-def _time(rows: int, height: int, vectors: int) -> int:
-    """An estimate of the time that so many rows take in tiles of this height."""
-    whole, rest = divmod(rows, height)
-    return whole * _time_of_tile(height, vectors) + (_time_of_tile(rest, vectors) if rest else 0)
+def _time(rows: int, columns: int, tile: Tile) -> float:
+    """An estimate of the time that so many rows and columns take, whole tiles and what is left."""
+    down = ((rows // tile.rows, tile.rows), (1, rows % tile.rows))
+    panels = -(-columns // tile.width) - (tile.narrow > 0)
+    right = ((panels, tile.vectors), (1, tile.narrow / tile.lanes))
+    return sum(i * j * _time_of_tile(height, vectors) for i, height in down for j, vectors in right)
 
 
-def _time_of_tile(rows: int, vectors: int) -> int:
-    """Of few sums each waits for the one before; loads, and what comes around the loop, are as long as two more."""
-    return max(rows * vectors, 10) + 2
+def _time_of_tile(rows: int, vectors: float) -> float:
+    """Of few sums each waits for the one before; loads take part of the time that they could be done in meanwhile."""
+    return 2 * max(rows * vectors, 10 * min(vectors, 1)) + rows + vectors if rows and vectors else 0
 
 
-def block_for(rows: int, tile: Tile) -> int:
-    """The rows of a block: whole tiles, as many in each block as so many rows allow."""
-    blocks = -(-rows // BLOCK)
-    return BLOCK if blocks <= 1 else -(-rows // (blocks * tile.rows)) * tile.rows
+def block_for(rows: int, tile: Tile, least: int = 1) -> int:
+    """The rows of a block: whole tiles, as many in each block as so many rows allow, of at least so many blocks."""
+    blocks = max(-(-rows // BLOCK), least)
+    return BLOCK if blocks <= 1 else -(-max(rows, FEWEST_OF_BLOCK * blocks) // (blocks * tile.rows)) * tile.rows
 
 
 def packed_size(rows: Expression, columns: Expression, tile: Tile) -> Expression:
@@ -275,12 +302,12 @@ def fill_from(matrix: Matrix, columns: Expression, tile: Tile) -> Fill:
 
 def packing(n: Expression, k: Expression, fill: Fill, buffer: str, tile: Tile) -> Statement:
     """All panels of a matrix (k, n) into a buffer of `packed_size`."""
-    blocks = apply("quotient", add(k, index(DEPTH - 1)), index(DEPTH))
-    number, depth = apply("quotient", _i("part"), blocks), multiply(apply("rest", _i("part"), blocks), index(DEPTH))
+    blocks = apply("quotient", add(k, index(tile.depth - 1)), index(tile.depth))
+    number, depth_number = (apply(each, _i("part"), blocks) for each in ("quotient", "rest"))
     place = multiply(add(multiply(_i("number"), k), _i("depth")), index(tile.width))
-    deep = apply("minimum", apply("sub", k, _i("depth")), index(DEPTH))
+    deep = apply("minimum", apply("sub", k, _i("depth")), index(tile.depth))
     body = fill(multiply(_i("number"), index(tile.width)), _i("depth"), deep, buffer, place)
-    lets = (Let("number", number), Let("depth", depth))
+    lets = (Let("number", number), Let("depth", multiply(depth_number, index(tile.depth))))
     return For("part", index(0), multiply(panels(n, tile), blocks), (*lets, *body), kind="parallel")
 
 
@@ -321,10 +348,10 @@ def product(
         Let("begin", multiply(numbers["blocks"], index(block))),
         Let("end", apply("minimum", add(_i("begin"), index(block)), m)),
         allocate("partial", tile.type, index(block * tile.width)),
-        *([allocate("panel", tile.type, index(DEPTH * tile.width))] if fill is not None else []),
+        *([allocate("panel", tile.type, index(tile.depth * tile.width))] if fill is not None else []),
         Let("columns", apply("minimum", apply("sub", n, _i("column")), index(tile.width))),
         *columns.before(_i("column")),
-        For("depth", index(0), k, (*_depth(a, n, k, packed, fill, there, tile, finish),), step=index(DEPTH)),
+        For("depth", index(0), k, (*_depth(a, n, k, packed, fill, there, tile, finish),), step=index(tile.depth)),
         *(() if is_early else late(_i("begin"), _i("end"), _i("begin"))),
     )
     return (
@@ -361,7 +388,7 @@ def _depth(
     finish: Finish | None,
 ) -> Iterator[Statement]:  # fmt: skip
     """One block of k, for all rows."""
-    yield Let("deep", apply("minimum", apply("sub", k, _i("depth")), index(DEPTH)))
+    yield Let("deep", apply("minimum", apply("sub", k, _i("depth")), index(tile.depth)))
     if packed:
         start = multiply(add(multiply(_i("number"), k), _i("depth")), index(tile.width))
         yield from _rows(a, k, Matrix(packed, index(tile.width), first=start, type=tile.type), tile, finish)
@@ -387,7 +414,7 @@ def _rows(a: Matrix, k: Expression, panel: Matrix, tile: Tile, finish: Finish | 
 
     Rows are finished after their last block of k; if that is the only one, one after the other uses the same place.
     """
-    is_last, is_only = apply("ge", add(_i("depth"), _i("deep")), k), apply("le", k, index(DEPTH))
+    is_last, is_only = apply("ge", add(_i("depth"), _i("deep")), k), apply("le", k, index(tile.depth))
     start, size = _i("begin"), index(tile.rows)
 
     def handed(first: Expression, end: Expression) -> Sequence[Statement]:
@@ -419,8 +446,9 @@ def _tile_call(tile: Tile, a: Matrix, panel: Matrix) -> Statement:
     of = partial(tile_call, a=a, operand=operand, panel=panel, sums=sums, depth=_i("depth"), deep=_i("deep"))
     if not tile.narrow:
         return of(tile)
-    is_narrow = apply("le", _i("columns"), index(tile.narrow * tile.lanes))
-    return If(is_narrow, (of(replace(tile, vectors=tile.narrow), line=tile.width),), (of(tile),))
+    whole, narrow = tile.widths
+    is_narrow = apply("le", _i("columns"), index(tile.narrow))
+    return If(is_narrow, (of(narrow, line=tile.width),), (of(whole),))
 
 
 def tile_call(
@@ -438,8 +466,7 @@ def tile_call(
 
 def helpers(tile: Tile, *, turns: bool = False) -> tuple[Kernel, ...]:
     """The functions that a product with this tile calls, whose second operand has contiguous columns if it `turns`."""
-    widths = [tile.vectors, *([tile.narrow] if tile.narrow else [])]
-    tiles = (tile_helper(replace(tile, rows=rows, vectors=each)) for rows in tile.heights for each in widths)
+    tiles = (tile_helper(replace(each, rows=rows)) for rows in tile.heights for each in tile.widths)
     return (*tiles, *([turn_helper(tile.vector)] if turns else []))
 
 
@@ -451,7 +478,7 @@ def dots_helpers(type: str = "f32") -> tuple[Kernel, ...]:
 
 def tile_helper(tile: Tile) -> Kernel:
     """The function that `tile_call` calls: sums of `deep` products, which begin at 0 where `depth` does."""
-    return _tile_helper(replace(tile, rest=0, narrow=0))
+    return _tile_helper(replace(tile, rest=0, narrow=0, depth=0))
 
 
 @cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 import engine.torch as torch
 from engine.fuser.backend import machine
-from engine.fuser.groups import convolution
+from engine.fuser.groups import convolution, gemm
 from engine.fuser.ir.kernel import Buffer, Expression, Kernel, Load, Name, Store, apply
 
 _GEOMETRIES = [
@@ -55,17 +56,34 @@ def test_a_kernel_for_each_channel(
     of: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, groups: int, is_depthwise: bool
 ) -> None:
     g = convolution.Geometry(kernel[1:], stride, padding, dilation, groups, block=48, is_depthwise=is_depthwise)
-    _check(g, of, kernel[0])
+    _check(replace(g, tile=replace(g.tile, reaches=True)), of, kernel[0])
 
 
-@pytest.mark.parametrize("reaches", [True, False])
-@pytest.mark.parametrize("block", [0, 48])
+@pytest.mark.parametrize("is_compact", [True, False])
+@pytest.mark.parametrize("block", [gemm.BLOCK, 48])
 @pytest.mark.parametrize(("of", "kernel", "stride", "padding", "dilation", "groups"), _GEOMETRIES)
 def test_convolutions(
-    of: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, groups: int, block: int, reaches: bool
+    of: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, groups: int, block: int, is_compact: bool
 ) -> None:
-    g = convolution.Geometry(kernel[1:], stride, padding, dilation, groups, block=block)
-    _check(replace(g, tile=replace(g.tile, reaches=reaches and not g.is_pointwise)), of, kernel[0])
+    g = convolution.Geometry(kernel[1:], stride, padding, dilation, groups, block=block, is_compact=is_compact)
+    _check(replace(g, tile=replace(g.tile, reaches=not g.is_pointwise)), of, kernel[0])
+
+
+def test_positions_that_are_no_places_are_few() -> None:
+    """Of small images, and of those that windows go over in steps, columns of the kernel are copied each."""
+    of = partial(convolution.Geometry, kernel=(3, 3), padding=(1, 1), dilation=(1, 1), groups=1)
+    for side, step, is_compact in ((56, 1, False), (28, 1, False), (14, 1, True), (28, 2, False), (14, 2, True)):
+        g = convolution.fitted(of(stride=(step, step)), 64, (side, side))
+        assert g.is_compact == is_compact
+        assert g.spread == ((3 - 1) // step, int(not is_compact))
+        assert len(g.phases) == (3 if is_compact else step) * step
+
+
+def test_few_panels_are_shared_in_blocks_of_rows() -> None:
+    of = convolution.Geometry((3, 3), (1, 1), (1, 1), (1, 1), 1)
+    many, few = (convolution.fitted(of, 512, (side, side)) for side in (56, 7))
+    assert gemm.FEWEST_OF_BLOCK <= few.block <= many.block <= gemm.BLOCK
+    assert -(-512 // few.block) * -(-49 // few.tile.width) >= 8
 
 
 def _check(g: convolution.Geometry, of: tuple[int, ...], channels: int) -> None:

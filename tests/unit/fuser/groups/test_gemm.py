@@ -41,7 +41,7 @@ _TILES = [
     gemm.tile_for(7, 13),
     gemm.tile_for(130, 241),
     gemm.Tile(4, 3, _VECTOR),
-    gemm.Tile(5, 4, _VECTOR, rest=3, narrow=1),
+    gemm.Tile(5, 4, _VECTOR, rest=3, narrow=gemm.tile_for(1).lanes),
 ]
 _B, _OF_B = Buffer("b", "f32", None), gemm.Matrix("b", _N)
 _FILL = partial(gemm.filled, _OF_B.element, _N)
@@ -73,25 +73,30 @@ def test_products(tile: gemm.Tile, panels: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "sizes"), [("x86-64-v2", (6, 4, 2)), ("x86-64-v3", (6, 8, 2)), ("x86-64-v4", (12, 16, 2))]
+    ("name", "lanes", "most"), [("x86-64-v2", 4, 2), ("x86-64-v3", 8, 3), ("x86-64-v4", 16, 3), ("apple-m1", 4, 3)]
 )
-def test_tiles_leave_little_over(name: str, sizes: tuple[int, int, int]) -> None:
+def test_tiles_leave_little_over(name: str, lanes: int, most: int) -> None:
     """Neither of rows nor of columns, on processors with few registers and with many."""
-    most, lanes, vectors = sizes
     of = partial(gemm.tile_for, processor=target.named(name))
-    assert [of(n).vectors for n in (0, 1, lanes, lanes + 1, 1000)] == [vectors, 1, 1, vectors, vectors]
-    assert [of(n).narrow for n in (0, lanes * vectors, lanes * vectors + 1, 2 * lanes * vectors - 1)] == [0, 0, 1, 0]
+    assert [of(n).vectors for n in (0, 1, lanes, 2 * lanes, 1000)] == [most, 1, 1, 2, most]
+    least = lanes // 2 if lanes == 16 else lanes  # of the longest vectors, half a one
+    assert [of(n).narrow for n in (0, lanes * most, lanes * most * 10 + 1)] == [0, 0, least]
     for rows in range(1, 200):
         tile = of(64, rows)
-        assert 1 <= tile.rows <= most
+        assert 1 <= tile.rows <= gemm.BLOCK // 20
         assert tile.rest == rows % tile.rows
         assert tile.heights[-1] == 1
+    for columns in range(1, 200):
+        tile = of(columns, 64)
+        left = columns % tile.width
+        assert all(least <= each.width and left <= each.width for each in tile.widths)
+        assert tile.widths[-1].width - left < lanes or not left
 
 
 def test_elements_are_put_once() -> None:
     """Of a product that takes several blocks of k, with a first operand whose columns come first in memory."""
     random = np.random.default_rng(0)
-    m, n, k = 9, 70, 2 * gemm.DEPTH + 5
+    m, n, k = 9, 70, 2 * _TILES[0].depth + 5
     a, b = (random.standard_normal(shape).astype(np.float32) for shape in ((k, m), (k, n)))
     bias = random.standard_normal(n).astype(np.float32)
 
