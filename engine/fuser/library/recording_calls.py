@@ -55,6 +55,20 @@ def history_of(descriptor: i64, args: i64, count: i64):
     return found
 
 
+def history_wanted(descriptor: i64, args: i64, count: i64, may: i64, type: i64):
+    it = view(i64[...], descriptor)
+    own = view(i64[...], it[PROCESS])
+    if may == 0:
+        return 0
+    recording: i64 = is_recording(it[PROCESS])
+    if recording == 0:
+        return 0
+    if own[ISFLOAT + type] == 0:
+        return -1
+    found: i64 = history_of(descriptor, args, count)
+    return select(found == 0, -1, found)
+
+
 def form_of(process: i64, tensor: i64):
     own = view(i64[...], process)
     slots = view(i64[...], tensor)
@@ -223,13 +237,27 @@ def recorded(process: i64, found: i64, args: i64, count: i64, result: i64):
     return result
 
 
-def finished(descriptor: i64, history: i64, args: i64, count: i64, made: i64, code: i64):
+def finished(descriptor: i64, history: i64, args: i64, count: i64, number: i64, made: InOut[i64[...]], code: i64):
     it = view(i64[...], descriptor)
     if code != 0:
-        Py_DecRef(made)
+        let_copies_go(number, made)
         return 0
-    tensor: i64 = wrapped(descriptor, made)
-    done: i64 = recorded(it[PROCESS], history, args, count, tensor)
-    return done
+    for r in range(number):
+        tensor: i64 = wrapped(descriptor, made[r])
+        made[r] = tensor
+        if tensor == 0:
+            let_copies_go(number, made)
+            return 0
+    if number == 1:
+        done: i64 = recorded(it[PROCESS], history, args, count, made[0])
+        return done
+    found: i64 = PyTuple_New(number)
+    if found == 0:
+        PyErr_Clear()
+        let_copies_go(number, made)
+        return 0
+    for r in range(number):
+        PyTuple_SetItem(found, r, made[r])
+    return found
 
 """
