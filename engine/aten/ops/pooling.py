@@ -201,7 +201,8 @@ for _n, _zero, _one in ((1, "[0]", "[1]"), (2, "0", "1"), (3, "0", "1")):
     _args = (f"(Tensor self, int[{_n}] kernel_size, int[{_n}] stride=[], int[{_n}] padding={_zero}, "
              f"int[{_n}] dilation={_one}, bool ceil_mode=False")  # fmt: skip
     op(f"aten::max_pool{_n}d{_args}) -> Tensor", python=_max_only(_n), shape=shapes.pooled(_n), dtype="floats",
-       unboxed=unboxed.on_tensors, autocast="full" if _n == 3 else "")  # fmt: skip
+       unboxed=unboxed.on_tensors, recorded_as=f"max_pool{_n}d_with_indices",
+       autocast="full" if _n == 3 else "")  # fmt: skip
     op(f"aten::max_pool{_n}d_with_indices{_args}) -> (Tensor, Tensor)", kernel=_max_pool(_n),
        gradient={"self": _put_back(_n)})  # fmt: skip
     if _n > 1:

@@ -187,21 +187,24 @@ def _rounds(body: Sequence[Statement], inner: set[str]) -> Expression:
 # ------------------------------------------------------------------ functions that call kernels
 
 
-def calling(found: Binding, kind: str, parameters: Sequence[str], before: Iterable[Statement]) -> Kernel:
+def calling(
+    kernel: Kernel, kind: str, parameters: Sequence[str], before: Iterable[Statement], helpers: Sequence[Kernel] = ()
+) -> Kernel:
     """A function that calls the kernel after these statements; its symbol begins with its kind and tells what it does.
 
     Functions that differ in names only are one, as those of operators with several overloads are.  The parameters are
-    numbers of 64 bits; the kernel becomes the last of its helpers.
+    numbers of 64 bits; the kernel becomes the last of its helpers, after those that the statements call.
     """
-    inner = replace(found.kernel, body=in_pieces(found.kernel.body), helpers=())
+    helpers = *helpers, *kernel.helpers
+    inner = replace(kernel, body=in_pieces(kernel.body), helpers=())
     call = Call(inner.name, tuple(map(_operand, inner.parameters)), "code", "i64")
     body = (*before, call, Return(Name("code", "i64")))
     scalars = tuple(Scalar(name, "i64") for name in parameters)
-    made = Kernel(kind, scalars, body, helpers=(*found.kernel.helpers, inner))
+    made = Kernel(kind, scalars, body, helpers=(*helpers, inner))
     symbol = f"{kind}_{hashlib.sha256(nameless(made).encode()).hexdigest()[:20]}"
     inner = replace(inner, name=f"{symbol}_of")
     body = (*body[:-2], replace(call, function=inner.name), body[-1])
-    return replace(made, name=symbol, body=body, helpers=(*found.kernel.helpers, inner))
+    return replace(made, name=symbol, body=body, helpers=(*helpers, inner))
 
 
 def _operand(parameter: Scalar | Buffer) -> Expression:

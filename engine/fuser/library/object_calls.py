@@ -145,6 +145,14 @@ def wrapped(descriptor: i64, array: i64):
     return tensor
 
 
+def type_of(process: i64, dtype: i64):
+    own = view(i64[...], process)
+    for i in range(TYPECOUNT):
+        if own[DTYPES + i] == dtype:
+            return i
+    return -1
+
+
 def new_result(process: i64, type: i64, rank: i64, sizes: i64, strides: i64, made: InOut[i64[...]]):
     array: i64 = new_array(process, type, rank, sizes, strides)
     made[0] = array
@@ -260,14 +268,6 @@ def is_fixed(descriptor: i64, i: i64, value: i64):
         return select(value == it[GIVEN + i], 1, 0)
     equal: i64 = is_equal(it[PROCESS], value, it[GIVEN + i])
     return equal
-
-
-def type_of(process: i64, dtype: i64):
-    own = view(i64[...], process)
-    for i in range(TYPECOUNT):
-        if own[DTYPES + i] == dtype:
-            return i
-    return -1
 
 
 def has_same_sizes(array: i64, other: i64):
