@@ -34,6 +34,32 @@ def greatest(
 
 
 @loop
+def averages(
+    x: Buffer, result: Buffer, planes: int, height: int, width: int, down: int, across: int,
+    step_down: int, step_across: int, before_down: int, before_across: int, rows: int, columns: int,
+    counts_padding: int,
+) -> None:  # fmt: skip
+    """The average of each window; `counts_padding`: also over what lies in the padding, as zeros."""
+    for plane in range(planes):
+        base = plane * height * width
+        for row in range(rows):
+            top = row * step_down - before_down
+            end = min(top + down, height)
+            for column in range(columns):
+                left = column * step_across - before_across
+                last = min(left + across, width)
+                members = (end - max(top, 0)) * (last - max(left, 0))
+                if counts_padding:
+                    tall, wide = min(top + down, height + before_down), min(left + across, width + before_across)
+                    members = (tall - top) * (wide - left)
+                total = like(x, 0.0)
+                for i in range(max(top, 0), end):
+                    for at in range(base + i * width + max(left, 0), base + i * width + last):
+                        total += x[at]
+                result[(plane * rows + row) * columns + column] = total / like(x, members)
+
+
+@loop
 def put_back(grad: Buffer, x: Buffer, places: Buffer, result: Buffer, planes: int, count: int, size: int) -> int:
     """result[p, places[p, i]] += grad[p, i], in planes like those of `x`; not 0 for places that there are not."""
     for i in range(planes * size):

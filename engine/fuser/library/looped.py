@@ -335,6 +335,17 @@ def pooled_sizes(words: Buffer) -> int:
 
 
 @loop
+def average_sizes(words: Buffer) -> int:
+    wrong = window_sizes(words, 0, words[NUMBERS])
+    give(words, 0, 0)
+    for axis in range(2):
+        words[NEW_SIZES + words[RANKS] - 2 + axis] = words[CHOSEN + 9 + axis]
+    words[CHOSEN + 11] = words[NUMBERS + 1]
+    words[WORK] = words[CHOSEN] * words[CHOSEN + 9] * words[CHOSEN + 10] * words[CHOSEN + 3] * words[CHOSEN + 4]
+    return wrong
+
+
+@loop
 def average_gradient_sizes(words: Buffer) -> int:
     wrong = window_sizes(words, 1, words[NUMBERS])
     if wrong != 0 or words[RANKS] != words[RANKS + 1]:
@@ -466,6 +477,7 @@ LOOPS: Final[Mapping[str, Sequence[Looped]]] = {
         Looped((LAID, *_POOL, INTS, FLAG), pooled_sizes, pooling.greatest, (OWN, WHOLE))
     ],
     "aten::_put_back": [Looped((ARRAY, ARRAY, PLACES, INT), put_back_sizes, pooling.put_back)],
+    "aten::avg_pool2d": [Looped((LAID, *_POOL, FLAG, FLAG, NOTHING), average_sizes, pooling.averages)],
     "aten::avg_pool2d_backward": [
         Looped((ARRAY, LAID, *_POOL, FLAG, FLAG, NOTHING), average_gradient_sizes, pooling.averages_back)
     ],
@@ -487,9 +499,8 @@ def looped_of(op: Op, types: Sequence[str]) -> tuple[list[Form], dict[str, Kerne
         for type in types:
             kernel = _function(row, type)
             entries[type], kernels[kernel.name] = Entry(kernel.name, row.results[0] or type, 0), kernel
-        forms.append(
-            Form(row.given, fewest(op, row.given), (), entries, "serve_looped", results=row.results)
-        )
+        asked = [REAL if each.kind in ("KEEPS", "INDEX") else each for each in row.given]  # whatever their defaults
+        forms.append(Form(row.given, fewest(op, asked), (), entries, "serve_looped", results=row.results))
     return forms, kernels
 
 
