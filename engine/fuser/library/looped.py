@@ -466,7 +466,7 @@ LOOPS: Final[Mapping[str, Sequence[Looped]]] = {
                (OWN,) * 3)
     ],
     "aten::_batch_norm_backward": [
-        Looped((ARRAY, LAID, MAYBE, MAYBE, MAYBE, FLAG, REAL), batch_gradient_sizes, normalizing.channels_backward,
+        Looped((LAID, LAID, MAYBE, MAYBE, MAYBE, FLAG, REAL), batch_gradient_sizes, normalizing.channels_backward,
                (OWN,) * 3)
     ],
     "aten::_group_norm": [Looped((ARRAY, INT, MAYBE, MAYBE, REAL), grouped_sizes, normalizing.groups_forward)],
