@@ -1,4 +1,4 @@
-"""The law of the library's loops, and of calls that are recorded as another operator, in lists, or with several results.
+"""The law of the library's loops, and of calls that are recorded as another operator, in lists, or with more results.
 
 Calls of random sizes, layouts and values.  What a stub takes equals the operator's definition in mode "off" (sums up to
 100 units of the greatest term and the root of their number), with its dtypes, sizes and strides, and writes what that
@@ -138,7 +138,9 @@ def windows(random: Random) -> list[Any]:
 
 
 def images(random: Random, type: Any) -> Tensor:
-    return of(random, type, *[some(random, 4) for _ in range(some(random, 3))], 2 + some(random, 9), 2 + some(random, 9))
+    return of(
+        random, type, *[some(random, 4) for _ in range(some(random, 3))], 2 + some(random, 9), 2 + some(random, 9)
+    )
 
 
 def greatest(random: Random, type: Any) -> list[Any]:
@@ -164,6 +166,12 @@ def averages_back(random: Random, type: Any) -> list[Any]:
     x, *rest = averages(random, type)
     result = outcome(found("aten::avg_pool2d").compiled.run, [x, *rest])
     return [x if isinstance(result, Exception) else spread(random, type, result), x, *rest]
+
+
+def padded(random: Random, type: Any) -> list[Any]:
+    x = of(random, type, *[some(random) for _ in range(some(random, 5))])
+    pads = [int(random.integers(-2, 4)) for _ in range(2 * some(random, 4))]
+    return [x, pads, [0, 1.5, -2][random.integers(3)]]
 
 
 def scattered(random: Random, type: Any) -> list[Any]:
@@ -202,7 +210,8 @@ MADE: dict[str, Make] = {
     "aten::native_layer_norm": rows, "aten::_layer_norm_backward": rows_back, "aten::native_batch_norm": channels,
     "aten::_batch_norm_backward": channels_back, "aten::_group_norm": groups, "aten::_group_norm_backward": groups_back,
     "aten::max_pool2d_with_indices": greatest, "aten::_put_back": put_back, "aten::avg_pool2d": averages,
-    "aten::avg_pool2d_backward": averages_back, "aten::scatter_add": scattered, "aten::index_add": added,
+    "aten::avg_pool2d_backward": averages_back, "aten::constant_pad_nd": padded, "aten::scatter_add": scattered,
+    "aten::index_add": added,
     "aten::index_put": put, "aten::_embedding_backward": table_back,
 }  # fmt: skip
 """Arguments of each operator that loops compute."""
@@ -286,7 +295,9 @@ def test_sizes_that_do_not_fit_are_left_to_python(name: str) -> None:
             assert_near(mine, theirs, given)
 
 
-@pytest.mark.parametrize("name", ["aten::_put_back", "aten::scatter_add", "aten::index_add", "aten::_embedding_backward"])
+@pytest.mark.parametrize(
+    "name", ["aten::_put_back", "aten::scatter_add", "aten::index_add", "aten::_embedding_backward"]
+)
 def test_places_that_there_are_not_are_left_to_python(name: str) -> None:
     op, random = found(name), np.random.default_rng(3)
     for wrong in (-1, 10**6):
@@ -333,6 +344,7 @@ RECORDED: dict[str, Make] = {
     "aten::batch_norm": batch_norm, "aten::native_batch_norm": channels, "aten::group_norm": group_norm,
     "aten::max_pool2d": greatest, "aten::max_pool2d_with_indices": greatest, "aten::avg_pool2d": averages,
     "aten::scatter_add": scattered, "aten::index_add": added, "aten::index_put": put, "aten::index.Tensor": indexed,
+    "aten::constant_pad_nd": padded,
 }  # fmt: skip
 """Arguments of operators that are recorded in these ways."""
 
@@ -454,7 +466,7 @@ def test_writes_to_what_was_kept_are_noticed(name: str) -> None:
     assert noticed > 3 or name in KEEPS_NO_TENSORS
 
 
-KEEPS_NO_TENSORS = {"aten::cat", "aten::stack", "aten::index.Tensor", "aten::index_put"}
+KEEPS_NO_TENSORS = {"aten::cat", "aten::stack", "aten::index.Tensor", "aten::index_put", "aten::constant_pad_nd"}
 """Operators whose nodes keep forms, or lists of indices."""
 
 
@@ -462,10 +474,10 @@ def test_hooks_of_nodes_see_the_gradients_of_all_results() -> None:
     for one in (lambda x: torch.layer_norm(x, [4]), lambda x: torch.max_pool2d(x, 2)):
         seen: list[Any] = []
         x = torch.rand(2, 4, 4).requires_grad_()
-        for _ in range(3):
-            y = one(x)
-        y.grad_fn.register_prehook(lambda given: seen.append([each is None for each in given]))
-        y.grad_fn.register_hook(lambda found, given: seen.append((len(found), len(given))))
+        one(x)
+        y = one(x)
+        y.grad_fn.register_prehook(lambda given, seen=seen: seen.append([each is None for each in given]))
+        y.grad_fn.register_hook(lambda found, given, seen=seen: seen.append((len(found), len(given))))
         y.sum().backward()
         others = len(y.grad_fn.outputs) - 1
         assert seen == [[False, *[True] * others], (1, 1 + others)]

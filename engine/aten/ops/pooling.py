@@ -15,6 +15,7 @@ import numpy as np
 
 from engine.aten.dispatch import out_checks, unboxed
 from engine.aten.dispatch.compose import cast, mean_over, run, widened
+from engine.aten.dispatch.grad_mode import MODE
 from engine.aten.dispatch.table import describe, op
 from engine.aten.kernels import pooling_checks, pooling_precomputed, shapes
 from engine.aten.kernels.refusals import no_code
@@ -162,7 +163,7 @@ def _max_only(n: int) -> Callable[..., Tensor]:
             raise no_kernel("max_pool1d_impl", self.array.dtype)
         if n == 1:
             pooling_checks.max_pool1d(self.array.shape, *args)
-        if not self.requires_grad:
+        if not (MODE.enabled and self.requires_grad):
             return Tensor(_greatest(n, self.array, *args))
         pooled: Tensor = run(f"max_pool{n}d_with_indices", self, *args)[0]
         return pooled

@@ -1,4 +1,4 @@
-"""Windows over images, and the gradients of what is chosen or averaged in them.
+"""Windows over images, the gradients of what is chosen or averaged in them, and what surrounds images.
 
 In: planes of `height` rows of `width` numbers, flat; windows of `down` rows and `across` columns that are `step` apart
 and begin `before` the first row or column.  Out: written.
@@ -99,3 +99,19 @@ def averages_back(
                 for i in range(max(top, 0), end):
                     for at in range(base + i * width + max(left, 0), base + i * width + last):
                         result[at] += share
+
+
+@loop
+def padded(
+    x: Buffer, result: Buffer, planes: int, height: int, width: int, top: int, left: int, rows: int, columns: int,
+    value: float,
+) -> None:  # fmt: skip
+    """Planes with `top` rows and `left` columns before, fewer if negative, and as many after as there is room for."""
+    for plane in range(planes):
+        for row in range(rows):
+            into, start = (plane * rows + row) * columns, (plane * height + row - top) * width - left
+            is_inside = row >= top and row - top < height
+            for column in range(columns):
+                result[into + column] = like(x, value)
+                if is_inside and column >= left and column - left < width:
+                    result[into + column] = x[start + column]

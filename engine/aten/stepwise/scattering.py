@@ -6,6 +6,8 @@ memory order.  Loops that check places return 1 + the number of the first one ou
 
 from __future__ import annotations
 
+from typing import Any
+
 from engine.aten.stepwise.language import Buffer, loop, whole
 
 
@@ -38,7 +40,7 @@ def add_each(target: Buffer, places: Buffer, values: Buffer, outer: int, size: i
 @loop
 def added_each(
     x: Buffer, places: Buffer, values: Buffer, result: Buffer, outer: int, size: int, count: int, inner: int
-) -> int:  # fmt: skip
+) -> Any:  # fmt: skip
     """`add_each` to a copy of `x`."""
     for i in range(outer * size * inner):
         result[i] = x[i]

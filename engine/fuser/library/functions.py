@@ -21,6 +21,7 @@ from engine.fuser.backend.symbols import POLL
 from engine.fuser.groups.from_graph import lower
 from engine.fuser.ir.kernel import (
     Address,
+    Assign,
     Buffer,
     Call,
     Expression,
@@ -36,6 +37,7 @@ from engine.fuser.ir.kernel import (
     View,
     add,
     all_expressions,
+    all_statements,
     apply,
     bodies,
     index,
@@ -144,7 +146,8 @@ def _pieces(statement: Statement, taken: set[str]) -> Iterator[Statement]:
             yield replace(statement, body=next(inner), orelse=next(inner))
         case For(start=start, stop=stop, body=body) if statement.kind != "parallel" and statement.step == index(1):
             begin, most, end, stopped = (_fresh(name, taken) for name in ("begin", "most", "end", "stopped"))
-            some = apply("quotient", index(_PIECE), _rounds(body, {statement.index, *bound_names(body)}))
+            inner = {statement.index, *bound_names(body), *_assigned(body)}
+            some = apply("quotient", index(_PIECE), _rounds(body, inner))
             first, last = Name(begin, "i64"), Name(end, "i64")
             poll = Call(POLL, (), stopped, "i64"), leave_with(Name(stopped, "i64"))
             part = (
@@ -167,6 +170,11 @@ def _fresh(name: str, taken: set[str]) -> str:
     found = next(each for i in itertools.count() if (each := f"{name}_{i}") not in taken)
     taken.add(found)
     return found
+
+
+def _assigned(body: Sequence[Statement]) -> Iterator[str]:
+    """The variables that have other values in a body than before it."""
+    return (each.name for each in all_statements(body) if isinstance(each, Assign))
 
 
 def _rounds(body: Sequence[Statement], inner: set[str]) -> Expression:

@@ -21,8 +21,8 @@ from engine.fuser.backend import cpython_abi
 from engine.fuser.library.descriptors import Recorded, Words
 from engine.fuser.library.forms import Form
 from engine.fuser.library.words import HISTORY, KEPT, KEPT_KIND, KIND, MOST_RESULTS, RECORDING_TENSORS
-from engine.lang.schema import NO_DEFAULT
 from engine.lang.records import dataclass
+from engine.lang.schema import NO_DEFAULT
 
 RECORDING: Final = (
     "serve_pointwise", "serve_along", "serve_shaped", "serve_looked_up", "serve_gathered", "serve_shown",

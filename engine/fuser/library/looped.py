@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from engine.aten.dispatch.op import Op
 from engine.aten.kernels.row_normalization import SHORT
@@ -21,7 +21,6 @@ from engine.aten.stepwise.language import Buffer, Loop, loop
 from engine.fuser.groups.fusion_group import DTYPES
 from engine.fuser.ir.kernel import (
     Address,
-    Buffer as Array,
     Call,
     Expression,
     If,
@@ -32,6 +31,9 @@ from engine.fuser.ir.kernel import (
     Statement,
     apply,
     index,
+)
+from engine.fuser.ir.kernel import (
+    Buffer as Array,
 )
 from engine.fuser.library import words
 from engine.fuser.library.forms import Entry, Form, Given, fewest
@@ -69,17 +71,18 @@ NEW_RANKS: Final = words.LOOPED["NEWRANKSAT"]
 NEW_SIZES: Final = words.LOOPED["NEWSIZESAT"]
 CHOSEN: Final = words.LOOPED["LOOPINTS"]
 WORK: Final = words.LOOPED["LOOPWORK"]
+ALONE: Final = words.LOOPED["LOOPALONE"]
 MOST: Final = words.DIMENSIONS
 EACH: Final = 1 + words.DIMENSIONS
 
 
 @loop
-def size(words: Buffer, tensor: int, dim: int) -> int:
+def size(words: Buffer, tensor: int, dim: int) -> Any:
     return words[SIZES + tensor * MOST + dim]
 
 
 @loop
-def product(words: Buffer, tensor: int, begin: int, end: int) -> int:
+def product(words: Buffer, tensor: int, begin: int, end: int) -> Any:
     """The number of elements of these dimensions."""
     total = 1
     for d in range(begin, end):
@@ -88,7 +91,7 @@ def product(words: Buffer, tensor: int, begin: int, end: int) -> int:
 
 
 @loop
-def differ(words: Buffer, tensor: int, other: int, but: int) -> int:
+def differ(words: Buffer, tensor: int, other: int, but: int) -> Any:
     """Whether two tensors have other sizes, but for one dimension (-1: none)."""
     found = 0
     if words[RANKS + tensor] != words[RANKS + other]:
@@ -100,7 +103,7 @@ def differ(words: Buffer, tensor: int, other: int, but: int) -> int:
 
 
 @loop
-def is_vector(words: Buffer, tensor: int, count: int) -> int:
+def is_vector(words: Buffer, tensor: int, count: int) -> Any:
     """Whether it is a tensor of so many elements in one dimension, or none."""
     found = 0
     if words[RANKS + tensor] == -1 or (words[RANKS + tensor] == 1 and words[SIZES + tensor * MOST] == count):
@@ -109,7 +112,7 @@ def is_vector(words: Buffer, tensor: int, count: int) -> int:
 
 
 @loop
-def give(words: Buffer, result: int, tensor: int) -> int:
+def give(words: Buffer, result: int, tensor: int) -> Any:
     """Let the result have a tensor's sizes."""
     words[NEW_RANKS + result] = words[RANKS + tensor]
     for d in range(words[RANKS + tensor]):
@@ -119,14 +122,14 @@ def give(words: Buffer, result: int, tensor: int) -> int:
 
 
 @loop
-def give_vector(words: Buffer, result: int, count: int) -> int:
+def give_vector(words: Buffer, result: int, count: int) -> Any:
     words[NEW_RANKS + result] = 1
     words[NEW_SIZES + result * MOST] = count
     return 0
 
 
 @loop
-def setting(words: Buffer, which: int, place: int) -> int:
+def setting(words: Buffer, which: int, place: int) -> Any:
     """An int of a list, of which one stands for all."""
     return words[LISTS + which * EACH + 1 + min(place, words[LISTS + which * EACH] - 1)]
 
@@ -135,7 +138,7 @@ def setting(words: Buffer, which: int, place: int) -> int:
 
 
 @loop
-def row_sizes(words: Buffer, tensor: int, first: int, count: int) -> int:
+def row_sizes(words: Buffer, tensor: int, first: int, count: int) -> Any:
     """Chooses the numbers and lengths of rows of a tensor, over the dimensions of a list, which `count` tensors from
     `first` on have to have; not 0 where they are others."""
     along, wrong = words[LISTS], 0
@@ -158,7 +161,7 @@ def row_sizes(words: Buffer, tensor: int, first: int, count: int) -> int:
 
 
 @loop
-def short_row_sizes(words: Buffer) -> int:
+def short_row_sizes(words: Buffer) -> Any:
     wrong = row_sizes(words, 0, 1, 2)
     if wrong != 0 or words[CHOSEN + 1] >= SHORT:
         return 1
@@ -172,7 +175,7 @@ def short_row_sizes(words: Buffer) -> int:
 
 
 @loop
-def row_gradient_sizes(words: Buffer) -> int:
+def row_gradient_sizes(words: Buffer) -> Any:
     wrong = row_sizes(words, 1, 2, 1)
     if wrong != 0 or differ(words, 0, 1, -1) != 0:
         return 1
@@ -185,7 +188,7 @@ def row_gradient_sizes(words: Buffer) -> int:
 
 
 @loop
-def short_row_gradient_sizes(words: Buffer) -> int:
+def short_row_gradient_sizes(words: Buffer) -> Any:
     wrong = row_gradient_sizes(words)
     if wrong != 0 or words[CHOSEN + 1] >= SHORT:
         return 1
@@ -193,7 +196,7 @@ def short_row_gradient_sizes(words: Buffer) -> int:
 
 
 @loop
-def channel_sizes(words: Buffer, tensor: int, first: int, count: int) -> int:
+def channel_sizes(words: Buffer, tensor: int, first: int, count: int) -> Any:
     """Chooses the samples, channels and places of a tensor, and after whether it is training which of `count` vectors
     of channels there are; not 0 where they are no such."""
     channels, wrong = words[SIZES + tensor * MOST + 1], 0
@@ -222,7 +225,7 @@ SCATTERED: Final = 1 << 14
 
 
 @loop
-def batch_sizes(words: Buffer) -> int:
+def batch_sizes(words: Buffer) -> Any:
     wrong = channel_sizes(words, 0, 1, 4)
     if wrong != 0:
         return 1
@@ -234,7 +237,7 @@ def batch_sizes(words: Buffer) -> int:
 
 
 @loop
-def batch_gradient_sizes(words: Buffer) -> int:
+def batch_gradient_sizes(words: Buffer) -> Any:
     wrong = channel_sizes(words, 1, 2, 3)
     if wrong != 0 or differ(words, 0, 1, -1) != 0:
         return 1
@@ -245,7 +248,7 @@ def batch_gradient_sizes(words: Buffer) -> int:
 
 
 @loop
-def group_sizes(words: Buffer, tensor: int, first: int, count: int) -> int:
+def group_sizes(words: Buffer, tensor: int, first: int, count: int) -> Any:
     """Chooses rows, groups, their channels and these' places, and which of `count` vectors of channels there are."""
     channels, groups, wrong = words[SIZES + tensor * MOST + 1], words[NUMBERS], 0
     if words[RANKS + tensor] < 2 or groups < 1 or groups > channels:
@@ -266,14 +269,14 @@ def group_sizes(words: Buffer, tensor: int, first: int, count: int) -> int:
 
 
 @loop
-def grouped_sizes(words: Buffer) -> int:
+def grouped_sizes(words: Buffer) -> Any:
     wrong = group_sizes(words, 0, 1, 2)
     give(words, 0, 0)
     return wrong
 
 
 @loop
-def group_gradient_sizes(words: Buffer) -> int:
+def group_gradient_sizes(words: Buffer) -> Any:
     wrong = group_sizes(words, 1, 2, 1)
     if wrong != 0 or differ(words, 0, 1, -1) != 0:
         return 1
@@ -287,7 +290,7 @@ def group_gradient_sizes(words: Buffer) -> int:
 
 
 @loop
-def window_sizes(words: Buffer, tensor: int, overhangs: int) -> int:
+def window_sizes(words: Buffer, tensor: int, overhangs: int) -> Any:
     """Chooses planes and their sizes, sizes of windows, steps, paddings, and numbers of windows; not 0 where these are
     none; `overhangs`: whether a last window may go beyond the end."""
     rank, wrong = words[RANKS + tensor], 0
@@ -321,7 +324,7 @@ def window_sizes(words: Buffer, tensor: int, overhangs: int) -> int:
 
 
 @loop
-def pooled_sizes(words: Buffer) -> int:
+def pooled_sizes(words: Buffer) -> Any:
     wrong = window_sizes(words, 0, words[NUMBERS])
     for i in range(words[LISTS + 3 * EACH]):
         if words[LISTS + 3 * EACH + 1 + i] != 1:
@@ -331,22 +334,30 @@ def pooled_sizes(words: Buffer) -> int:
         for axis in range(2):
             words[NEW_SIZES + result * MOST + words[RANKS] - 2 + axis] = words[CHOSEN + 9 + axis]
     words[WORK] = 2 * words[CHOSEN] * words[CHOSEN + 9] * words[CHOSEN + 10] * words[CHOSEN + 3] * words[CHOSEN + 4]
+    if words[ALONE] != 0 and words[WORK] > WIDE:
+        wrong = 1
     return wrong
 
 
+WIDE: Final = 1 << 15
+"""Steps from which on definitions that take each place of all windows at once are quicker, where no places are kept."""
+
+
 @loop
-def average_sizes(words: Buffer) -> int:
+def average_sizes(words: Buffer) -> Any:
     wrong = window_sizes(words, 0, words[NUMBERS])
     give(words, 0, 0)
     for axis in range(2):
         words[NEW_SIZES + words[RANKS] - 2 + axis] = words[CHOSEN + 9 + axis]
     words[CHOSEN + 11] = words[NUMBERS + 1]
     words[WORK] = words[CHOSEN] * words[CHOSEN + 9] * words[CHOSEN + 10] * words[CHOSEN + 3] * words[CHOSEN + 4]
+    if words[WORK] > WIDE:
+        wrong = 1
     return wrong
 
 
 @loop
-def average_gradient_sizes(words: Buffer) -> int:
+def average_gradient_sizes(words: Buffer) -> Any:
     wrong = window_sizes(words, 1, words[NUMBERS])
     if wrong != 0 or words[RANKS] != words[RANKS + 1]:
         return 1
@@ -363,7 +374,7 @@ def average_gradient_sizes(words: Buffer) -> int:
 
 
 @loop
-def put_back_sizes(words: Buffer) -> int:
+def put_back_sizes(words: Buffer) -> Any:
     lead = words[RANKS + 1] - words[NUMBERS]
     if differ(words, 0, 2, -1) != 0 or words[RANKS] != words[RANKS + 1] or lead < 0 or words[NUMBERS] < 1:
         return 1
@@ -377,11 +388,36 @@ def put_back_sizes(words: Buffer) -> int:
     return 0
 
 
+@loop
+def padded_sizes(words: Buffer) -> Any:
+    """Of padding, from the last dimension on, for two dimensions at most."""
+    count, rank = words[LISTS], words[RANKS]
+    if count % 2 != 0 or count > 4 or count < 2 or rank < count // 2:
+        return 1
+    give(words, 0, 0)
+    words[CHOSEN] = product(words, 0, 0, max(rank - 2, 0))
+    for axis in range(2):
+        length, before, after = 1, 0, 0
+        if rank - 2 + axis >= 0:
+            length = words[SIZES + rank - 2 + axis]
+        if count >= 4 - 2 * axis:
+            before, after = words[LISTS + 3 - 2 * axis], words[LISTS + 4 - 2 * axis]
+        if length + before + after < 1:
+            return 1
+        words[CHOSEN + 1 + axis] = length
+        words[CHOSEN + 3 + axis] = before
+        words[CHOSEN + 5 + axis] = length + before + after
+        if rank - 2 + axis >= 0:
+            words[NEW_SIZES + rank - 2 + axis] = length + before + after
+    words[WORK] = words[CHOSEN] * words[CHOSEN + 5] * words[CHOSEN + 6]
+    return 0
+
+
 # ------------------------------------------------------------------ sums at places
 
 
 @loop
-def along_sizes(words: Buffer, axis: int, places: int) -> int:
+def along_sizes(words: Buffer, axis: int, places: int) -> Any:
     """Chooses what comes before a dimension of the first tensor, that, the number of places, and what comes after."""
     words[CHOSEN] = product(words, 0, 0, axis)
     words[CHOSEN + 1] = words[SIZES + axis]
@@ -393,7 +429,7 @@ def along_sizes(words: Buffer, axis: int, places: int) -> int:
 
 
 @loop
-def scattered_sizes(words: Buffer) -> int:
+def scattered_sizes(words: Buffer) -> Any:
     axis = words[NUMBERS] + words[RANKS] if words[NUMBERS] < 0 else words[NUMBERS]
     if axis < 0 or axis >= words[RANKS]:
         return 1
@@ -403,7 +439,7 @@ def scattered_sizes(words: Buffer) -> int:
 
 
 @loop
-def added_sizes(words: Buffer) -> int:
+def added_sizes(words: Buffer) -> Any:
     axis = words[NUMBERS] + words[RANKS] if words[NUMBERS] < 0 else words[NUMBERS]
     if axis < 0 or axis >= words[RANKS] or words[RANKS + 1] != 1 or differ(words, 0, 2, axis) != 0:
         return 1
@@ -414,7 +450,7 @@ def added_sizes(words: Buffer) -> int:
 
 
 @loop
-def put_sizes(words: Buffer) -> int:
+def put_sizes(words: Buffer) -> Any:
     count = words[RANKS + 1]
     if words[RANKS] < 1 or words[RANKS + 2] != count + words[RANKS] - 1:
         return 1
@@ -429,7 +465,7 @@ def put_sizes(words: Buffer) -> int:
 
 
 @loop
-def table_sizes(words: Buffer) -> int:
+def table_sizes(words: Buffer) -> Any:
     """Of the gradient of looked-up rows, of places, and the numbers of rows and of the one that is skipped."""
     count = words[RANKS + 1]
     if words[RANKS] != count + 1 or words[NUMBERS] < 1:
@@ -481,6 +517,7 @@ LOOPS: Final[Mapping[str, Sequence[Looped]]] = {
     "aten::avg_pool2d_backward": [
         Looped((ARRAY, LAID, *_POOL, FLAG, FLAG, NOTHING), average_gradient_sizes, pooling.averages_back)
     ],
+    "aten::constant_pad_nd": [Looped((ARRAY, INTS, REAL), padded_sizes, pooling.padded)],
     "aten::scatter_add": [Looped((ARRAY, INT, PLACES, ARRAY), scattered_sizes, scattering.added_each)],
     "aten::index_add": [Looped((ARRAY, INT, PLACES, ARRAY, ONE), added_sizes, scattering.added_rows)],
     "aten::index_put": [Looped((LAID, LISTED, ARRAY, ALL), put_sizes, scattering.added_rows)],

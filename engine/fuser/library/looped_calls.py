@@ -143,6 +143,7 @@ def looped_with(descriptor: i64, args: i64, count: i64, copies: InOut[i64[...]])
     history: i64 = history_wanted(descriptor, args, count, may, type)
     if history < 0:
         return 0
+    words[LOOPALONE] = select(bitand(it[GIVESFIRST] != 0, history == 0), 1, 0)
     refused: i64 = invoke(function, address(words[0]), 0)
     if refused != 0:
         return 0

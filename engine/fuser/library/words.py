@@ -173,21 +173,23 @@ SHAPED_WORDS: Final = _places(
 """The words of functions of whole operators: five sizes for each tensor, addresses, last that of the result, and what
 the function says of the result: its dimensions, their sizes, and the nanoseconds that it takes, roughly."""
 LOOPED: Final = _places(
-    ("LOOPRANKS", OPERANDS), ("LOOPSIZES", OPERANDS * DIMENSIONS), ("LOOPNUMBERS", 8), ("LOOPLISTS", 4 * (1 + DIMENSIONS)),
-    ("LOOPPLACES", OPERANDS + MOST_RESULTS),
-    ("NEWRANKSAT", MOST_RESULTS), ("NEWSIZESAT", MOST_RESULTS * DIMENSIONS), ("LOOPINTS", 20), "LOOPWORK",
+    ("LOOPRANKS", OPERANDS), ("LOOPSIZES", OPERANDS * DIMENSIONS), ("LOOPNUMBERS", 8),
+    ("LOOPLISTS", 4 * (1 + DIMENSIONS)), ("LOOPPLACES", OPERANDS + MOST_RESULTS),
+    ("NEWRANKSAT", MOST_RESULTS), ("NEWSIZESAT", MOST_RESULTS * DIMENSIONS), ("LOOPINTS", 20), "LOOPWORK", "LOOPALONE",
 )  # fmt: skip
-"""The words of loops: of each tensor its dimensions (-1 for None) and their sizes, then numbers and lists of ints, these
-after their lengths, in the order in which arguments have them; addresses, last those of results; and what is said of the
-results' sizes, of the ints that the loop is given, and of the nanoseconds that it takes, roughly."""
+"""The words of loops: of each tensor its dimensions (-1 for None) and their sizes, then numbers and lists of ints,
+these after their lengths, in the order in which arguments have them; addresses, last those of results; and what is said
+of the results' sizes, of the ints that the loop is given, and of the nanoseconds that it takes, roughly.  LOOPALONE:
+whether callers and nodes get no more than the first result."""
 NUMBERS_AT: Final = 3
 PLACES_AT: Final = 12
 """Where functions along a dimension find numbers and addresses, after the three sizes."""
 NAMES: Final[Mapping[str, int]] = {
     **PROCESS, **DESCRIPTOR, **HISTORY, **KIND, **KEPT_KIND, **_FRAME, **_GATHER, **VIEW,
-    **LOOPED, "LOOPEDWORDS": LOOPED["ALL"], "LISTEACH": 1 + DIMENSIONS, "VIEWWORDS": VIEW["ALL"], "GATHERWORDS": _GATHER["ALL"],
+    **LOOPED, "LOOPEDWORDS": LOOPED["ALL"], "LISTEACH": 1 + DIMENSIONS,
+    "VIEWWORDS": VIEW["ALL"], "GATHERWORDS": _GATHER["ALL"],
     "FRAME": _FRAME["ALL"], "EACH": OPERANDS + 1, "DIMENSIONS": DIMENSIONS,
-    "TYPECOUNT": len(TYPES), "EMPTIES": len(EMPTY), "HISTORIESEACH": 2**RECORDING_TENSORS,
+    "TYPECOUNT": len(TYPES), "EMPTIES": len(EMPTY),
     "IMMORTAL": int(sys.version_info >= (3, 12)),
     "FLOATS": 0, "DOUBLES": 1, "LONGS": 2, "BOOLS": 3, "INTS": 4, "BYTES": 5, "HALVES": 6, "BRAINS": 7, "SHORTS": 8,
     "CHARS": 9,
