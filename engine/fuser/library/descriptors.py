@@ -54,8 +54,8 @@ WORD: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """How calls of a form are recorded: a row of histories, which lives as long as the process, by which of the
-    arguments through which gradients flow require grad."""
+    """The histories of calls of a form: a row, which lives as long as the process, by which of the arguments through
+    which gradients flow require grad."""
 
     row: Words
     flows: Sequence[int]

@@ -146,8 +146,8 @@ def _pieces(statement: Statement, taken: set[str]) -> Iterator[Statement]:
             yield replace(statement, body=next(inner), orelse=next(inner))
         case For(start=start, stop=stop, body=body) if statement.kind != "parallel" and statement.step == index(1):
             begin, most, end, stopped = (_fresh(name, taken) for name in ("begin", "most", "end", "stopped"))
-            inner = {statement.index, *bound_names(body), *_assigned(body)}
-            some = apply("quotient", index(_PIECE), _rounds(body, inner))
+            unknown = {statement.index, *bound_names(body), *_assigned(body)}
+            some = apply("quotient", index(_PIECE), _rounds(body, unknown))
             first, last = Name(begin, "i64"), Name(end, "i64")
             poll = Call(POLL, (), stopped, "i64"), leave_with(Name(stopped, "i64"))
             part = (

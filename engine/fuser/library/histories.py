@@ -35,7 +35,7 @@ TENSORS: Final = tuple(name for name, number in KIND.items() if number <= KIND["
 
 @dataclass(slots=True)
 class _Rows:
-    """What stubs read for as long as the process lives: rows by operator and form, and what they lead to."""
+    """Words that stubs read for as long as the process lives: rows by operator and form, and histories."""
 
     recorded: dict[tuple[str, str], Recorded] = field(default_factory=dict)
     histories: list[Words] = field(default_factory=list)
@@ -45,7 +45,7 @@ _ROWS: Final = _Rows()
 
 
 def recorded(op: Op, form: Form) -> Recorded | None:
-    """How a form is recorded, nothing until the operator is; None where stubs do not record it."""
+    """The histories of a form, none until the operator is recorded; None where stubs do not record it."""
     if op.functional is not None or not op.gradient:  # what is recorded are writes, or calls of other operators
         return None
     flows = [i for i, a in enumerate(op.schema.arguments) if op.gradient.get(a.name, NO_GRADIENT) != NO_GRADIENT]

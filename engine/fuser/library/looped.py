@@ -18,6 +18,7 @@ from engine.aten.dispatch.op import Op
 from engine.aten.kernels.row_normalization import SHORT
 from engine.aten.stepwise import normalizing, pooling, scattering
 from engine.aten.stepwise.language import Buffer, Loop, loop
+from engine.fuser.groups.from_loop import kernel_of
 from engine.fuser.groups.fusion_group import DTYPES
 from engine.fuser.ir.kernel import (
     Address,
@@ -38,7 +39,6 @@ from engine.fuser.ir.kernel import (
 from engine.fuser.library import words
 from engine.fuser.library.forms import Entry, Form, Given, fewest
 from engine.fuser.library.functions import WORDS, calling, tensor_at, word
-from engine.fuser.operators.from_loop import kernel_of
 from engine.lang.records import dataclass
 
 LAID, ARRAY = Given("BLOCKS", 0), Given("BLOCKS", 1)
@@ -92,7 +92,7 @@ def product(words: Buffer, tensor: int, begin: int, end: int) -> Any:
 
 @loop
 def differ(words: Buffer, tensor: int, other: int, but: int) -> Any:
-    """Whether two tensors have other sizes, but for one dimension (-1: none)."""
+    """1 if two tensors have other sizes, but for one dimension (-1: none); else 0."""
     found = 0
     if words[RANKS + tensor] != words[RANKS + other]:
         found = 1
@@ -104,7 +104,7 @@ def differ(words: Buffer, tensor: int, other: int, but: int) -> Any:
 
 @loop
 def is_vector(words: Buffer, tensor: int, count: int) -> Any:
-    """Whether it is a tensor of so many elements in one dimension, or none."""
+    """1 if it is a tensor of so many elements in one dimension, or none; else 0."""
     found = 0
     if words[RANKS + tensor] == -1 or (words[RANKS + tensor] == 1 and words[SIZES + tensor * MOST] == count):
         found = 1
@@ -553,7 +553,7 @@ def _function(row: Looped, type: str) -> Kernel:
 
 
 def _given(row: Looped, work: Kernel) -> list[Statement]:
-    """What the loop is called with, by the names of its parameters."""
+    """The arguments of the loop, by the names of its parameters."""
     numbers = [each.kind for each in row.given if each.kind in ("REALS", "KEEPS", "INDEX")]
     reals = iter(i for i, kind in enumerate(numbers) if kind == "REALS")
     places, ints, found = iter(range(words.OPERANDS + words.MOST_RESULTS)), iter(range(20)), list[Statement]()

@@ -24,8 +24,8 @@ from engine.aten.stepwise import (
 from engine.aten.stepwise import language as written
 from engine.aten.stepwise.language import COMPILER, Buffer, Loop, double, floor, like, loop, nearest, root, whole
 from engine.fuser.backend import machine, tiering
+from engine.fuser.groups.from_loop import Unreadable, kernel_of
 from engine.fuser.operators import loops
-from engine.fuser.operators.from_loop import Unreadable, kernel_of
 
 FLOAT = np.float32
 
