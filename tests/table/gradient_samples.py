@@ -92,7 +92,7 @@ LISTED: dict[str, tuple[Any, ...]] = {
     "_linear_to_input": (floats(2, 3), floats(3, 4)),
     "_linear_to_weight": (floats(2, 3), floats(2, 4), floats(3, 4)),
     "_put_back": (floats(1, 2, 2), floats(1, 2, 3), tensor([[[0, 3], [4, 1]]]), 2),
-    "_group_norm": (floats(2, 4, 3), floats(4, seed=1), floats(4, seed=2), 2, 1e-5),
+    "_group_norm": (floats(2, 4, 3), 2, floats(4, seed=1), floats(4, seed=2), 1e-5),
     "_corner_sums": (floats(2, 2, 6), tensor(CORNERS), floats(2, 2, 3, seed=1)),
     "_corners_back": (floats(2, 2, 3), tensor(CORNERS), floats(2, 2, 3, seed=1), 6),
     "_corner_products": (floats(2, 2, 3), floats(2, 2, 6, seed=1), tensor(CORNERS)),

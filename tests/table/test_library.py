@@ -92,7 +92,7 @@ def stub_of(op: Op, form: Form, following: Function = missed) -> Function:
 @pytest.mark.parametrize("op", some(SERVED))
 def test_functions_give_what_the_definition_gives(op: Op) -> None:
     """Calls that a stub takes; calls that it leaves to Python are those that the operator as a whole leaves."""
-    forms = serving._forms(op)
+    forms = [form for form in serving._forms(op) if form.stub != "serve_looped"]  # which is of `test_library_loops`
     assert bool(forms) == (op.qualified_name not in LEFT), "the library has (no) form of the operator"
     for form in forms:
         stub = stub_of(op, form)

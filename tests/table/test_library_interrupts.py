@@ -202,6 +202,13 @@ LONG: Final[Mapping[str, Long]] = {
     "index_put_": Long("index_put_", 6800, lambda n: [rows(K, 4), [named(n * K, K)], rows(n * K, 4)]),
     "index_put_ of one": Long("index_put_", 6800, lambda n: [rows(K, 4), [named(n * K, K)], row(1)]),
     "index_put_ by masks": Long("index_put_", 51, lambda n: [rows(n * K, 256), [chosen(n * K, 256)], row(n * K * 128)]),
+    "rows back": Long("_layer_norm_backward", 51, lambda n: [*[rows(n * K, 256)] * 2, [256], row(256), 1e-5]),
+    "channels": Long(
+        "native_batch_norm", 51, lambda n: [rows(8, 16 * n, K * 2), *[row(16 * n)] * 2, *[None] * 2, True, 0.1, 1e-5]
+    ),
+    "windows": Long(
+        "max_pool2d_with_indices", 51, lambda n: [rows(n, 16, 64, 256), *[[2, 2]] * 2, [0, 0], [1, 1], False]
+    ),
     "recorded functions": Long("exp", 161, lambda n: [recorded(rows(n * K, 256))]),
     "recorded linear": Long("linear", 13, lambda n: [rows(n * K, 512), recorded(rows(512, 512)), recorded(row(512))]),
     "recorded embedding": Long("embedding", 255, lambda n: [recorded(rows(K, 256)), named(n * K, K), -1, False, False]),

@@ -53,6 +53,7 @@ EXCEPTIONS: Final = {
     "fuser/groups/reshaping.py": "operators that choose elements, as index arithmetic in kernels",
     "fuser/scalars/scalar_rules.py": "operators of numbers as kernel IR",
     "fuser/library/serving.py": "Python's operators that are operators of the table",
+    "fuser/library/looped.py": "calls of operators that loops compute, with the loops",
     "fuser/library/moving.py": "operators that move elements as they are, as calls that stubs know",
     "fuser/library/shaped.py": "calls of operators with functions of any sizes, as examples",
     "fuser/library/viewing.py": "operators that show memory, as functions of sizes and strides in stubs",

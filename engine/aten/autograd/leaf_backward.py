@@ -47,7 +47,7 @@ def descend(roots: Sequence[Root], keep: bool, caught: Caught | None = None) -> 
     while following is not None or ready:
         node = heapq.heappop(ready)[2] if following is None else following
         following = None
-        if node in arrived and type(node) is OperatorNode and len(node.outputs) == 1 and not _has_hooks(node):
+        if node in arrived and type(node) is OperatorNode and _is_plain(node):
             step = node.plan.step
             given: list[Gradient] = [arrived.pop(node)]
             found, fresh = node.step(given) if step is None else step(node, given), ()
@@ -90,8 +90,11 @@ def descend(roots: Sequence[Root], keep: bool, caught: Caught | None = None) -> 
     return True
 
 
-def _has_hooks(node: Node) -> Any:
-    return node.tensor_hooks or node.retained or node.prehooks or node.hooks
+def _is_plain(node: OperatorNode) -> bool:
+    """True if its step needs no more than the gradient of its first result."""
+    if node.tensor_hooks or node.retained or node.prehooks or node.hooks:
+        return False
+    return len(node.outputs) == 1 or node.plan.recipe.begins_with_first
 
 
 def _first(roots: Sequence[Root], pending: Mapping[Any, int], ready: list[tuple[float, int, Node]]) -> Node | None:

@@ -64,6 +64,11 @@ class Recipe:
     plans: dict[tuple[int, ...], Plan] = field(default_factory=dict)
 
     @property
+    def begins_with_first(self) -> bool:
+        """True if all that formulas ask of gradients is that of the first result, which is a tensor."""
+        return not self.gives_list and (len(self.op.schema.returns) == 1 or self.through == _FIRST)
+
+    @property
     def is_plain(self) -> bool:
         """True if nothing is written and the body runs no operators."""
         return self.written is None and not (self.only_out or self.is_made_of_others)
@@ -77,6 +82,9 @@ class Recipe:
             found = Plan(self, tuple(zip(formulas, slots, strict=True)), reads, _holds(self, reads))
             self.plans[needed] = found
         return found
+
+
+_FIRST: Final = frozenset({0})
 
 
 def _holds(recipe: Recipe, reads: Sequence[Read]) -> bool | None:
@@ -202,12 +210,12 @@ class OperatorNode(Node):
 def _written_step(plan: Plan) -> Step:
     """The backward step where there is one real gradient to start from, and a tensor for each formula."""
     arguments = plan.recipe.op.schema.arguments
-    is_general = plan.recipe.gives_list or not plan.recipe.is_known or len(plan.recipe.op.schema.returns) != 1
+    is_general = not (plan.recipe.is_known and plan.recipe.begins_with_first)
     if is_general or any(isinstance(arguments[f.argument].type, ListType) for f, _ in plan.formulas):
         return OperatorNode.apply_formulas
     lines = [
         "kept, grad = node.kept, gradients[0]",
-        "if kept is None or grad is None or len(gradients) != 1 or grad.array.dtype in COMPLEX:",
+        "if kept is None or grad is None or grad.array.dtype in COMPLEX:",
         "    return node.apply_formulas(gradients)",
     ]
     environment: dict[str, Any] = {"unpacked": _unpacked, "COMPLEX": xp.COMPLEX, "MODE": MODE, "wrapped": wrapped}

@@ -96,14 +96,10 @@ def plan_of(op: Op, needed: tuple[int, ...]) -> Plan | None:
     """The plan of nodes for these arguments, for native code that makes nodes itself, of tensors of the host alone;
     None where it is not that simple."""
     recipe = recipe_of(op)
-    is_written_out = _tensors(recipe) is not None and recipe.is_plain and recipe.through in (None, frozenset({0}))
-    if not is_written_out or not recipe.is_known:
+    if not recipe.is_known or recipe.gives_list or recipe.only_out or recipe.written is not None:
         return None
     plan = recipe.plan(needed)
-    arguments = op.schema.arguments
-    are_tensors = all(tensor_kind(arguments[f.argument].type) in ("tensor", "tensor?") for f, _ in plan.formulas)
-    has_lists = any("[]" in kind_of(recipe, read) for read in plan.reads)
-    return plan if plan.formulas and are_tensors and not has_lists else None
+    return plan if plan.formulas else None
 
 
 def _tensors(recipe: Recipe) -> list[int] | None:

@@ -104,8 +104,8 @@ class Op:
 
     Generated code on bare arrays:
     - `unboxed` makes the body, for rows without kernel (see `dispatch.unboxed`).
-    - `recorded_as`: the operator (without `aten::`) whose history stands for its own in
-      differentiable graphs.
+    - `recorded_as`: the operator (without `aten::`) whose history stands for its own in differentiable graphs, and
+      whose first result is its own where it begins with the same arguments.
     """
 
     text: str

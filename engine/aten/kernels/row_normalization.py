@@ -97,7 +97,7 @@ def normalized_rows_backward(grad: Array, rows: Array, weight: Array | None, eps
     gain = np.ones(n, d) if weight is None else weight
     if worth(rows) and n >= SHORT and grad.shape == rows.shape and grad.dtype is d is gain.dtype:
         flat = [np.ascontiguousarray(each) for each in (grad, rows, gain)]
-        if rows_backward.run(8 * rows.size, *flat, result, of_weight, of_bias, len(rows), n, eps) is not None:
+        if rows_backward.run(8 * rows.size, *flat, result, of_weight, of_bias, len(rows), n, 1, eps) is not None:
             return result, of_weight, of_bias
     step = max(1, _BLOCK // n)
     normals = np.empty((min(step, len(rows)), n), d)

@@ -77,13 +77,17 @@ op("aten::_smooth_distance(Tensor self, Tensor target, Scalar beta) -> Tensor",
 
 def nll_loss(self: Tensor, target: Tensor, weight: Tensor | None, reduction: int, ignore_index: int) -> Tensor:
     """Minus the score of each target's class, weighted by class."""
-    without_gradient("nll_loss_forward" if self.ndim < 3 else "nll_loss2d_forward", weight=weight)
+    rank = self.array.ndim
+    without_gradient("nll_loss_forward" if rank < 3 else "nll_loss2d_forward", weight=weight)
     _check_classes(self, target, weight)
     same_type(self, weight)
-    axis = 1 if self.ndim > 1 else 0
-    target = target.reshape([]) if self.ndim == 1 == target.ndim else target
-    if weight is None and not (target.array == ignore_index).any():
-        return _nll_of_all(self, target, axis, reduction)
+    axis = 1 if rank > 1 else 0
+    target = target.reshape([]) if rank == 1 == target.array.ndim else target
+    if weight is None:
+        classes = self.array.shape[axis]
+        are_all = are_within(target.array, classes)
+        if (are_all and not 0 <= ignore_index < classes) or not (target.array == ignore_index).any():
+            return _nll_of_all(self, target, axis, reduction, are_all)
     kept = run("ne.Scalar", target, ignore_index)
     chosen = cast(where(kept, target, 0), xp.INT64)
     _check_range(chosen, self.shape[axis])
@@ -99,10 +103,11 @@ def nll_loss(self: Tensor, target: Tensor, weight: Tensor | None, reduction: int
     return total / reduced(weights, SUM) if reduction == MEAN else total
 
 
-def _nll_of_all(self: Tensor, target: Tensor, axis: int, reduction: int) -> Tensor:
+def _nll_of_all(self: Tensor, target: Tensor, axis: int, reduction: int, are_classes: bool) -> Tensor:
     """The same where all targets count, and alike."""
     chosen = cast(target, xp.INT64)
-    _check_range(chosen, self.shape[axis])
+    if not are_classes:
+        _check_range(chosen, self.shape[axis])
     loss: Tensor = -run("squeeze.dim", run("gather", self, axis, run("unsqueeze", chosen, axis), False), axis)
     if reduction == NONE:
         return loss
@@ -111,27 +116,25 @@ def _nll_of_all(self: Tensor, target: Tensor, axis: int, reduction: int) -> Tens
 
 
 def _check_classes(self: Tensor, target: Tensor, weight: Tensor | None) -> None:
-    if self.ndim == 0:
+    shape, given = self.array.shape, target.array.shape
+    if not shape:
         raise OperatorError("input tensor should be 1D or 2D")
-    wanted = () if self.ndim == 1 else (self.shape[0], *self.shape[2:])
-    if self.ndim == 1 and tuple(target.shape) not in ((), (1,)):
-        raise OperatorValueError(f"For 1D input, 1D target must have size 1, but got target size: {target.shape[0]}")
-    wanted = tuple(target.shape) if self.ndim == 1 else wanted
-    if target.ndim and tuple(target.shape[:1]) != wanted[:1]:
-        raise OperatorValueError(
-            f"Expected input batch_size ({self.shape[0]}) to match target batch_size ({target.shape[0]})."
-        )
+    if len(shape) == 1 and given not in ((), (1,)):
+        raise OperatorValueError(f"For 1D input, 1D target must have size 1, but got target size: {given[0]}")
+    wanted = given if len(shape) == 1 else (shape[0], *shape[2:])
+    if given and given[:1] != wanted[:1]:
+        raise OperatorValueError(f"Expected input batch_size ({shape[0]}) to match target batch_size ({given[0]}).")
     if target.array.dtype not in (xp.INT64, xp.UINT8):
         raise OperatorError(f"expected target dtype to be Long or Byte, but got {xp.ir_name(target.array.dtype)}")
-    if self.ndim == 2 and target.ndim > 1:
+    if len(shape) == 2 and len(given) > 1:
         raise OperatorError("0D or 1D target tensor expected, multi-target not supported")
-    if tuple(target.shape) != wanted:
+    if given != wanted:
         raise OperatorError(
-            f"Expected target size {list(wanted)}, got {list(target.shape)}",
-            hints=(f"the input has the shape {list(self.shape)}; its dimension 1 holds the classes",),
+            f"Expected target size {list(wanted)}, got {list(given)}",
+            hints=(f"the input has the shape {list(shape)}; its dimension 1 holds the classes",),
         )
-    classes = self.shape[1 if self.ndim > 1 else 0]
-    if weight is not None and tuple(weight.shape) != (classes,):
+    classes = shape[1 if len(shape) > 1 else 0]
+    if weight is not None and weight.array.shape != (classes,):
         raise OperatorError(
             f"weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of "
             f"shape: {list(weight.shape)}"

@@ -302,18 +302,18 @@ def _grouped(
     affine = [each for each in (weight, bias) if each is not None]
     is_plain = all(each.array.dtype is input.array.dtype for each in affine) and input.array.dtype in FLOATS
     if is_plain and HOOKS.trace is None and input.array.size:
-        found: Tensor = run("_group_norm", input, weight, bias, group, eps)
+        found: Tensor = run("_group_norm", input, group, weight, bias, eps)
         return found
     flat = widened(input).reshape([n, group, c // group * hxw])
     normal = run("native_layer_norm", flat, [c // group * hxw], None, None, eps)[0]
     return _affine(normal.reshape(list(input.shape)), weight, bias, input.array.dtype)
 
 
-def grouped_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, group: int, eps: float) -> Tensor:
+def grouped_norm(input: Tensor, num_groups: int, weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
     """The same for tensors of one dtype: rows are normalized, then channels multiplied and shifted at once."""
     x, affine = input.array, [None if each is None else each.array for each in (weight, bias)]
-    _check_groups(x, group, *affine)
-    rows, size = len(x) * group, x.size // (len(x) * group)
+    _check_groups(x, num_groups, *affine)
+    rows, size = len(x) * num_groups, x.size // (len(x) * num_groups)
     normal: Tensor = run("layer_norm", run("reshape", input, [rows, size]), [size], None, None, eps, True)
     result: Tensor = run("reshape", normal, list(x.shape))
     if weight is not None and bias is not None:
@@ -430,15 +430,15 @@ def rms_norm(input: Tensor, normalized_shape: list[int], weight: Tensor | None, 
     return cast(result if weight is None else result * weight, input.array.dtype)
 
 
-_GROUP_BACK = "_group_norm_backward(grad, input, weight, group, eps)"
-op("aten::_group_norm(Tensor input, Tensor? weight, Tensor? bias, int group, float eps) -> Tensor",
+_GROUP_BACK = "_group_norm_backward(grad, input, weight, num_groups, eps)"
+op("aten::_group_norm(Tensor input, int num_groups, Tensor? weight, Tensor? bias, float eps) -> Tensor",
    python=grouped_norm,
    gradient={name: f"{_GROUP_BACK}[{i}]" for i, name in enumerate(("input", "weight", "bias"))})  # fmt: skip
 op("aten::_group_norm_backward(Tensor grad, Tensor input, Tensor? weight, int group, float eps) "
    "-> (Tensor, Tensor, Tensor)", python=grouped_norm_backward)  # fmt: skip
 op("aten::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, "
    "float eps=1.0000000000000001e-05, bool cudnn_enabled=True) -> Tensor", python=group_norm,
-   shape="input", unboxed=unboxed.on_tensors, jit_autocast="full")  # fmt: skip
+   shape="input", unboxed=unboxed.on_tensors, recorded_as="_group_norm", jit_autocast="full")  # fmt: skip
 out_form(op(f"aten::native_group_norm({_AFFINE}, SymInt N, SymInt C, SymInt HxW, int group, float eps) "
             "-> (Tensor, Tensor, Tensor)", python=native_group_norm), "out", "out0 out1 out2")  # fmt: skip
 op(f"aten::instance_norm({_AFFINE}, {_RUNNING}, bool use_input_stats, float momentum, float eps, bool cudnn_enabled) "

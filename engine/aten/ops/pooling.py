@@ -15,6 +15,7 @@ import numpy as np
 
 from engine.aten.dispatch import out_checks, unboxed
 from engine.aten.dispatch.compose import cast, mean_over, run, widened
+from engine.aten.dispatch.grad_mode import MODE
 from engine.aten.dispatch.table import describe, op
 from engine.aten.kernels import pooling_checks, pooling_precomputed, shapes
 from engine.aten.kernels.refusals import no_code
@@ -162,7 +163,7 @@ def _max_only(n: int) -> Callable[..., Tensor]:
             raise no_kernel("max_pool1d_impl", self.array.dtype)
         if n == 1:
             pooling_checks.max_pool1d(self.array.shape, *args)
-        if not self.requires_grad:
+        if not (MODE.enabled and self.requires_grad):
             return Tensor(_greatest(n, self.array, *args))
         pooled: Tensor = run(f"max_pool{n}d_with_indices", self, *args)[0]
         return pooled
@@ -201,7 +202,8 @@ for _n, _zero, _one in ((1, "[0]", "[1]"), (2, "0", "1"), (3, "0", "1")):
     _args = (f"(Tensor self, int[{_n}] kernel_size, int[{_n}] stride=[], int[{_n}] padding={_zero}, "
              f"int[{_n}] dilation={_one}, bool ceil_mode=False")  # fmt: skip
     op(f"aten::max_pool{_n}d{_args}) -> Tensor", python=_max_only(_n), shape=shapes.pooled(_n), dtype="floats",
-       unboxed=unboxed.on_tensors, autocast="full" if _n == 3 else "")  # fmt: skip
+       unboxed=unboxed.on_tensors, recorded_as=f"max_pool{_n}d_with_indices",
+       autocast="full" if _n == 3 else "")  # fmt: skip
     op(f"aten::max_pool{_n}d_with_indices{_args}) -> (Tensor, Tensor)", kernel=_max_pool(_n),
        gradient={"self": _put_back(_n)})  # fmt: skip
     if _n > 1:

@@ -6,6 +6,8 @@ memory order.  Loops that check places return 1 + the number of the first one ou
 
 from __future__ import annotations
 
+from typing import Any
+
 from engine.aten.stepwise.language import Buffer, loop, whole
 
 
@@ -32,6 +34,54 @@ def add_each(target: Buffer, places: Buffer, values: Buffer, outer: int, size: i
                 if place < 0 or place >= size:
                     return start + j + 1
                 target[base + place * inner + j] += values[start + j]
+    return 0
+
+
+@loop
+def added_each(
+    x: Buffer, places: Buffer, values: Buffer, result: Buffer, outer: int, size: int, count: int, inner: int
+) -> Any:  # fmt: skip
+    """`add_each` to a copy of `x`."""
+    for i in range(outer * size * inner):
+        result[i] = x[i]
+    return add_each(result, places, values, outer, size, count, inner)
+
+
+@loop
+def added_rows(
+    x: Buffer, places: Buffer, values: Buffer, result: Buffer, outer: int, size: int, count: int, inner: int,
+    least: int,
+) -> int:  # fmt: skip
+    """`add_rows` to a copy of `x`; places from `least` on, which may be negative, count from the end."""
+    for i in range(count):
+        if places[i] < least or places[i] >= size:
+            return 1
+    for i in range(outer * size * inner):
+        result[i] = x[i]
+    for o in range(outer):
+        for i in range(count):
+            place = places[i] + size if places[i] < 0 else places[i]
+            into, start = (o * size + place) * inner, (o * count + i) * inner
+            for j in range(inner):
+                result[into + j] += values[start + j]
+    return 0
+
+
+@loop
+def summed_rows(
+    values: Buffer, places: Buffer, result: Buffer, size: int, count: int, inner: int, skipped: int
+) -> int:  # fmt: skip
+    """result[p, :] is the sum of the values[i, :] whose place is p, nothing for the place that is skipped."""
+    for i in range(count):
+        if places[i] < 0 or places[i] >= size:
+            return 1
+    for i in range(size * inner):
+        result[i] = 0
+    for i in range(count):
+        if places[i] != skipped:
+            into, start = places[i] * inner, i * inner
+            for j in range(inner):
+                result[into + j] += values[start + j]
     return 0
 
 

@@ -267,7 +267,7 @@ def _wrapped(op: Op, found: Binding, shape: Sequence[int]) -> Kernel:
         assert isinstance(result, Result)
         places.append(tensor_at(result.name, result.type, PLACES_AT + tensors + r))
     guarded = [*guards(found), *left_below(SHORTEST.get(op.name, 0), word(1))]
-    return calling(found, "along", ["words_"], (WORDS, *names, *guarded, *places))
+    return calling(found.kernel, "along", ["words_"], (WORDS, *names, *guarded, *places))
 
 
 # ------------------------------------------------------------------ operators with several results

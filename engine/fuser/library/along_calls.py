@@ -103,27 +103,6 @@ def fold(array: i64, vector: i64, range_: InOut[i64[...]], folded: InOut[i64[...
     return 1
 
 
-def all_finished(descriptor: i64, made: InOut[i64[...]], code: i64):
-    it = view(i64[...], descriptor)
-    count = it[RESULTCOUNT]
-    if code != 0:
-        let_copies_go(count, made)
-        return 0
-    found: i64 = PyTuple_New(count)
-    if found == 0:
-        let_copies_go(count, made)
-        return 0
-    for r in range(count):
-        tensor: i64 = wrapped(descriptor, made[r])
-        made[r] = 0
-        if tensor == 0:
-            let_copies_go(count, made)
-            Py_DecRef(found)
-            return 0
-        PyTuple_SetItem(found, r, tensor)
-    return found
-
-
 def gone_along_with(descriptor: i64, args: i64, count: i64, copies: InOut[i64[...]]):
 {OPENING}
     words = allocate(i64[ALONGWORDS])
@@ -162,9 +141,8 @@ def gone_along_with(descriptor: i64, args: i64, count: i64, copies: InOut[i64[..
                 copies[tensors] = copy
                 array = copy
             fields = view(i64[...], array)
-            if it[ISHOOKED] != 0:
-                found: i64 = may_record(process, value, 0)
-                may = bitor(may, found)
+            found: i64 = may_record(descriptor, value, 0)
+            may = bitor(may, found)
             first: i64 = select(kind == WHOLES, whole, vector)
             if first != 0:
                 alike: i64 = has_same_sizes(array, first)
@@ -203,14 +181,6 @@ def gone_along_with(descriptor: i64, args: i64, count: i64, copies: InOut[i64[..
                                 return 0
     if whole == 0:
         return 0
-    history: i64 = 0
-    if may != 0:
-        recording: i64 = is_recording(process)
-        if recording != 0:
-            known: i64 = history_of(descriptor, args, count)
-            if known == 0:
-                return 0
-            history = known
     marks_ = view(i32[...], whole)
     rank = i64(marks_[NDIM])
     if rank > DIMENSIONS:
@@ -238,7 +208,8 @@ def gone_along_with(descriptor: i64, args: i64, count: i64, copies: InOut[i64[..
     type: i64 = type_of(process, dtype)
     if type < 0:
         return 0
-    if bitand(history != 0, own[ISFLOAT + it[RESULTS + type]] == 0):
+    history: i64 = history_wanted(descriptor, args, count, may, it[RESULTS + type])
+    if history < 0:
         return 0
     function: i64 = it[SOLIDS + type]
     if words[2] == 1:
@@ -260,13 +231,11 @@ def gone_along_with(descriptor: i64, args: i64, count: i64, copies: InOut[i64[..
                 shape[kept] = select(is_along, 1, sizes[d])
                 kept = kept + 1
         places: i64 = address_of(address(shape[0]))
-        made: i64 = new_array(process, it[RESULTS + type], kept, places, 0)
-        if made == 0:
+        place: i64 = new_result(process, it[RESULTS + type], kept, places, 0, address(results[r]))
+        if place == 0:
             let_copies_go(r, results)
             return 0
-        news = view(i64[...], made)
-        words[PLACESAT + tensors + r] = news[DATA]
-        results[r] = made
+        words[PLACESAT + tensors + r] = place
         bit = bit * 2
     code: i64 = 0
     if quotient(total * it[WORK], 1024) < LONG:
@@ -277,9 +246,6 @@ def gone_along_with(descriptor: i64, args: i64, count: i64, copies: InOut[i64[..
         long: i64 = invoke(function, address(words[0]))
         code = long
         let_go(state, tensors, arrays)
-    if it[RESULTCOUNT] > 1:
-        together: i64 = all_finished(descriptor, results, code)
-        return together
-    done: i64 = finished(descriptor, history, args, count, results[0], code)
+    done: i64 = finished(descriptor, history, args, count, it[RESULTCOUNT], results, code)
     return done
 """ + FREEING.format(helper="gone_along")

@@ -29,6 +29,7 @@ from engine.fuser.library.along_calls import ALONG
 from engine.fuser.library.converting_calls import CONVERSIONS_OF, CONVERTING
 from engine.fuser.library.copying_calls import ROWS, copying
 from engine.fuser.library.gathering_calls import GATHERING
+from engine.fuser.library.looped_calls import LOOPED
 from engine.fuser.library.mixing_calls import MIXING
 from engine.fuser.library.moving_calls import MOVING
 from engine.fuser.library.object_calls import LOOKING, NUMBERS, OBJECTS, READING
@@ -42,6 +43,7 @@ _SERVED: Final = {
     "serve_pointwise": "computed", "serve_along": "gone_along", "serve_joined": "joined",
     "serve_looked_up": "looked_up", "serve_shaped": "shaped", "serve_shown": "shown", "serve_parted": "parted",
     "serve_paired": "paired", "serve_placed": "placed", "serve_converted": "converted_to", "serve_gathered": "gathered",
+    "serve_looped": "looped",
 }  # fmt: skip
 """The stubs, and the helpers that find what they return, or 0."""
 _STUB: Final = """
@@ -66,7 +68,7 @@ def stubs() -> Kernel:
     """All stubs, as a kernel that has the others for helpers."""
     texts = (
         OBJECTS, NUMBERS, RECORDING, LOOKING, CONVERSIONS_OF, MIXING, READING, copying(), SPREADING, WRITING, WALKING,
-        POINTWISE, CONVERTING, ALONG, MOVING, GATHERING, SHAPED, VIEWING,
+        POINTWISE, CONVERTING, ALONG, MOVING, GATHERING, SHAPED, LOOPED, VIEWING,
         *(_STUB.format(stub=stub, helper=helper) for stub, helper in _SERVED.items()),
     )  # fmt: skip
     return parse(re.sub("[A-Z]+", lambda found: str(NAMES.get(found[0], found[0])), "".join(texts)))

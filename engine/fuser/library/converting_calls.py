@@ -101,9 +101,8 @@ def converted_to(descriptor: i64, args: i64, count: i64):
             array: i64 = array_of(process, value, it[ISBARE])
             if array == 0:
                 return 0
-            if it[ISHOOKED] != 0:
-                found: i64 = may_record(process, value, select(kind == TARGETS, 1, 0))
-                may = bitor(may, found)
+            found: i64 = may_record(descriptor, value, select(kind == TARGETS, 1, 0))
+            may = bitor(may, found)
             fields = view(i64[...], array)
             type: i64 = type_of(process, fields[DTYPE])
             if type < 0:
@@ -127,16 +126,9 @@ def converted_to(descriptor: i64, args: i64, count: i64):
                 fixed: i64 = is_fixed(descriptor, i, value)
                 if fixed == 0:
                     return 0
-    history: i64 = 0
-    if may != 0:
-        recording: i64 = is_recording(process)
-        if recording != 0:
-            if bitor(target != 0, own[ISFLOAT + to] == 0):
-                return 0
-            known: i64 = history_of(descriptor, args, count)
-            if known == 0:
-                return 0
-            history = known
+    history: i64 = history_wanted(descriptor, args, count, may, to)
+    if bitor(history < 0, bitand(history != 0, target != 0)):
+        return 0
     if from_ == to:
         if bitor(target != 0, history != 0):
             return 0
@@ -180,13 +172,13 @@ def converted_to(descriptor: i64, args: i64, count: i64):
     is_plain = bitand(i64(marks[FLAGS]), PLAIN) == PLAIN
     sizes: i64 = address_of(address(frame[SHAPE]))
     strides: i64 = address_of(address(frame[OUTSTRIDES]))
-    made: i64 = new_array(process, to, frame[RANK], sizes, select(is_plain, 0, strides))
-    if made == 0:
+    made = allocate(i64[1])
+    place: i64 = new_result(process, to, frame[RANK], sizes, select(is_plain, 0, strides), made)
+    if place == 0:
         return 0
-    news = view(i64[...], made)
-    frame[ARRAYS + 1] = made
-    frame[PLACES + 1] = news[DATA]
+    frame[ARRAYS + 1] = made[0]
+    frame[PLACES + 1] = place
     code: i64 = run(it, frame)
-    done: i64 = finished(descriptor, history, args, count, made, code)
+    done: i64 = finished(descriptor, history, args, count, 1, made, code)
     return done
 """

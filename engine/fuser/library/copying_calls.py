@@ -165,13 +165,6 @@ def dense_copy(process: i64, array: i64, type: i64):
     made: i64 = dense_copy_as(process, array, type, i64(marks[NDIM]), fields[DIMS])
     return made
 
-
-def let_copies_go(count: i64, copies: InOut[i64[...]]):
-    for k in range(count):
-        if copies[k] != 0:
-            Py_DecRef(copies[k])
-    return 0
-
 """
 
 

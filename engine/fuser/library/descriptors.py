@@ -30,6 +30,7 @@ from engine.fuser.ir.kernel import FLOATS, SIZES
 from engine.fuser.library.forms import Form
 from engine.fuser.library.words import ARGUMENTS, DESCRIPTOR, EMPTY, KIND, OPERANDS, PROCESS, TYPES
 from engine.fuser.stubs import process as of_process
+from engine.lang.records import dataclass
 
 _OBJECTS: Final[dict[str, Any]] = {
     "NDARRAY": np.ndarray, "TENSOR": Tensor, "PARAMETER": Parameter, "HOOKS": HOOKS, "MODE": MODE,
@@ -49,6 +50,15 @@ _SLOTS: Final = {
 """Slots of tensors, storages, hooks and nodes."""
 Words = np.ndarray[Any, np.dtype[np.int64]]
 WORD: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """The histories of calls of a form: a row, which lives as long as the process, by which of the arguments through
+    which gradients flow require grad."""
+
+    row: Words
+    flows: Sequence[int]
 
 
 @cache
@@ -90,7 +100,7 @@ _CONSTANTS: Final = {"None": "NONE", "False": "FALSE", "zero": "ZERO"}
 def descriptor(
     form: Form,
     address: Callable[[str], int],
-    histories: Words | None,
+    recorded: Recorded | None,
     *,
     target: int = -1,
     is_hooked: bool,
@@ -99,12 +109,12 @@ def descriptor(
 ) -> Words:
     """The words of a form, whose row functions have these addresses.
 
-    `histories`: how its calls are recorded (`histories`), where stubs record them; they live as long as the process.
+    `recorded`: how its calls are recorded (`histories`), where stubs record them.
     `target`: the argument that is written to.  `pair`: the words of the operators that give the two results, which then
     live as long as the process.
     """
     assert len(form.given) <= ARGUMENTS and form.operands <= OPERANDS, f"no stub takes so many arguments: {form}"
-    words, entries = [0] * DESCRIPTOR["ALL"], form.entries
+    words, entries = np.zeros(DESCRIPTOR["ALL"], np.int64), form.entries
     for name, value in {
         "PROCESS": process_words().ctypes.data, "FEWEST": form.fewest, "MOST": len(form.given),
         "GIVENCOUNT": len(form.given),
@@ -118,7 +128,7 @@ def descriptor(
         words[DESCRIPTOR["KINDS"] + i] = KIND[each.kind]
         words[DESCRIPTOR["GIVEN"] + i] = _given(each.kind, each.value)
     words[DESCRIPTOR["FIXEDAXIS"]] = form.axis
-    words[DESCRIPTOR["RESULTCOUNT"]], words[DESCRIPTOR["ISSTACKED"]] = len(form.is_reduced), form.is_stacked
+    words[DESCRIPTOR["ISSTACKED"]] = form.is_stacked
     words[DESCRIPTOR["ISREDUCED"]] = sum(each << r for r, each in enumerate(form.is_reduced))
     words[DESCRIPTOR["MAYCOPY"]], words[DESCRIPTOR["FIXEDRANK"]] = form.may_copy, form.rank
     words[DESCRIPTOR["ISMIXING"]] = form.is_mixing
@@ -126,12 +136,19 @@ def descriptor(
         cpython_abi.retain(other)
         words[DESCRIPTOR[name]] = other.ctypes.data
     words[DESCRIPTOR["FUNCTION"]] = address(form.function) if form.function else 0
-    words[DESCRIPTOR["HISTORIES"]] = 0 if histories is None else histories.ctypes.data
+    results = [TYPES.index(each) if each else -1 for each in form.results]
+    words[DESCRIPTOR["RESULTTYPES"] :][: len(results)] = results
+    words[DESCRIPTOR["RESULTCOUNT"]] = len(form.results) or len(form.is_reduced)
+    words[DESCRIPTOR["GIVESFIRST"]] = bool(form.first_of)
+    if recorded is not None:
+        words[DESCRIPTOR["HISTORIES"]] = recorded.row.ctypes.data
+        words[DESCRIPTOR["FLOWCOUNT"]] = len(recorded.flows)
+        words[DESCRIPTOR["FLOWS"] :][: len(recorded.flows)] = recorded.flows
     for key, entry in entries.items():
         shape, _, type = key.rpartition(" ")
         words[DESCRIPTOR[shape or "ROWS"] + TYPES.index(type)] = address(entry.symbol)
         words[DESCRIPTOR["RESULTS"] + TYPES.index(type)] = TYPES.index(entry.result)
-    return np.array(words, np.int64)
+    return words
 
 
 def of_method(words: Words, most: int, *, is_spread: bool = False) -> Words:
@@ -149,7 +166,7 @@ def _given(kind: str, value: Any) -> int:
     if kind == "EQUAL":
         (bits,) = struct.unpack("<q", struct.pack("<d", value))
         return int(bits)
-    if kind in ("RANKED", "TURNED", "INDEX", "BOUND"):
+    if kind in ("RANKED", "TURNED", "INDEX", "BOUND", "BLOCKS"):
         return int(value)
     if kind == "WORDS":
         words = np.array([len(value), *value], np.int64)

@@ -17,7 +17,7 @@ from engine.lang.schema import Argument
 Kind = Literal[
     "TENSORS", "POINTS", "TRUTHS", "NUMBERS", "SETTINGS", "SAME", "EQUAL", "UNREAD", "REALS", "AXIS", "AXES",
     "LASTSIZES", "KEEPS", "LISTS", "WORDS", "INDEX", "BOUND", "MANYINTS", "TARGETS", "WHOLES", "VECTORS", "TABLES",
-    "INDICES", "RANKED", "TURNED", "ROWED", "SHOWN", "LIKE", "NUMBERED", "NAMED",
+    "INDICES", "RANKED", "TURNED", "ROWED", "SHOWN", "LIKE", "NUMBERED", "NAMED", "BLOCKS", "MAYBES", "STATES",
 ]  # fmt: skip
 """See `words.KIND`."""
 LINES: Final = "lines_"
@@ -56,7 +56,9 @@ class Form:
     go along a dimension, by the word of a descriptor that they belong to, and the type.  `stub`: its symbol; `axis`,
     `is_stacked`, `may_copy`, `is_mixing`: see `words.DESCRIPTOR`; `is_reduced`: of each result.  `function`: the symbol
     of a view's; `rank`: the dimensions of a table, 0 for any; `pair`: the operators that give the two results.
-    `work`: that of calls without `entries`, roughly, as theirs.
+    `results`: the type of each result of a loop, "" for that of the operands.  `first_of`: the operator whose first
+    result is all that callers get, and whose history is theirs.  `work`: that of calls without `entries`, roughly, as
+    theirs.
     """
 
     given: tuple[Given, ...]
@@ -72,6 +74,8 @@ class Form:
     function: str = ""
     rank: int = 0
     pair: Sequence[str] = ()
+    results: Sequence[str] = ()
+    first_of: str = ""
     work: int = 0
 
     @property
@@ -95,7 +99,8 @@ def _may_be_missing(argument: Argument, given: Given) -> bool:
 
 _PLAIN: Final = Form((), 0, (), {})
 _FACTS: Final = (
-    "stub", "axis", "is_reduced", "is_stacked", "may_copy", "is_mixing", "function", "rank", "pair", "work",
+    "stub", "axis", "is_reduced", "is_stacked", "may_copy", "is_mixing", "function", "rank", "pair", "results",
+    "first_of", "work",
 )  # fmt: skip
 """Facts of forms that lines tell where they are not those of most."""
 

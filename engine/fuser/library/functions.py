@@ -21,6 +21,7 @@ from engine.fuser.backend.symbols import POLL
 from engine.fuser.groups.from_graph import lower
 from engine.fuser.ir.kernel import (
     Address,
+    Assign,
     Buffer,
     Call,
     Expression,
@@ -36,6 +37,7 @@ from engine.fuser.ir.kernel import (
     View,
     add,
     all_expressions,
+    all_statements,
     apply,
     bodies,
     index,
@@ -144,7 +146,8 @@ def _pieces(statement: Statement, taken: set[str]) -> Iterator[Statement]:
             yield replace(statement, body=next(inner), orelse=next(inner))
         case For(start=start, stop=stop, body=body) if statement.kind != "parallel" and statement.step == index(1):
             begin, most, end, stopped = (_fresh(name, taken) for name in ("begin", "most", "end", "stopped"))
-            some = apply("quotient", index(_PIECE), _rounds(body, {statement.index, *bound_names(body)}))
+            unknown = {statement.index, *bound_names(body), *_assigned(body)}
+            some = apply("quotient", index(_PIECE), _rounds(body, unknown))
             first, last = Name(begin, "i64"), Name(end, "i64")
             poll = Call(POLL, (), stopped, "i64"), leave_with(Name(stopped, "i64"))
             part = (
@@ -169,6 +172,11 @@ def _fresh(name: str, taken: set[str]) -> str:
     return found
 
 
+def _assigned(body: Sequence[Statement]) -> Iterator[str]:
+    """The variables that have other values in a body than before it."""
+    return (each.name for each in all_statements(body) if isinstance(each, Assign))
+
+
 def _rounds(body: Sequence[Statement], inner: set[str]) -> Expression:
     """The rounds of the loops in a body, at least one, of which `inner` names are not known before."""
     total: Expression = index(1)
@@ -187,21 +195,24 @@ def _rounds(body: Sequence[Statement], inner: set[str]) -> Expression:
 # ------------------------------------------------------------------ functions that call kernels
 
 
-def calling(found: Binding, kind: str, parameters: Sequence[str], before: Iterable[Statement]) -> Kernel:
+def calling(
+    kernel: Kernel, kind: str, parameters: Sequence[str], before: Iterable[Statement], helpers: Sequence[Kernel] = ()
+) -> Kernel:
     """A function that calls the kernel after these statements; its symbol begins with its kind and tells what it does.
 
     Functions that differ in names only are one, as those of operators with several overloads are.  The parameters are
-    numbers of 64 bits; the kernel becomes the last of its helpers.
+    numbers of 64 bits; the kernel becomes the last of its helpers, after those that the statements call.
     """
-    inner = replace(found.kernel, body=in_pieces(found.kernel.body), helpers=())
+    helpers = *helpers, *kernel.helpers
+    inner = replace(kernel, body=in_pieces(kernel.body), helpers=())
     call = Call(inner.name, tuple(map(_operand, inner.parameters)), "code", "i64")
     body = (*before, call, Return(Name("code", "i64")))
     scalars = tuple(Scalar(name, "i64") for name in parameters)
-    made = Kernel(kind, scalars, body, helpers=(*found.kernel.helpers, inner))
+    made = Kernel(kind, scalars, body, helpers=(*helpers, inner))
     symbol = f"{kind}_{hashlib.sha256(nameless(made).encode()).hexdigest()[:20]}"
     inner = replace(inner, name=f"{symbol}_of")
     body = (*body[:-2], replace(call, function=inner.name), body[-1])
-    return replace(made, name=symbol, body=body, helpers=(*found.kernel.helpers, inner))
+    return replace(made, name=symbol, body=body, helpers=(*helpers, inner))
 
 
 def _operand(parameter: Scalar | Buffer) -> Expression:

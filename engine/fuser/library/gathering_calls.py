@@ -59,13 +59,6 @@ def gathered(descriptor: i64, args: i64, count: i64):
         fixed: i64 = is_fixed(descriptor, 3, given[3])
         if fixed == 0:
             return 0
-    history: i64 = 0
-    has_history: i64 = is_recorded(descriptor, given[0])
-    if has_history != 0:
-        known: i64 = history_of(descriptor, args, count)
-        if known == 0:
-            return 0
-        history = known
     fields = view(i64[...], table)
     marks = view(i32[...], table)
     sizes = view(i64[...], fields[DIMS])
@@ -78,7 +71,9 @@ def gathered(descriptor: i64, args: i64, count: i64):
     axis: i64 = axis_of(process, given[1], rank)
     if bitor(bitor(type < 0, axis < 0), bitor(places[DTYPE] != own[DTYPES + LONGS], i64(counts[NDIM]) != rank)):
         return 0
-    if bitand(history != 0, own[ISFLOAT + type] == 0):
+    may: i64 = may_record(descriptor, given[0], 0)
+    history: i64 = history_wanted(descriptor, args, count, may, type)
+    if history < 0:
         return 0
     work = allocate(i64[GATHERWORDS])
     total: i64 = 1
@@ -94,13 +89,13 @@ def gathered(descriptor: i64, args: i64, count: i64):
     within: i64 = are_within(numbers, total, sizes[axis], 0)
     if within == 0:
         return 0
-    made: i64 = new_array(process, type, rank, places[DIMS], 0)
-    if made == 0:
+    made = allocate(i64[1])
+    target: i64 = new_result(process, type, rank, places[DIMS], 0, made)
+    if target == 0:
         return 0
-    news = view(i64[...], made)
     item = own[SIZES + type]
     work[GATHERSOURCE] = fields[DATA]
-    work[GATHERTARGET] = news[DATA]
+    work[GATHERTARGET] = target
     work[GATHERINDEX] = places[DATA]
     work[GATHERITEM] = item
     work[GATHERLENGTH] = lengths[rank - 1]
@@ -121,7 +116,7 @@ def gathered(descriptor: i64, args: i64, count: i64):
         long: i64 = invoke(own[PARALLEL], own[GATHERPIECE], place, rows, grain)
         let_go(state, 2, arrays)
         code = long
-    done: i64 = finished(descriptor, history, args, count, made, code)
+    done: i64 = finished(descriptor, history, args, count, 1, made, code)
     return done
 """
 GATHERING: Final = "".join(

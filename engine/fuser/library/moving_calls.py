@@ -23,17 +23,6 @@ def plain_array(descriptor: i64, value: i64):
     return array
 
 
-def is_recorded(descriptor: i64, value: i64):
-    it = view(i64[...], descriptor)
-    if it[ISHOOKED] == 0:
-        return 0
-    may: i64 = may_record(it[PROCESS], value, 0)
-    if may == 0:
-        return 0
-    recording: i64 = is_recording(it[PROCESS])
-    return recording
-
-
 def fits_beside(array: i64, first: i64, axis: i64):
     fields = view(i64[...], array)
     others = view(i64[...], first)
@@ -75,14 +64,14 @@ def joined(descriptor: i64, args: i64, count: i64):
     if bitor(length == 0, length > TOGETHER):
         return 0
     arrays = allocate(i64[TOGETHER])
+    may: i64 = 0
     for i in range(length):
         item: i64 = PyList_GetItem(given[0], i)
         array: i64 = plain_array(descriptor, item)
         if array == 0:
             return 0
-        has_history: i64 = is_recorded(descriptor, item)
-        if has_history != 0:
-            return 0
+        found: i64 = may_record(descriptor, item, 0)
+        may = bitor(may, found)
         arrays[i] = array
     marks = view(i32[...], arrays[0])
     fields = view(i64[...], arrays[0])
@@ -108,6 +97,9 @@ def joined(descriptor: i64, args: i64, count: i64):
     type: i64 = type_of(process, fields[DTYPE])
     if type < 0:
         return 0
+    history: i64 = history_wanted(descriptor, args, count, may, type)
+    if history < 0:
+        return 0
     shape = allocate(i64[DIMENSIONS])
     outer: i64 = 1
     inner: i64 = own[SIZES + type]
@@ -125,11 +117,11 @@ def joined(descriptor: i64, args: i64, count: i64):
     if total == 0:
         return 0
     places: i64 = address_of(address(shape[0]))
-    made: i64 = new_array(process, type, rank + it[ISSTACKED], places, 0)
-    if made == 0:
+    made = allocate(i64[1])
+    start: i64 = new_result(process, type, rank + it[ISSTACKED], places, 0, made)
+    if start == 0:
         return 0
-    news = view(i64[...], made)
-    at: i64 = news[DATA]
+    at: i64 = start
     state: i64 = 0
     if total >= LONGBYTES:
         held: i64 = hold(length, arrays)
@@ -159,8 +151,8 @@ def joined(descriptor: i64, args: i64, count: i64):
         at = at + chunk
     if state != 0:
         let_go(state, length, arrays)
-    found: i64 = finished(descriptor, 0, args, count, made, code)
-    return found
+    done: i64 = finished(descriptor, history, args, count, 1, made, code)
+    return done
 
 
 def only_item(process: i64, value: i64):
@@ -208,7 +200,7 @@ def looked_up(descriptor: i64, args: i64, count: i64):
 {OPENING}
     table: i64 = 0
     indices: i64 = 0
-    history: i64 = 0
+    may: i64 = 0
     along: i64 = 0
     least: i64 = 0
     for i in range(count):
@@ -225,12 +217,8 @@ def looked_up(descriptor: i64, args: i64, count: i64):
                 return 0
             if kind == TABLES:
                 table = array
-                has_history: i64 = is_recorded(descriptor, value)
-                if has_history != 0:
-                    known: i64 = history_of(descriptor, args, count)
-                    if known == 0:
-                        return 0
-                    history = known
+                found: i64 = may_record(descriptor, value, 0)
+                may = found
             else:
                 indices = array
                 least = select(kind == LISTS, 1, 0)
@@ -252,7 +240,8 @@ def looked_up(descriptor: i64, args: i64, count: i64):
         return 0
     if bitand(it[FIXEDRANK] != 0, i64(marks[NDIM]) != it[FIXEDRANK]):
         return 0
-    if bitand(history != 0, own[ISFLOAT + type] == 0):
+    history: i64 = history_wanted(descriptor, args, count, may, type)
+    if history < 0:
         return 0
     rank = i64(counts[NDIM]) + i64(marks[NDIM]) - 1
     if rank > DIMENSIONS:
@@ -284,15 +273,15 @@ def looked_up(descriptor: i64, args: i64, count: i64):
     if within == 0:
         return 0
     at: i64 = address_of(address(shape[0]))
-    made: i64 = new_array(process, type, rank, at, 0)
-    if made == 0:
+    made = allocate(i64[1])
+    target: i64 = new_result(process, type, rank, at, 0, made)
+    if target == 0:
         return 0
-    news = view(i64[...], made)
     arrays = allocate(i64[2])
     arrays[0] = table
     arrays[1] = indices
     work = allocate(i64[6])
-    work[0] = news[DATA]
+    work[0] = target
     work[1] = fields[DATA]
     work[2] = row
     work[3] = extent
@@ -307,7 +296,7 @@ def looked_up(descriptor: i64, args: i64, count: i64):
         long: i64 = invoke(own[PARALLEL], own[LOOKPIECE], place, outer * many, quotient(PARTBYTES, row) + 1)
         let_go(state, 2, arrays)
         code = long
-    done: i64 = finished(descriptor, history, args, count, made, code)
+    done: i64 = finished(descriptor, history, args, count, 1, made, code)
     return done
 
 
@@ -404,13 +393,12 @@ def placed(descriptor: i64, args: i64, count: i64):
         fixed: i64 = is_fixed(descriptor, 3, given[3])
         if fixed == 0:
             return 0
-    if it[ISHOOKED] != 0:
-        may: i64 = may_record(process, given[0], 1)
-        also: i64 = may_record(process, given[2], 0)
-        if bitor(may, also) != 0:
-            recording: i64 = is_recording(process)
-            if recording != 0:
-                return 0
+    may: i64 = may_record(descriptor, given[0], 1)
+    also: i64 = may_record(descriptor, given[2], 0)
+    if bitor(may, also) != 0:
+        recording: i64 = is_recording(process)
+        if recording != 0:
+            return 0
     fields = view(i64[...], target)
     marks = view(i32[...], target)
     sizes = view(i64[...], fields[DIMS])

@@ -145,8 +145,35 @@ def wrapped(descriptor: i64, array: i64):
     return tensor
 
 
-def may_record(process: i64, tensor: i64, is_written: i64):
+def type_of(process: i64, dtype: i64):
     own = view(i64[...], process)
+    for i in range(TYPECOUNT):
+        if own[DTYPES + i] == dtype:
+            return i
+    return -1
+
+
+def new_result(process: i64, type: i64, rank: i64, sizes: i64, strides: i64, made: InOut[i64[...]]):
+    array: i64 = new_array(process, type, rank, sizes, strides)
+    made[0] = array
+    if array == 0:
+        return 0
+    fields = view(i64[...], array)
+    return fields[DATA]
+
+
+def let_copies_go(count: i64, copies: InOut[i64[...]]):
+    for k in range(count):
+        if copies[k] != 0:
+            Py_DecRef(copies[k])
+    return 0
+
+
+def may_record(descriptor: i64, tensor: i64, is_written: i64):
+    it = view(i64[...], descriptor)
+    if it[ISHOOKED] == 0:
+        return 0
+    own = view(i64[...], it[PROCESS])
     slots = view(i64[...], tensor)
     if slots[own[GRAD]] != own[FALSE]:
         return 1
@@ -243,14 +270,6 @@ def is_fixed(descriptor: i64, i: i64, value: i64):
     return equal
 
 
-def type_of(process: i64, dtype: i64):
-    own = view(i64[...], process)
-    for i in range(TYPECOUNT):
-        if own[DTYPES + i] == dtype:
-            return i
-    return -1
-
-
 def has_same_sizes(array: i64, other: i64):
     marks = view(i32[...], array)
     others = view(i32[...], other)
@@ -328,9 +347,8 @@ def read(descriptor: i64, args: i64, count: i64, frame: InOut[i64[...]], copies:
                         return 0
                     is_mixed = 1
             flags = bitand(flags, i64(marks[FLAGS]))
-            if it[ISHOOKED] != 0:
-                found: i64 = may_record(process, value, select(i == it[TARGET], 1, 0))
-                may = bitor(may, found)
+            found: i64 = may_record(descriptor, value, select(i == it[TARGET], 1, 0))
+            may = bitor(may, found)
             frame[ARRAYS + k] = array
             frame[PLACES + k] = fields[DATA]
             if kind == POINTS:
@@ -350,9 +368,8 @@ def read(descriptor: i64, args: i64, count: i64, frame: InOut[i64[...]], copies:
                 k = k + 1
             else:
                 if kind == TARGETS:
-                    if it[ISHOOKED] != 0:
-                        written: i64 = may_record(process, value, 1)
-                        may = bitor(may, written)
+                    written: i64 = may_record(descriptor, value, 1)
+                    may = bitor(may, written)
                 else:
                     fixed: i64 = is_fixed(descriptor, i, value)
                     if fixed == 0:
@@ -378,14 +395,10 @@ def read(descriptor: i64, args: i64, count: i64, frame: InOut[i64[...]], copies:
     row = it[ROWS + type]
     if row == 0:
         return 0
-    frame[HISTORYOF] = 0
-    if may != 0:
-        recording: i64 = is_recording(process)
-        if recording != 0:
-            history: i64 = history_of(descriptor, args, count)
-            if bitor(history == 0, own[ISFLOAT + it[RESULTS + type]] == 0):
-                return 0
-            frame[HISTORYOF] = history
+    history: i64 = history_wanted(descriptor, args, count, may, it[RESULTS + type])
+    if history < 0:
+        return 0
+    frame[HISTORYOF] = history
     k = 0
     for i in range(count):
         kind = it[KINDS + i]

@@ -22,6 +22,7 @@ from engine.fuser.ir.kernel import Kernel
 from engine.fuser.library import calls
 from engine.fuser.library.along import along_of
 from engine.fuser.library.forms import LINES, Form, line
+from engine.fuser.library.looped import looped_of
 from engine.fuser.library.moving import moves_of
 from engine.fuser.library.rows import rows_of
 from engine.fuser.library.shaped import shaped_of
@@ -99,6 +100,7 @@ PARTS: Final = (
     _part("float", rows_of, "f32"),
     _part("float_along", along_of, "f32"),
     _part("float_shaped", shaped_of, "f32"),
+    _part("loops", looped_of, "f32", "f64"),
     _part("whole", rows_of, "i64", "bool"),
     Part("float_layers", _layers),
     _part("double", rows_of, "f64"),

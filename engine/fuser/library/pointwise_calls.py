@@ -472,13 +472,13 @@ def computed_with(descriptor: i64, args: i64, count: i64, copies: InOut[i64[...]
         return again
     sizes: i64 = address_of(address(frame[SHAPE]))
     strides: i64 = address_of(address(frame[OUTSTRIDES]))
-    array: i64 = new_array(it[PROCESS], frame[TYPE], frame[RANK], sizes, select(is_turned != 0, strides, 0))
-    if array == 0:
+    made = allocate(i64[1])
+    place: i64 = new_result(it[PROCESS], frame[TYPE], frame[RANK], sizes, select(is_turned != 0, strides, 0), made)
+    if place == 0:
         return 0
-    fields = view(i64[...], array)
-    frame[ARRAYS + width] = array
-    frame[PLACES + width] = fields[DATA]
+    frame[ARRAYS + width] = made[0]
+    frame[PLACES + width] = place
     code: i64 = run(it, frame)
-    done: i64 = finished(descriptor, frame[HISTORYOF], args, count, array, code)
+    done: i64 = finished(descriptor, frame[HISTORYOF], args, count, 1, made, code)
     return done
 """ + FREEING.format(helper="computed")

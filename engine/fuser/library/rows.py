@@ -145,7 +145,7 @@ def _choices(op: Op, argument: Argument, tree: ast.AST, truths: set[str]) -> Ite
         yield Given("TRUTHS" if name in truths else "POINTS" if _is_point(op, name) else "TENSORS")
     elif unwrap_optional(argument.type) in (NUMBER, FLOAT):
         if default == 1 or op.checks_numbers:
-            yield Given("SAME" if type(default) is int and default == 1 else "EQUAL", default)
+            yield Given("SAME" if type(default) is int and not op.checks_numbers else "EQUAL", default)
         if not op.checks_numbers:
             powers = {of.args[1].id for of in _calls(tree, "pow") if isinstance(of.args[1], ast.Name)}
             yield from (Given("EQUAL", float(power)) for power in POWERS if name in powers)

@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
-from functools import partial
 from types import FunctionType
 from typing import Any, Final
 
@@ -30,9 +29,9 @@ from engine.fuser.backend.cpython_abi import AbiError
 from engine.fuser.backend.symbols import PARALLEL, MachineError, address_of
 from engine.fuser.library import forms as of_forms
 from engine.fuser.library import image_files, key, store
-from engine.fuser.library.descriptors import Words, builtin, descriptor, of_method, process_words
+from engine.fuser.library.descriptors import Recorded, Words, builtin, descriptor, of_method, process_words
 from engine.fuser.library.forms import LINES, Form, Given
-from engine.fuser.library.histories import fill, row_of
+from engine.fuser.library.histories import fill, recorded
 from engine.fuser.library.objects import ImageError
 from engine.fuser.library.words import CONVERSIONS, DIMENSIONS, PIECES, PROCESS, TYPES
 from engine.fuser.stubs.methods import Method, method
@@ -136,15 +135,18 @@ def _chained(name: str, described: Described, following: Function) -> Function:
 
 
 def _described(op: Op, forms: Sequence[Form], *, is_hooked: bool, is_bare: bool = False) -> Described:
-    words = partial(descriptor, address=_address, target=_target(op), is_hooked=is_hooked, is_bare=is_bare)
+    def words(form: Form, how: Recorded | None, pair: Sequence[Words] = ()) -> Words:
+        return descriptor(form, _address, how, target=_target(op), is_hooked=is_hooked, is_bare=is_bare, pair=pair)
 
     def of_pair(form: Form) -> list[Words]:
         """The words of both operators, which nothing records."""
-        return [words(_as_called(op, form, _entry(name)), histories=None) for name in form.pair]
+        return [words(_as_called(op, form, _entry(name)), None) for name in form.pair]
 
-    return [
-        (form, words(form, histories=row_of(op, form) if is_hooked else None, pair=of_pair(form))) for form in forms
-    ]
+    return [(form, words(form, _recorded(op, form) if is_hooked else None, pair=of_pair(form))) for form in forms]
+
+
+def _recorded(op: Op, form: Form) -> Recorded | None:
+    return recorded(_entry(form.first_of) if form.first_of else op, form)
 
 
 def _as_called(op: Op, form: Form, other: Op) -> Form:
@@ -238,12 +240,23 @@ def _forms(op: Op) -> Sequence[Form]:
 def _read(op: Op, lines: Mapping[str, Sequence[bytes]]) -> Sequence[Form]:
     target, found = _target(op), of_forms.read(lines.get(op.qualified_name, ()))
     if found or op.functional is None:
-        return [form for form in found if all(_forms(_entry(each)) for each in form.pair)]
+        firsts = _firsts(op, _entry(f"aten::{op.recorded_as}"), lines) if op.recorded_as else []
+        return [*(form for form in found if all(_forms(_entry(each)) for each in form.pair)), *firsts]
     if target < 0:
         return []
     known = of_forms.read(lines.get(op.functional.qualified_name, ()))
     written = [each for each in known if each.stub == WRITING]
     return written if target == 0 else [_into(each) for each in written]
+
+
+def _firsts(op: Op, other: Op, lines: Mapping[str, Sequence[bytes]]) -> list[Form]:
+    """The forms of the operator that another one is recorded as, where it begins with the same arguments."""
+    names = [[a.name for a in each.schema.arguments] for each in (op, other)]
+    if names[0][: len(names[1])] != names[1]:
+        return []
+    rest = [Given("UNREAD")] * (len(names[0]) - len(names[1]))
+    known = of_forms.read(lines.get(other.qualified_name, ()))
+    return [replace(each, given=(*each.given, *rest), first_of=other.qualified_name) for each in known]
 
 
 def _entry(name: str) -> Op:

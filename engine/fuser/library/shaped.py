@@ -219,7 +219,7 @@ def _wrapped(found: Binding, result: Result) -> Kernel:
     said.append(("WORK", 0, found.work if found.work is not None else index(0)))
     stores = tuple(Store("words", (index(SHAPED_WORDS[name] + i),), value) for name, i, value in said)
     first = If(apply("eq", Name("phase", "i64"), index(0)), (*stores, Return(index(0))))
-    return calling(found, "shaped", ["words_", "phase"], (WORDS, *names, *guards(found), first, *places))
+    return calling(found.kernel, "shaped", ["words_", "phase"], (WORDS, *names, *guards(found), first, *places))
 
 
 def _turned_strides(argument: TensorArgument) -> Iterator[Statement]:

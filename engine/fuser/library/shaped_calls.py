@@ -100,9 +100,8 @@ def shaped_with(descriptor: i64, args: i64, count: i64, copies: InOut[i64[...]])
             for d in range(rank):
                 if sizes[d] == 0:
                     return 0
-            if it[ISHOOKED] != 0:
-                found: i64 = may_record(process, value, 0)
-                may = bitor(may, found)
+            found: i64 = may_record(descriptor, value, 0)
+            may = bitor(may, found)
             arrays[tensors] = array
             tensors = tensors + 1
         else:
@@ -114,14 +113,9 @@ def shaped_with(descriptor: i64, args: i64, count: i64, copies: InOut[i64[...]])
                 fixed: i64 = is_fixed(descriptor, i, value)
                 if fixed == 0:
                     return 0
-    history: i64 = 0
-    if may != 0:
-        recording: i64 = is_recording(process)
-        if recording != 0:
-            known: i64 = history_of(descriptor, args, count)
-            if bitor(known == 0, own[ISFLOAT + it[RESULTS + type]] == 0):
-                return 0
-            history = known
+    history: i64 = history_wanted(descriptor, args, count, may, it[RESULTS + type])
+    if history < 0:
+        return 0
     function = it[ROWS + type]
     if function == 0:
         return 0
@@ -156,11 +150,11 @@ def shaped_with(descriptor: i64, args: i64, count: i64, copies: InOut[i64[...]])
     if total == 0:
         return 0
     places: i64 = address_of(address(shape[0]))
-    made: i64 = new_array(process, it[RESULTS + type], rank_, places, 0)
-    if made == 0:
+    made = allocate(i64[1])
+    target: i64 = new_result(process, it[RESULTS + type], rank_, places, 0, made)
+    if target == 0:
         return 0
-    news = view(i64[...], made)
-    words[PLACESIN + tensors] = news[DATA]
+    words[PLACESIN + tensors] = target
     code: i64 = 0
     if words[WORKIN] < LONG:
         short: i64 = invoke(function, address(words[0]), 1)
@@ -170,6 +164,6 @@ def shaped_with(descriptor: i64, args: i64, count: i64, copies: InOut[i64[...]])
         long: i64 = invoke(function, address(words[0]), 1)
         let_go(state, tensors, arrays)
         code = long
-    done: i64 = finished(descriptor, history, args, count, made, code)
+    done: i64 = finished(descriptor, history, args, count, 1, made, code)
     return done
 """ + FREEING.format(helper="shaped")

@@ -534,9 +534,8 @@ def read_view(descriptor: i64, args: i64, count: i64, words: i64):
                     array: i64 = array_of(process, given[i], 0)
                     if array == 0:
                         return -1
-                    if it[ISHOOKED] != 0:
-                        found: i64 = may_record(process, given[i], 0)
-                        may = bitor(may, found)
+                    found: i64 = may_record(descriptor, given[i], 0)
+                    may = bitor(may, found)
                     fields = view(i64[...], array)
                     if kind == SHOWN:
                         type: i64 = type_of(process, fields[DTYPE])
@@ -598,8 +597,10 @@ def shown_with(descriptor: i64, args: i64, count: i64):
         tensor = copied
     if tensor == 0:
         return 0
-    done: i64 = recorded(process, history, args, count, tensor)
-    return done
+    made = allocate(i64[1])
+    made[0] = tensor
+    done: i64 = recorded(process, history, args, count, 1, made)
+    return select(done == 0, 0, tensor)
 
 
 def shown(descriptor: i64, args: i64, count: i64):

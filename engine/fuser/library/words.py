@@ -24,7 +24,7 @@ DIMENSIONS: Final = 8
 ARGUMENTS: Final = 16
 """Arguments that an operator has at most."""
 RECORDING_TENSORS: Final = 3
-"""Tensors that may require grad, of calls that stubs record."""
+"""Arguments through which gradients flow, of calls that stubs record."""
 KEPT: Final = 12
 """Things that a node keeps at most."""
 EMPTY: Final = ("_edges", "tensor_hooks", "retained", "hooks", "prehooks")
@@ -88,7 +88,8 @@ DESCRIPTOR: Final = _places(
     ("ASKED", OPERANDS),
     ("KINDS", ARGUMENTS), ("GIVEN", ARGUMENTS), ("ROWS", len(TYPES)), ("RESULTS", len(TYPES)),
     "FIXEDAXIS", "RESULTCOUNT", "ISREDUCED", "ISSTACKED", ("PLANES", len(TYPES)), ("SOLIDS", len(TYPES)),
-    "MAYCOPY", "ISMIXING", "FUNCTION", "FIXEDRANK", "FIRST", "SECOND", "HISTORIES",
+    "MAYCOPY", "ISMIXING", "FUNCTION", "FIXEDRANK", "FIRST", "SECOND", ("RESULTTYPES", MOST_RESULTS), "GIVESFIRST",
+    "HISTORIES", "FLOWCOUNT", ("FLOWS", RECORDING_TENSORS),
 )  # fmt: skip
 """Words of an operator.
 
@@ -104,24 +105,28 @@ are joined along a new dimension.  PLANES, SOLIDS: functions for two and three d
 MAYCOPY: whether tensors that have gaps or are turned are copied first.  ISMIXING: whether tensors of several dtypes are
 brought to their common one.  FUNCTION: of a view (`viewing_calls`).
 FIXEDRANK: the dimensions that a table has; 0 for any.  FIRST, SECOND: descriptors of operators whose results are both.
-HISTORIES: a row of the addresses of `HISTORY` words, by which tensors require grad (a bit for each); zeros for calls
-that are left to Python.
+RESULTTYPES: the type of each result of a loop; -1 for that of the operands.  GIVESFIRST: whether the first result is
+all that callers get.  HISTORIES: a row of the addresses of `HISTORY` words, by which of FLOWS require grad (a bit for
+each); zeros for calls that are left to Python.  FLOWS: the arguments through which gradients flow.
 """
 HISTORY: Final = _places(
-    "PLAN", "EDGES", ("EDGE", RECORDING_TENSORS), "KEPTS",
+    "PLAN", "THROUGH", "EDGES", ("EDGE", RECORDING_TENSORS), "KEPTS",
     ("KEPTKIND", KEPT), ("KEPTPLACE", KEPT), ("KEPTOBJECT", KEPT),
 )  # fmt: skip
-"""Words of how a call is recorded.  EDGE: the arguments that edges lead to.  KEPTPLACE: the argument that is kept, or
--1; KEPTOBJECT: what is kept where the call leaves it out."""
+"""Words of how a call is recorded.  THROUGH: the results through which gradients flow, a bit for each.  EDGE: the
+arguments that edges lead to.  KEPTPLACE: the argument that is kept, or of results, from the first one on, -1, -2 and so
+on; KEPTOBJECT: what is kept where the call leaves it out."""
 KEPT_KIND: Final = {
     "KEPTGIVEN": 0, "KEPTLIST": 1, "KEPTTENSOR": 2, "KEPTFORM": 3, "KEPTRESULT": 4, "KEPTRESULTFORM": 5,
+    "KEPTTENSORS": 6, "KEPTFORMS": 7,
 }  # fmt: skip
-"""An argument itself, or as a list; of a tensor and of the result all, or its form."""
+"""An argument itself, or as a list; of a tensor, of a result, and of each tensor of a list all, or its form."""
 KIND: Final = {
     "TENSORS": 0, "POINTS": 1, "TRUTHS": 2, "NUMBERS": 3, "SETTINGS": 4, "SAME": 5, "EQUAL": 6, "UNREAD": 7, "REALS": 8,
     "AXIS": 9, "AXES": 10, "LASTSIZES": 11, "KEEPS": 12, "LISTS": 13, "WORDS": 14, "INDEX": 15, "BOUND": 16,
     "MANYINTS": 17, "NUMBERED": 18, "NAMED": 19, "TARGETS": 20, "WHOLES": 21, "VECTORS": 22, "TABLES": 23,
     "INDICES": 24, "RANKED": 25, "TURNED": 26, "ROWED": 27, "SHOWN": 28, "LIKE": 29,
+    "BLOCKS": 30, "MAYBES": 31, "STATES": 32,
 }  # fmt: skip
 """POINTS: a tensor without dimensions.  TRUTHS: a tensor of bools.  NUMBERS: an int or float that is an operand;
 SETTINGS: that the dtype has to hold.  SAME: the object of GIVEN; EQUAL: a number that is equal to it.  UNREAD: what the
@@ -132,7 +137,7 @@ for GIVEN; MANYINTS: a list of ints.  NUMBERED: the number of a dtype; NAMED: it
 that is written.  WHOLES: one that is gone through along a dimension; VECTORS: one of that dimension's size.  TABLES:
 one whose rows INDICES name.  RANKED: one of so many dimensions; TURNED: one whose last two are exchanged in memory;
 ROWED: one taken for its last dimension's rows.  SHOWN: one whose memory the result may show; LIKE: one whose sizes or
-dtype are read."""
+dtype are read.  BLOCKS: one of any sizes, of a loop; MAYBES: that or None; STATES: the same, which is written."""
 VIEW: Final = _places(
     "OLDRANK", ("OLDSIZES", DIMENSIONS), ("OLDSTEPS", DIMENSIONS), "ITEMSIZE", "ELEMENTCOUNT", "ISDENSE", "ISREAL",
     ("NUMBERSOF", 4), "MANYCOUNT", ("MANY", DIMENSIONS),
@@ -167,14 +172,24 @@ SHAPED_WORDS: Final = _places(
 )
 """The words of functions of whole operators: five sizes for each tensor, addresses, last that of the result, and what
 the function says of the result: its dimensions, their sizes, and the nanoseconds that it takes, roughly."""
+LOOPED: Final = _places(
+    ("LOOPRANKS", OPERANDS), ("LOOPSIZES", OPERANDS * DIMENSIONS), ("LOOPNUMBERS", 8),
+    ("LOOPLISTS", 4 * (1 + DIMENSIONS)), ("LOOPPLACES", OPERANDS + MOST_RESULTS),
+    ("NEWRANKSAT", MOST_RESULTS), ("NEWSIZESAT", MOST_RESULTS * DIMENSIONS), ("LOOPINTS", 20), "LOOPWORK", "LOOPALONE",
+)  # fmt: skip
+"""The words of loops: of each tensor its dimensions (-1 for None) and their sizes, then numbers and lists of ints,
+these after their lengths, in the order in which arguments have them; addresses, last those of results; and what is said
+of the results' sizes, of the ints that the loop is given, and of the nanoseconds that it takes, roughly.  LOOPALONE:
+whether callers and nodes get no more than the first result."""
 NUMBERS_AT: Final = 3
 PLACES_AT: Final = 12
 """Where functions along a dimension find numbers and addresses, after the three sizes."""
 NAMES: Final[Mapping[str, int]] = {
     **PROCESS, **DESCRIPTOR, **HISTORY, **KIND, **KEPT_KIND, **_FRAME, **_GATHER, **VIEW,
+    **LOOPED, "LOOPEDWORDS": LOOPED["ALL"], "LISTEACH": 1 + DIMENSIONS,
     "VIEWWORDS": VIEW["ALL"], "GATHERWORDS": _GATHER["ALL"],
     "FRAME": _FRAME["ALL"], "EACH": OPERANDS + 1, "DIMENSIONS": DIMENSIONS,
-    "TYPECOUNT": len(TYPES), "EMPTIES": len(EMPTY), "HISTORIESEACH": 2**RECORDING_TENSORS,
+    "TYPECOUNT": len(TYPES), "EMPTIES": len(EMPTY),
     "IMMORTAL": int(sys.version_info >= (3, 12)),
     "FLOATS": 0, "DOUBLES": 1, "LONGS": 2, "BOOLS": 3, "INTS": 4, "BYTES": 5, "HALVES": 6, "BRAINS": 7, "SHORTS": 8,
     "CHARS": 9,

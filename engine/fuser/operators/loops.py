@@ -14,7 +14,7 @@ import numpy as np
 
 from engine.aten.stepwise.language import Entry, Key, Loop
 from engine.fuser.backend import machine, tiering
-from engine.fuser.operators.from_loop import Unreadable, kernel_of
+from engine.fuser.groups.from_loop import Unreadable, kernel_of
 
 WORTH: Final = 1 << 20
 """Steps after which a loop is compiled."""

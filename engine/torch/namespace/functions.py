@@ -90,7 +90,8 @@ def _callable(value: SugaredValue, path: str) -> Callable[..., Any] | None:
         functions = [ScriptFunction(function) for function in value.functions]
         alone = len(functions) == 1
         compiled = partial(_call_one, path, functions[0]) if alone else partial(_call_first, path, functions)
-        texts = [each.text for each in library.find(path)]
+        own = dict.fromkeys(f"{path.rpartition('.')[0]}.{each.name}" for each in value.functions)
+        texts = [each.text for each in library.find(path) or chain.from_iterable(map(library.find, own))]
         return (wrapper(texts, partial(_called, path), compiled) if texts else None) or compiled
     if isinstance(value, ChosenByFlag):
         sides = _callable(value.when_true, path), _callable(value.when_false, path)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.parameter import Parameter
@@ -106,6 +106,8 @@ class _Calls(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         function = node.func
+        if ast.unparse(function) == "torch.jit.annotate":
+            return cast(ast.AST, self.visit(node.args[1]))
         if isinstance(function, ast.Attribute) and getattr(function.value, "id", None) in self._arguments:
             node.args = [self.visit(each) for each in node.args]
         else:
@@ -148,7 +150,8 @@ _FACTS: Final = frozenset({"dtype", "device", "shape"})
 _TENSORS: Final = frozenset({Tensor, Parameter})
 _LISTS: Final = frozenset({list, tuple, Size})
 _NO: Final = frozenset({type(None)})
-_BROADCASTING: Final = {f"BroadcastingList{n}[int]": n for n in (1, 2, 3)}
+_OPTIONAL: Final = {f"Optional[BroadcastingList{n}[int]]": n for n in (1, 2, 3)}
+_BROADCASTING: Final = {f"BroadcastingList{n}[int]": n for n in (1, 2, 3)} | _OPTIONAL
 """Types of lists of ints for which one int may stand."""
 _TYPES: Final[dict[str, frozenset[type]]] = {
     "Tensor": _TENSORS, "Optional[Tensor]": _TENSORS | _NO,
@@ -158,6 +161,6 @@ _TYPES: Final[dict[str, frozenset[type]]] = {
     "number": frozenset({int, float}), "Optional[number]": frozenset({int, float}) | _NO,
     "str": frozenset({str}), "List[int]": _LISTS, "Optional[List[int]]": _LISTS | _NO,
     "List[float]": _LISTS, "Optional[List[float]]": _LISTS | _NO,
-    **dict.fromkeys(_BROADCASTING, _LISTS | {int}),
+    **dict.fromkeys(_BROADCASTING, _LISTS | {int}), **dict.fromkeys(_OPTIONAL, _LISTS | {int} | _NO),
 }  # fmt: skip
 """Declared type -> the Python types whose values are of it without conversion."""

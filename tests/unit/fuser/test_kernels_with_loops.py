@@ -133,8 +133,8 @@ def test_the_results_are_the_same(name: str, without: Any) -> None:
     lambda: torch.ops.aten._corner_sums(numbers(1, 2, 6), places(9, 1, 1, 5) + 3, numbers(1, 1, 5)),
     lambda: torch.ops.aten._corners_back(numbers(1, 2, 5), places(9, 1, 1, 5) + 3, numbers(1, 1, 5), 6),
     lambda: torch.ops.aten._corner_products(numbers(1, 2, 5), numbers(1, 2, 6), places(9, 1, 1, 5) + 3),
-    lambda: torch.ops.aten._group_norm(numbers(2, 4, 3), numbers(3), None, 2, 1e-5),
-    lambda: torch.ops.aten._group_norm(numbers(2, 4, 3), None, None, 3, 1e-5),
+    lambda: torch.ops.aten._group_norm(numbers(2, 4, 3), 2, numbers(3), None, 1e-5),
+    lambda: torch.ops.aten._group_norm(numbers(2, 4, 3), 3, None, None, 1e-5),
     lambda: torch.ops.aten._group_norm_backward(numbers(2, 4), numbers(2, 4, 3), None, 2, 1e-5),
 ])  # fmt: skip
 def test_places_and_shapes_that_do_not_fit_are_refused(call: Callable[[], Any], without: Any) -> None:

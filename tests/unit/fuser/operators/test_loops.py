@@ -16,6 +16,7 @@ from engine.aten.stepwise import (
     cumulative,
     filtering,
     normalizing,
+    pooling,
     products,
     sampling,
     scattering,
@@ -24,8 +25,8 @@ from engine.aten.stepwise import (
 from engine.aten.stepwise import language as written
 from engine.aten.stepwise.language import COMPILER, Buffer, Loop, double, floor, like, loop, nearest, root, whole
 from engine.fuser.backend import machine, tiering
+from engine.fuser.groups.from_loop import Unreadable, kernel_of
 from engine.fuser.operators import loops
-from engine.fuser.operators.from_loop import Unreadable, kernel_of
 
 FLOAT = np.float32
 
@@ -59,6 +60,8 @@ def zeros(*shape: int, d: Any = FLOAT) -> np.ndarray[Any, Any]:
 
 _PLANES = (6, 3, 7, 6, 9, 8, 4, 7, 1, 1, 3, 2, 2, 1, 1, 1)
 """6 planes of 3 channels, 7 x 6 with one row and column around; kernels of 3 x 2 in steps of (2, 1): 4 x 7 places."""
+_WINDOWS = (2, 7, 9, 3, 2, 2, 3, 1, 1, 4, 4)
+"""2 planes of 7 x 9, windows of 3 x 2 in steps of (2, 3) with one row and column around: 4 x 4 of them."""
 _WIDER = (6, 3, 7, 6, 9, 8, 7, 3, 1, 1, 3, 3, 1, 2, 1, 1)
 EXACT: dict[str, tuple[Loop, Callable[[], tuple[Any, ...]]]] = {
     "sums": (cumulative.sums, lambda: (plain(2, 5, 3), zeros(2, 5, 3), zeros(3, d=float), 2, 5, 3)),
@@ -74,6 +77,24 @@ EXACT: dict[str, tuple[Loop, Callable[[], tuple[Any, ...]]]] = {
     "overdriven": (filtering.overdriven, lambda: (
         plain(3, 40), plain(3, 40, seed=1), plain(3), plain(3, seed=1), zeros(3, 40), 3, 40)),
     "add_rows": (scattering.add_rows, lambda: (plain(2, 4, 3), places(4, 5), plain(2, 5, 3), 2, 4, 5, 3)),
+    "greatest": (pooling.greatest, lambda: (
+        numbers(2, 7, 9), zeros(2, 4, 4), zeros(2, 4, 4, d=int), 2, 7, 9, 3, 2, 2, 3, 1, 1, 4, 4)),
+    "averages": (pooling.averages, lambda: (plain(2, 7, 9), zeros(2, 4, 4), *_WINDOWS, 1)),
+    "averages without padding": (pooling.averages, lambda: (plain(2, 7, 9), zeros(2, 4, 4), *_WINDOWS, 0)),
+    "averages_back": (
+        pooling.averages_back, lambda: (plain(2, 4, 4), plain(2, 7, 9), zeros(2, 7, 9), *_WINDOWS, 1)),
+    "put_back": (pooling.put_back, lambda: (plain(2, 5), plain(2, 9), places(9, 2, 5), zeros(2, 9), 2, 5, 9)),
+    "put_back outside": (pooling.put_back, lambda: (plain(2, 5), plain(2, 9), places(12, 2, 5), zeros(2, 9), 2, 5, 9)),
+    "padded": (pooling.padded, lambda: (plain(2, 3, 4), zeros(2, 6, 3), 2, 3, 4, 1, -2, 6, 3, 0.5)),
+    "short_rows": (normalizing.short_rows, lambda: (
+        plain(4, 5), plain(5), plain(5, seed=1), zeros(4, 5), zeros(4), zeros(4), 4, 5, 1, 1, 1e-5)),
+    "short_rows_backward": (normalizing.short_rows_backward, lambda: (
+        plain(4, 5), plain(4, 5, seed=1), plain(5), zeros(4, 5), zeros(5), zeros(5), 4, 5, 1, 1e-5)),
+    "added_each": (scattering.added_each, lambda: (
+        plain(2, 4, 3), places(4, 2, 5, 3), plain(2, 5, 3), zeros(2, 4, 3), 2, 4, 5, 3)),
+    "added_rows": (scattering.added_rows, lambda: (
+        plain(2, 4, 3), places(4, 5, low=-4), plain(2, 5, 3), zeros(2, 4, 3), 2, 4, 5, 3, -4)),
+    "summed_rows": (scattering.summed_rows, lambda: (plain(5, 3), places(4, 5), zeros(4, 3), 4, 5, 3, 2)),
     "add_each": (scattering.add_each, lambda: (plain(2, 4, 3), places(4, 2, 5, 3), plain(2, 5, 3), 2, 4, 5, 3)),
     "add_each outside": (
         scattering.add_each, lambda: (plain(2, 4, 3), places(6, 2, 5, 3), plain(2, 5, 3), 2, 4, 5, 3)),
@@ -132,7 +153,18 @@ CLOSE: dict[str, tuple[Loop, Callable[[], tuple[Any, ...]]]] = {
         convolving.kernels_of_planes, lambda: (plain(6, 4, 7), plain(6, 7, 6), zeros(3, 3, 2), zeros(9, 8), *_PLANES)),
     "rows_backward": (
         normalizing.rows_backward,
-        lambda: (plain(4, 9), plain(4, 9, seed=1), plain(9), zeros(4, 9), zeros(9), zeros(9), 4, 9, 1e-5)),
+        lambda: (plain(4, 9), plain(4, 9, seed=1), plain(9), zeros(4, 9), zeros(9), zeros(9), 4, 9, 1, 1e-5)),
+    "groups_forward": (
+        normalizing.groups_forward,
+        lambda: (plain(2, 6, 5), plain(6), plain(6, seed=1), zeros(2, 6, 5), 4, 2, 3, 5, 1, 1, 1e-5)),
+    "channels_forward": (
+        normalizing.channels_forward,
+        lambda: (plain(4, 3, 5), plain(3), plain(3, seed=1), zeros(3), zeros(3), zeros(4, 3, 5), zeros(3), zeros(3),
+                 4, 3, 5, 1, 1, 1, 1, 1, 0.25, 1e-5)),
+    "channels_backward": (
+        normalizing.channels_backward,
+        lambda: (plain(4, 3, 5), plain(4, 3, 5, seed=1), plain(3), zeros(3), zeros(3), zeros(4, 3, 5), zeros(3),
+                 zeros(3), 4, 3, 5, 1, 1, 1e-5)),
     "groups_backward": (
         normalizing.groups_backward,
         lambda: (plain(2, 6, 5), plain(2, 6, 5, seed=1), plain(6), zeros(2, 6, 5), zeros(6), zeros(6),
@@ -183,6 +215,7 @@ def all_loops() -> Iterator[tuple[str, Loop]]:
         convolving,
         filtering,
         normalizing,
+        pooling,
         products,
         sampling,
         cumulative,
@@ -197,7 +230,7 @@ def all_loops() -> Iterator[tuple[str, Loop]]:
 def test_each_loop_that_kernels_run_is_tried_here() -> None:
     tried = {function.function.__name__ for function, _ in (EXACT | CLOSE).values()}
     parts = {"is_after", "swap", "copy_in", "add_line", "add_three_lines", "spread_line", "line_product", "mean_of",
-             "spread_of"}  # fmt: skip
+             "spread_of", "stepwise_mean", "stepwise_spread", "channel_mean", "channel_variance"}  # fmt: skip
     assert {name for name, _ in all_loops()} == tried | parts
 
 

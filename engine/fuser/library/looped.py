@@ -1,0 +1,568 @@
+"""Operators that loops compute: normalization with its gradients, pooling with places, sums at places, as kernel IR.
+
+In: `LOOPS`, a row for each kind of call of an operator.  Out: the forms of these calls, and the functions that serve
+them, `i64 FUNCTION(i64 *words, i64 phase)` of `words.LOOPED`: at first it says the results' sizes and the ints that the
+loop is given, or with another code than 0 that the arguments are not for it; then it computes.
+
+Both are loops in the language of `engine.aten.stepwise.language`.  A loop has the tensors of the call for its arrays,
+after them the results, then the ints, and the call's floats; what it returns other than 0 leaves the call to Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from engine.aten.dispatch.op import Op
+from engine.aten.kernels.row_normalization import SHORT
+from engine.aten.stepwise import normalizing, pooling, scattering
+from engine.aten.stepwise.language import Buffer, Loop, loop
+from engine.fuser.groups.from_loop import kernel_of
+from engine.fuser.groups.fusion_group import DTYPES
+from engine.fuser.ir.kernel import (
+    Address,
+    Call,
+    Expression,
+    If,
+    Kernel,
+    Let,
+    Name,
+    Return,
+    Statement,
+    apply,
+    index,
+)
+from engine.fuser.ir.kernel import (
+    Buffer as Array,
+)
+from engine.fuser.library import words
+from engine.fuser.library.forms import Entry, Form, Given, fewest
+from engine.fuser.library.functions import WORDS, calling, tensor_at, word
+from engine.lang.records import dataclass
+
+LAID, ARRAY = Given("BLOCKS", 0), Given("BLOCKS", 1)
+"""Tensors as they lie, since the result lies so, and others, copies of which may stand for them."""
+MAYBE, STATE, PLACES, LISTED = (Given(kind) for kind in ("MAYBES", "STATES", "INDICES", "LISTS"))
+REAL, FLAG, INTS, INT = Given("REALS"), Given("KEEPS"), Given("MANYINTS"), Given("INDEX", 0)
+NOTHING, ALL, ONE = Given("SAME", None), Given("SAME", True), Given("EQUAL", 1)
+TENSORS: Final = frozenset(("BLOCKS", "MAYBES", "STATES", "INDICES", "LISTS"))
+OWN, WHOLE = "", "i64"
+"""Types of results: that of the operands; places."""
+
+
+@dataclass(frozen=True, slots=True)
+class Looped:
+    """Calls with such arguments: the loop that looks at their words, the one that computes, and the results' types."""
+
+    given: tuple[Given, ...]
+    sizes: Loop
+    work: Loop
+    results: tuple[str, ...] = (OWN,)
+
+
+# ------------------------------------------------------------------ what is said of sizes
+
+RANKS: Final = words.LOOPED["LOOPRANKS"]
+SIZES: Final = words.LOOPED["LOOPSIZES"]
+NUMBERS: Final = words.LOOPED["LOOPNUMBERS"]
+LISTS: Final = words.LOOPED["LOOPLISTS"]
+NEW_RANKS: Final = words.LOOPED["NEWRANKSAT"]
+NEW_SIZES: Final = words.LOOPED["NEWSIZESAT"]
+CHOSEN: Final = words.LOOPED["LOOPINTS"]
+WORK: Final = words.LOOPED["LOOPWORK"]
+ALONE: Final = words.LOOPED["LOOPALONE"]
+MOST: Final = words.DIMENSIONS
+EACH: Final = 1 + words.DIMENSIONS
+
+
+@loop
+def size(words: Buffer, tensor: int, dim: int) -> Any:
+    return words[SIZES + tensor * MOST + dim]
+
+
+@loop
+def product(words: Buffer, tensor: int, begin: int, end: int) -> Any:
+    """The number of elements of these dimensions."""
+    total = 1
+    for d in range(begin, end):
+        total = total * words[SIZES + tensor * MOST + d]
+    return total
+
+
+@loop
+def differ(words: Buffer, tensor: int, other: int, but: int) -> Any:
+    """1 if two tensors have other sizes, but for one dimension (-1: none); else 0."""
+    found = 0
+    if words[RANKS + tensor] != words[RANKS + other]:
+        found = 1
+    for d in range(words[RANKS + tensor]):
+        if d != but and words[SIZES + tensor * MOST + d] != words[SIZES + other * MOST + d]:
+            found = 1
+    return found
+
+
+@loop
+def is_vector(words: Buffer, tensor: int, count: int) -> Any:
+    """1 if it is a tensor of so many elements in one dimension, or none; else 0."""
+    found = 0
+    if words[RANKS + tensor] == -1 or (words[RANKS + tensor] == 1 and words[SIZES + tensor * MOST] == count):
+        found = 1
+    return found
+
+
+@loop
+def give(words: Buffer, result: int, tensor: int) -> Any:
+    """Let the result have a tensor's sizes."""
+    words[NEW_RANKS + result] = words[RANKS + tensor]
+    for d in range(words[RANKS + tensor]):
+        words[NEW_SIZES + result * MOST + d] = words[SIZES + tensor * MOST + d]
+    words[WORK] = product(words, tensor, 0, words[RANKS + tensor])
+    return 0
+
+
+@loop
+def give_vector(words: Buffer, result: int, count: int) -> Any:
+    words[NEW_RANKS + result] = 1
+    words[NEW_SIZES + result * MOST] = count
+    return 0
+
+
+@loop
+def setting(words: Buffer, which: int, place: int) -> Any:
+    """An int of a list, of which one stands for all."""
+    return words[LISTS + which * EACH + 1 + min(place, words[LISTS + which * EACH] - 1)]
+
+
+# ------------------------------------------------------------------ normalization
+
+
+@loop
+def row_sizes(words: Buffer, tensor: int, first: int, count: int) -> Any:
+    """Chooses the numbers and lengths of rows of a tensor, over the dimensions of a list, which `count` tensors from
+    `first` on have to have; not 0 where they are others."""
+    along, wrong = words[LISTS], 0
+    lead = words[RANKS + tensor] - along
+    if along == 0 or lead < 0:
+        wrong = 1
+    for d in range(along):
+        if words[LISTS + 1 + d] != words[SIZES + tensor * MOST + lead + d]:
+            wrong = 1
+        for other in range(first, first + count):
+            if words[RANKS + other] >= 0 and words[SIZES + other * MOST + d] != words[LISTS + 1 + d]:
+                wrong = 1
+    for other in range(first, first + count):
+        if words[RANKS + other] >= 0 and words[RANKS + other] != along:
+            wrong = 1
+        words[CHOSEN + 2 + other - first] = 1 if words[RANKS + other] >= 0 else 0
+    words[CHOSEN] = product(words, tensor, 0, lead)
+    words[CHOSEN + 1] = product(words, tensor, lead, words[RANKS + tensor])
+    return wrong
+
+
+@loop
+def short_row_sizes(words: Buffer) -> Any:
+    wrong = row_sizes(words, 0, 1, 2)
+    if wrong != 0 or words[CHOSEN + 1] >= SHORT:
+        return 1
+    give(words, 0, 0)
+    lead = words[RANKS] - words[LISTS]
+    for result in range(1, 3):
+        words[NEW_RANKS + result] = words[RANKS]
+        for d in range(words[RANKS]):
+            words[NEW_SIZES + result * MOST + d] = words[SIZES + d] if d < lead else 1
+    return 0
+
+
+@loop
+def row_gradient_sizes(words: Buffer) -> Any:
+    wrong = row_sizes(words, 1, 2, 1)
+    if wrong != 0 or differ(words, 0, 1, -1) != 0:
+        return 1
+    give(words, 0, 1)
+    for result in range(1, 3):
+        words[NEW_RANKS + result] = words[LISTS]
+        for d in range(words[LISTS]):
+            words[NEW_SIZES + result * MOST + d] = words[LISTS + 1 + d]
+    return 0
+
+
+@loop
+def short_row_gradient_sizes(words: Buffer) -> Any:
+    wrong = row_gradient_sizes(words)
+    if wrong != 0 or words[CHOSEN + 1] >= SHORT:
+        return 1
+    return 0
+
+
+@loop
+def channel_sizes(words: Buffer, tensor: int, first: int, count: int) -> Any:
+    """Chooses the samples, channels and places of a tensor, and after whether it is training which of `count` vectors
+    of channels there are; not 0 where they are no such."""
+    channels, wrong = words[SIZES + tensor * MOST + 1], 0
+    words[CHOSEN] = words[SIZES + tensor * MOST]
+    words[CHOSEN + 1] = channels
+    words[CHOSEN + 2] = product(words, tensor, 2, words[RANKS + tensor])
+    words[CHOSEN + 3] = words[NUMBERS]
+    if words[RANKS + tensor] < 2:
+        wrong = 1
+    for other in range(first, first + count):
+        if is_vector(words, other, channels) == 0:
+            wrong = 1
+        words[CHOSEN + 4 + other - first] = 1 if words[RANKS + other] >= 0 else 0
+    if words[NUMBERS] != 0 and words[CHOSEN] * words[CHOSEN + 2] < 2:
+        wrong = 1
+    if words[NUMBERS] == 0 and (words[RANKS + first + count - 2] < 0 or words[RANKS + first + count - 1] < 0):
+        wrong = 1
+    if words[CHOSEN + 2] < NARROW and words[CHOSEN] * channels > SCATTERED:
+        wrong = 1
+    return wrong
+
+
+NARROW: Final = 4
+SCATTERED: Final = 1 << 14
+"""Channels that have fewer places are gone through across memory, where this many elements are too many for that."""
+
+
+@loop
+def batch_sizes(words: Buffer) -> Any:
+    wrong = channel_sizes(words, 0, 1, 4)
+    if wrong != 0:
+        return 1
+    give(words, 0, 0)
+    kept = words[CHOSEN + 1] if words[NUMBERS] != 0 else 0
+    for result in range(1, 3):
+        give_vector(words, result, kept)
+    return 0
+
+
+@loop
+def batch_gradient_sizes(words: Buffer) -> Any:
+    wrong = channel_sizes(words, 1, 2, 3)
+    if wrong != 0 or differ(words, 0, 1, -1) != 0:
+        return 1
+    give(words, 0, 1)
+    for result in range(1, 3):
+        give_vector(words, result, words[CHOSEN + 1])
+    return 0
+
+
+@loop
+def group_sizes(words: Buffer, tensor: int, first: int, count: int) -> Any:
+    """Chooses rows, groups, their channels and these' places, and which of `count` vectors of channels there are."""
+    channels, groups, wrong = words[SIZES + tensor * MOST + 1], words[NUMBERS], 0
+    if words[RANKS + tensor] < 2 or groups < 1 or groups > channels:
+        return 1
+    if channels % groups != 0:
+        return 1
+    words[CHOSEN] = words[SIZES + tensor * MOST] * groups
+    words[CHOSEN + 1] = groups
+    words[CHOSEN + 2] = channels // groups
+    words[CHOSEN + 3] = product(words, tensor, 2, words[RANKS + tensor])
+    for other in range(first, first + count):
+        if is_vector(words, other, channels) == 0:
+            wrong = 1
+        words[CHOSEN + 4 + other - first] = 1 if words[RANKS + other] >= 0 else 0
+    if words[CHOSEN + 2] * words[CHOSEN + 3] < SHORT:
+        wrong = 1
+    return wrong
+
+
+@loop
+def grouped_sizes(words: Buffer) -> Any:
+    wrong = group_sizes(words, 0, 1, 2)
+    give(words, 0, 0)
+    return wrong
+
+
+@loop
+def group_gradient_sizes(words: Buffer) -> Any:
+    wrong = group_sizes(words, 1, 2, 1)
+    if wrong != 0 or differ(words, 0, 1, -1) != 0:
+        return 1
+    give(words, 0, 1)
+    for result in range(1, 3):
+        give_vector(words, result, words[CHOSEN + 1] * words[CHOSEN + 2])
+    return 0
+
+
+# ------------------------------------------------------------------ windows
+
+
+@loop
+def window_sizes(words: Buffer, tensor: int, overhangs: int) -> Any:
+    """Chooses planes and their sizes, sizes of windows, steps, paddings, and numbers of windows; not 0 where these are
+    none; `overhangs`: whether a last window may go beyond the end."""
+    rank, wrong = words[RANKS + tensor], 0
+    if rank < 3 or rank > 4:
+        return 1
+    for which in range(3):
+        count = words[LISTS + which * EACH]
+        if count > 2 or (count == 0 and which != 1):
+            return 1
+    words[CHOSEN] = product(words, tensor, 0, rank - 2)
+    for axis in range(2):
+        length = words[SIZES + tensor * MOST + rank - 2 + axis]
+        window, padding = setting(words, 0, axis), setting(words, 2, axis)
+        step = setting(words, 1, axis) if words[LISTS + EACH] > 0 else window
+        if window < 1 or step < 1 or padding < 0 or padding > window // 2:
+            return 1
+        span = length + 2 * padding - window
+        if span < 0:
+            return 1
+        places = span // step + 1
+        if overhangs != 0:
+            places = (span + step - 1) // step + 1
+            if (places - 1) * step >= length + padding:
+                places = places - 1
+        words[CHOSEN + 1 + axis] = length
+        words[CHOSEN + 3 + axis] = window
+        words[CHOSEN + 5 + axis] = step
+        words[CHOSEN + 7 + axis] = padding
+        words[CHOSEN + 9 + axis] = places
+    return wrong
+
+
+@loop
+def pooled_sizes(words: Buffer) -> Any:
+    wrong = window_sizes(words, 0, words[NUMBERS])
+    for i in range(words[LISTS + 3 * EACH]):
+        if words[LISTS + 3 * EACH + 1 + i] != 1:
+            return 1
+    for result in range(2):
+        give(words, result, 0)
+        for axis in range(2):
+            words[NEW_SIZES + result * MOST + words[RANKS] - 2 + axis] = words[CHOSEN + 9 + axis]
+    words[WORK] = 2 * words[CHOSEN] * words[CHOSEN + 9] * words[CHOSEN + 10] * words[CHOSEN + 3] * words[CHOSEN + 4]
+    if words[ALONE] != 0 and words[WORK] > WIDE:
+        wrong = 1
+    return wrong
+
+
+WIDE: Final = 1 << 15
+"""Steps from which on definitions that take each place of all windows at once are quicker, where no places are kept."""
+
+
+@loop
+def average_sizes(words: Buffer) -> Any:
+    wrong = window_sizes(words, 0, words[NUMBERS])
+    give(words, 0, 0)
+    for axis in range(2):
+        words[NEW_SIZES + words[RANKS] - 2 + axis] = words[CHOSEN + 9 + axis]
+    words[CHOSEN + 11] = words[NUMBERS + 1]
+    words[WORK] = words[CHOSEN] * words[CHOSEN + 9] * words[CHOSEN + 10] * words[CHOSEN + 3] * words[CHOSEN + 4]
+    if words[WORK] > WIDE:
+        wrong = 1
+    return wrong
+
+
+@loop
+def average_gradient_sizes(words: Buffer) -> Any:
+    wrong = window_sizes(words, 1, words[NUMBERS])
+    if wrong != 0 or words[RANKS] != words[RANKS + 1]:
+        return 1
+    for d in range(words[RANKS] - 2):
+        if words[SIZES + d] != words[SIZES + MOST + d]:
+            return 1
+    for axis in range(2):
+        if words[SIZES + words[RANKS] - 2 + axis] != words[CHOSEN + 9 + axis]:
+            return 1
+    give(words, 0, 1)
+    words[CHOSEN + 11] = words[NUMBERS + 1]
+    words[WORK] = words[WORK] + words[CHOSEN] * words[CHOSEN + 9] * words[CHOSEN + 10] * words[CHOSEN + 3]
+    return 0
+
+
+@loop
+def put_back_sizes(words: Buffer) -> Any:
+    lead = words[RANKS + 1] - words[NUMBERS]
+    if differ(words, 0, 2, -1) != 0 or words[RANKS] != words[RANKS + 1] or lead < 0 or words[NUMBERS] < 1:
+        return 1
+    for d in range(lead):
+        if words[SIZES + d] != words[SIZES + MOST + d]:
+            return 1
+    give(words, 0, 1)
+    words[CHOSEN] = product(words, 1, 0, lead)
+    words[CHOSEN + 1] = product(words, 0, lead, words[RANKS])
+    words[CHOSEN + 2] = product(words, 1, lead, words[RANKS + 1])
+    return 0
+
+
+@loop
+def padded_sizes(words: Buffer) -> Any:
+    """Of padding, from the last dimension on, for two dimensions at most."""
+    count, rank = words[LISTS], words[RANKS]
+    if count % 2 != 0 or count > 4 or count < 2 or rank < count // 2:
+        return 1
+    give(words, 0, 0)
+    words[CHOSEN] = product(words, 0, 0, max(rank - 2, 0))
+    for axis in range(2):
+        length, before, after = 1, 0, 0
+        if rank - 2 + axis >= 0:
+            length = words[SIZES + rank - 2 + axis]
+        if count >= 4 - 2 * axis:
+            before, after = words[LISTS + 3 - 2 * axis], words[LISTS + 4 - 2 * axis]
+        if length + before + after < 1:
+            return 1
+        words[CHOSEN + 1 + axis] = length
+        words[CHOSEN + 3 + axis] = before
+        words[CHOSEN + 5 + axis] = length + before + after
+        if rank - 2 + axis >= 0:
+            words[NEW_SIZES + rank - 2 + axis] = length + before + after
+    words[WORK] = words[CHOSEN] * words[CHOSEN + 5] * words[CHOSEN + 6]
+    return 0
+
+
+# ------------------------------------------------------------------ sums at places
+
+
+@loop
+def along_sizes(words: Buffer, axis: int, places: int) -> Any:
+    """Chooses what comes before a dimension of the first tensor, that, the number of places, and what comes after."""
+    words[CHOSEN] = product(words, 0, 0, axis)
+    words[CHOSEN + 1] = words[SIZES + axis]
+    words[CHOSEN + 2] = places
+    words[CHOSEN + 3] = product(words, 0, axis + 1, words[RANKS])
+    give(words, 0, 0)
+    words[WORK] = words[WORK] + 2 * words[CHOSEN] * places * words[CHOSEN + 3]
+    return 0
+
+
+@loop
+def scattered_sizes(words: Buffer) -> Any:
+    axis = words[NUMBERS] + words[RANKS] if words[NUMBERS] < 0 else words[NUMBERS]
+    if axis < 0 or axis >= words[RANKS]:
+        return 1
+    if differ(words, 1, 2, -1) != 0 or differ(words, 0, 1, axis) != 0:
+        return 1
+    return along_sizes(words, axis, words[SIZES + MOST + axis])
+
+
+@loop
+def added_sizes(words: Buffer) -> Any:
+    axis = words[NUMBERS] + words[RANKS] if words[NUMBERS] < 0 else words[NUMBERS]
+    if axis < 0 or axis >= words[RANKS] or words[RANKS + 1] != 1 or differ(words, 0, 2, axis) != 0:
+        return 1
+    if words[SIZES + 2 * MOST + axis] != words[SIZES + MOST]:
+        return 1
+    words[CHOSEN + 4] = 0
+    return along_sizes(words, axis, words[SIZES + MOST])
+
+
+@loop
+def put_sizes(words: Buffer) -> Any:
+    count = words[RANKS + 1]
+    if words[RANKS] < 1 or words[RANKS + 2] != count + words[RANKS] - 1:
+        return 1
+    for d in range(words[RANKS + 2]):
+        wanted = words[SIZES + MOST + d]
+        if d >= count:
+            wanted = words[SIZES + d - count + 1]
+        if words[SIZES + 2 * MOST + d] != wanted:
+            return 1
+    words[CHOSEN + 4] = 0 - words[SIZES]
+    return along_sizes(words, 0, product(words, 1, 0, count))
+
+
+@loop
+def table_sizes(words: Buffer) -> Any:
+    """Of the gradient of looked-up rows, of places, and the numbers of rows and of the one that is skipped."""
+    count = words[RANKS + 1]
+    if words[RANKS] != count + 1 or words[NUMBERS] < 1:
+        return 1
+    for d in range(count):
+        if words[SIZES + d] != words[SIZES + MOST + d]:
+            return 1
+    width = words[SIZES + count]
+    words[NEW_RANKS] = 2
+    words[NEW_SIZES] = words[NUMBERS]
+    words[NEW_SIZES + 1] = width
+    words[CHOSEN] = words[NUMBERS]
+    words[CHOSEN + 1] = product(words, 1, 0, count)
+    words[CHOSEN + 2] = width
+    words[CHOSEN + 3] = words[NUMBERS + 1]
+    words[WORK] = (words[NUMBERS] + words[CHOSEN + 1]) * width
+    return 0
+
+
+# ------------------------------------------------------------------ the calls
+
+_POOL: Final = (INTS, INTS, INTS)
+_ROWS_BACK: Final = (ARRAY, ARRAY, INTS, MAYBE, REAL)
+LOOPS: Final[Mapping[str, Sequence[Looped]]] = {
+    "aten::native_layer_norm": [
+        Looped((ARRAY, INTS, MAYBE, MAYBE, REAL), short_row_sizes, normalizing.short_rows, (OWN,) * 3)
+    ],
+    "aten::_layer_norm_backward": [
+        Looped(_ROWS_BACK, short_row_gradient_sizes, normalizing.short_rows_backward, (OWN,) * 3),
+        Looped(_ROWS_BACK, row_gradient_sizes, normalizing.rows_backward, (OWN,) * 3),
+    ],
+    "aten::native_batch_norm": [
+        Looped((LAID, MAYBE, MAYBE, STATE, STATE, FLAG, REAL, REAL), batch_sizes, normalizing.channels_forward,
+               (OWN,) * 3)
+    ],
+    "aten::_batch_norm_backward": [
+        Looped((LAID, LAID, MAYBE, MAYBE, MAYBE, FLAG, REAL), batch_gradient_sizes, normalizing.channels_backward,
+               (OWN,) * 3)
+    ],
+    "aten::_group_norm": [Looped((ARRAY, INT, MAYBE, MAYBE, REAL), grouped_sizes, normalizing.groups_forward)],
+    "aten::_group_norm_backward": [
+        Looped((ARRAY, ARRAY, MAYBE, INT, REAL), group_gradient_sizes, normalizing.groups_backward, (OWN,) * 3)
+    ],
+    "aten::max_pool2d_with_indices": [
+        Looped((LAID, *_POOL, INTS, FLAG), pooled_sizes, pooling.greatest, (OWN, WHOLE))
+    ],
+    "aten::_put_back": [Looped((ARRAY, ARRAY, PLACES, INT), put_back_sizes, pooling.put_back)],
+    "aten::avg_pool2d": [Looped((LAID, *_POOL, FLAG, FLAG, NOTHING), average_sizes, pooling.averages)],
+    "aten::avg_pool2d_backward": [
+        Looped((ARRAY, LAID, *_POOL, FLAG, FLAG, NOTHING), average_gradient_sizes, pooling.averages_back)
+    ],
+    "aten::constant_pad_nd": [Looped((ARRAY, INTS, REAL), padded_sizes, pooling.padded)],
+    "aten::scatter_add": [Looped((ARRAY, INT, PLACES, ARRAY), scattered_sizes, scattering.added_each)],
+    "aten::index_add": [Looped((ARRAY, INT, PLACES, ARRAY, ONE), added_sizes, scattering.added_rows)],
+    "aten::index_put": [Looped((LAID, LISTED, ARRAY, ALL), put_sizes, scattering.added_rows)],
+    "aten::_embedding_backward": [
+        Looped((ARRAY, PLACES, INT, INT, Given("SAME", False)), table_sizes, scattering.summed_rows)
+    ],
+}  # fmt: skip
+"""The calls that have loops, by operator."""
+
+
+def looped_of(op: Op, types: Sequence[str]) -> tuple[list[Form], dict[str, Kernel]]:
+    """The forms of an operator for tensors of these types, and its functions by their symbols."""
+    forms, kernels = list[Form](), dict[str, Kernel]()
+    for row in LOOPS.get(op.qualified_name, ()):
+        entries = dict[str, Entry]()
+        for type in types:
+            kernel = _function(row, type)
+            entries[type], kernels[kernel.name] = Entry(kernel.name, row.results[0] or type, 0), kernel
+        asked = [REAL if each.kind in ("KEEPS", "INDEX") else each for each in row.given]  # whatever their defaults
+        forms.append(Form(row.given, fewest(op, asked), (), entries, "serve_looped", results=row.results))
+    return forms, kernels
+
+
+def _function(row: Looped, type: str) -> Kernel:
+    """A function of words that calls both loops."""
+    tensors = [WHOLE if each.kind in ("INDICES", "LISTS") else type for each in row.given if each.kind in TENSORS]
+    arrays = [*tensors, *(each or type for each in row.results)]
+    sizes = replace(kernel_of(row.sizes, (DTYPES["i64"],)), name=f"sizes_of_{row.sizes.function.__name__}")
+    work = kernel_of(row.work, tuple(DTYPES[each] for each in arrays))
+    asked = Call(sizes.name, (Address("words", (index(0),)),), "code", "i64")
+    first = If(apply("eq", Name("phase", "i64"), index(0)), (asked, Return(Name("code", "i64"))))
+    return calling(work, "looped", ["words_", "phase"], (WORDS, first, *_given(row, work)), (sizes,))
+
+
+def _given(row: Looped, work: Kernel) -> list[Statement]:
+    """The arguments of the loop, by the names of its parameters."""
+    numbers = [each.kind for each in row.given if each.kind in ("REALS", "KEEPS", "INDEX")]
+    reals = iter(i for i, kind in enumerate(numbers) if kind == "REALS")
+    places, ints, found = iter(range(words.OPERANDS + words.MOST_RESULTS)), iter(range(20)), list[Statement]()
+    for each in work.parameters:
+        if isinstance(each, Array):
+            found.append(tensor_at(each.name, each.type, words.LOOPED["LOOPPLACES"] + next(places)))
+        elif each.type == "f64":
+            bits: Expression = word(NUMBERS + next(reals))
+            found.append(Let(each.name, apply("bits_to_f64", bits)))
+        else:
+            found.append(Let(each.name, word(CHOSEN + next(ints))))
+    return found
