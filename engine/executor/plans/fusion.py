@@ -35,7 +35,7 @@ from engine.executor.codegen.fusion_groups import (
     whole,
     with_known_dtypes,
 )
-from engine.executor.codegen.source import GeneratedSource
+from engine.executor.codegen.source import GeneratedSource, Slot
 from engine.executor.plans.following import FOLLOWERS, FollowsMode, Run
 from engine.executor.plans.history import PlanHistory
 from engine.executor.plans.pipelines import BEFORE_FUSION
@@ -76,9 +76,9 @@ MAX_FAILURES: Final = 8
 
 
 class Write(Protocol):
-    """Writes the function of a graph, with these functions for its groups."""
+    """Writes the function of a graph, with these slots for its groups."""
 
-    def __call__(self, graph: Graph, groups: Mapping[Node, Run]) -> tuple[GeneratedSource, Run]: ...
+    def __call__(self, graph: Graph, groups: Mapping[Node, Slot]) -> tuple[GeneratedSource, Run]: ...
 
 
 Install = Callable[[Graph, GeneratedSource, Run], None]
@@ -146,7 +146,7 @@ class Kernel:
 
 @dataclass(eq=False, slots=True)
 class FusedGroup:
-    """A group of a plan.  `run` is the function that plans call, `unfused` the one without kernels."""
+    """A group of a plan, and its slot there: `run` is the function that calls get, `unfused` the one without kernels."""
 
     name: str
     node: Node
@@ -164,7 +164,7 @@ class FusedGroup:
     run: Run = field(init=False)
 
     def __post_init__(self) -> None:
-        self.run = self.first
+        self.run = self.miss
 
     @property
     def graph(self) -> Graph:
@@ -181,17 +181,9 @@ class FusedGroup:
     def bindings(self) -> list[bindings.Binding]:
         return [kernel.binding for kernel in self.kernels]
 
-    def first(self, *args: Any) -> Any:
-        """A call by a plan that was written before there were kernels."""
-        return self.run(*args) if self.kernels else self._missed(0, args)
-
     def miss(self, *args: Any) -> Any:
         """A call that no kernel takes.  Arguments that raise get none."""
-        return self._missed(len(self.kernels), args)
-
-    def _missed(self, known: int, args: Sequence[Any]) -> Any:
-        """A call that none of the `known` first kernels takes; one that was made meanwhile may."""
-        has_room = len(self.done) < MAX_KERNELS
+        known, has_room = len(self.kernels), len(self.done) < MAX_KERNELS
         at_once = has_room and tiering.mode() == "eager" and _layout(args) not in self.done
         result = tiering.in_parts(self.unfused, args, once=at_once)
         self.fallbacks += 1
@@ -268,6 +260,8 @@ class PlanFusion(FollowsMode):
     """The reason why no kernels can be made."""
     _whole: Whole | None = None
     """The group that does all of it, but for guards."""
+    _written: tuple[GeneratedSource, Run] | None = None
+    """The text with the groups that there are, and its function."""
     _count: int = 0
     _lock: Any = field(default_factory=lock)
 
@@ -337,6 +331,7 @@ class PlanFusion(FollowsMode):
         if not known and (found := whole(self.fused)) is not None:
             self._whole, nodes = found, [found.group]
         self.groups = [known.get(node) or self._new_group(node) for node in nodes]
+        self._written = None
 
     def _new_group(self, node: Node) -> FusedGroup:
         graph: Graph = node.attr("Subgraph")
@@ -346,12 +341,14 @@ class PlanFusion(FollowsMode):
         return group
 
     def _install_fused(self) -> None:
-        """Write the plan with the present functions of its groups."""
+        """Let the plan run its groups, in which kernels take the place of what runs now."""
         assert self.fused is not None
         if not self.groups:
             self.otherwise()
             return
-        source, run = self.write(self.fused, {group.node: group.run for group in self.groups})
+        if self._written is None:
+            self._written = self.write(self.fused, {group.node: group for group in self.groups})
+        source, run = self._written
         is_bare = self._whole is not None and not self._whole.is_guarded
         self.install(self.fused, source, self.groups[0].run if is_bare else run)
         self.offer_kernels()

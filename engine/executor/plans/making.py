@@ -14,7 +14,7 @@ from typing import Final
 from engine.aten.values.tensor import Tensor
 from engine.executor.bytecode.operations import CALLEES
 from engine.executor.codegen.fusion_groups import FUSION_GROUP, dissolve, is_fusion_group
-from engine.executor.codegen.source import FUNCTION, NO_FUNCTIONS, GeneratedSource, NotGenerated, generate
+from engine.executor.codegen.source import FUNCTION, NO_SLOTS, GeneratedSource, NotGenerated, Slot, generate
 from engine.executor.plans.differentiation import PlanDifferentiation
 from engine.executor.plans.following import Run
 from engine.executor.plans.fusion import SETTINGS as FUSION
@@ -133,7 +133,7 @@ def _generate(plan: ExecutionPlan, reader: SpecReader, key: Key, kind: str) -> N
     records = may_record and not is_gradient_free(unfused, key)
     is_anywhere = reader.device is None or _may_name_devices(unfused)
 
-    def write(graph: Graph, groups: Mapping[Node, Run] = NO_FUNCTIONS) -> tuple[GeneratedSource, Run]:
+    def write(graph: Graph, groups: Mapping[Node, Slot] = NO_SLOTS) -> tuple[GeneratedSource, Run]:
         # Where tensors may be anywhere, every operator is called as a function of tensors, which looks where they are.
         source = generate(graph, records=records or is_anywhere, name=plan.name, groups=groups)
         environment = {**source.environment, **RUNTIME.functions(), PLAN: (plan, source)}
