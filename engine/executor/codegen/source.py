@@ -60,8 +60,8 @@ _SUSPENDING: Final = ("prim::fork", "aten::wait", "prim::Enter", "prim::Exit", "
 
 
 class Slot(Protocol):
-    """What a node with a subgraph is run by.  Generated code asks for `run` at each call, so its text is written once
-    and serves while kernels come and go."""
+    """The way to run a node with a subgraph.  Generated code asks for `run` at each call, so its text is written once,
+    whatever kernels come and go."""
 
     @property
     def run(self) -> Callable[..., Any]: ...

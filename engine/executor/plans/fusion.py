@@ -146,7 +146,7 @@ class Kernel:
 
 @dataclass(eq=False, slots=True)
 class FusedGroup:
-    """A group of a plan, and its slot there: `run` is the function that calls get, `unfused` the one without kernels."""
+    """A group of a plan, and its slot there: `run` is what calls get, `unfused` the function without kernels."""
 
     name: str
     node: Node
