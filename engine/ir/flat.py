@@ -177,14 +177,15 @@ class _Flattening:
             return "graph", _Flattening(self.names).graph(value)
         if isinstance(value, Type):
             return "type", flat_type(value, self.names)
-        if not _is_plain(value):
+        if not is_plain_data(value):
             raise NotPlain(repr(value))
         return "", value
 
 
-def _is_plain(value: Any) -> bool:
+def is_plain_data(value: Any) -> bool:
+    """True for numbers, strings and None, and for lists and tuples of such."""
     if type(value) in (list, tuple):
-        return _PLAIN.issuperset(map(type, value)) or all(map(_is_plain, value))
+        return _PLAIN.issuperset(map(type, value)) or all(map(is_plain_data, value))
     return type(value) in _PLAIN
 
 

@@ -11,16 +11,13 @@ at most.  A node that no kernel can hold is left out, and the others are grouped
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from functools import partial
-from importlib import import_module
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Final, Protocol
-from weakref import WeakValueDictionary
 
 from engine.aten.values import libraries
-from engine.aten.values.libraries import device_of
 from engine.aten.values.tensor import Tensor
 from engine.executor.codegen.decompositions import decompose
 from engine.executor.codegen.fusion_groups import (
@@ -31,13 +28,13 @@ from engine.executor.codegen.fusion_groups import (
     dissolve,
     form_groups,
     on,
-    structure,
     whole,
     with_known_dtypes,
 )
 from engine.executor.codegen.source import GeneratedSource, Slot
 from engine.executor.plans.following import FOLLOWERS, FollowsMode, Run
 from engine.executor.plans.history import PlanHistory
+from engine.executor.plans.lowered import Compiler, Example, Layout, Lowered, layout_of
 from engine.executor.plans.pipelines import BEFORE_FUSION
 from engine.executor.plans.plan_events import GroupFormed, KernelCompiled, NodeNotFused
 from engine.executor.plans.switches import SWITCHES, tell
@@ -65,10 +62,6 @@ else:
     bindings = deferred("engine.fuser.stubs.binding")
     costs = deferred("engine.fuser.stubs.cost")
 
-Layout = tuple[Any, ...]
-"""Dtype, sizes, strides and device of each argument that is a tensor, the type of others."""
-Example = tuple[Sequence[Any], Sequence[Any]]
-"""Arguments of a call, and its results."""
 MAX_KERNELS: Final = 4
 """The number of different kernels that a group is compiled to."""
 MAX_FAILURES: Final = 8
@@ -84,64 +77,22 @@ class Write(Protocol):
 Install = Callable[[Graph, GeneratedSource, Run], None]
 
 
-@dataclass(slots=True)
-class Compiler:
-    """The steps that turn groups into kernels."""
-
-    is_fusible: Choice
-    lower: Callable[[Graph, Sequence[Any], Sequence[Any]], bindings.Binding]
-    """A kernel of the group's graph for arguments and with results like these.  Raises NotFused."""
-    bind: Callable[[str, Sequence[bindings.Binding], Run], Run]
-    """A function that runs the first kernel whose guard holds, else the last argument."""
-    show: Callable[[Any], str]
-    """The text of a kernel or an expression."""
-    cost: Callable[[bindings.Binding, Sequence[Any]], costs.Cost | None] = lambda *call: costs.cost_of(*call)
-    """The work of a call with arguments like these."""
-    known: WeakValueDictionary[Hashable, bindings.Binding] = field(default_factory=WeakValueDictionary)
-    """Kernels of plans by what they are made of: layers of a model often do the same."""
-
-    def lower_once(self, graph: Graph, layout: Layout, example: Example) -> bindings.Binding:
-        """The kernel that was made for the like before, else a new one.  Raises NotFused."""
-        key = structure(graph), layout, _layout(example[1])
-        found = self.known.get(key)
-        if found is None:
-            found = self.known[key] = self.lower(graph, *example)
-        return found
-
-
-@dataclass(slots=True)
-class Settings:
-    """`compilers` are those in use, by type of device; a device that has none fuses nothing.
-
-    Kernels take tensors on the device that they were lowered for, and those of an accelerator numbers of the CPU, too.
-    They leave calls to the fallback while anything is traced or recorded, and where a guard fails.
-    """
-
-    compilers: dict[str, Compiler | None] = field(default_factory=dict)
-
-    def compiler_for(self, accelerator: scalars.device | None) -> Compiler | None:
-        """The compiler for tensors on that device; None is the CPU."""
-        kind = (accelerator or scalars.CPU).type
-        if kind not in self.compilers and kind in COMPILERS:
-            self.compilers[kind] = import_module(COMPILERS[kind]).COMPILER
-        return self.compilers.get(kind)
-
-
-COMPILERS: Final = {"cpu": "engine.executor.plans.cpu_kernels", "cuda": "engine.executor.plans.cuda_kernels"}
-"""Types of devices and the modules that have their compilers, each loaded with the first plan for such a device."""
-
-
-SETTINGS: Final = Settings()
-
-
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """A kernel of a group: arguments like those that it was made for, the work of such a call, seconds to make it."""
+    """A kernel of a group: arguments like those that it was made for, seconds to make it."""
 
-    binding: bindings.Binding
+    lowered: Lowered
     example: Sequence[Any]
-    cost: costs.Cost | None
     seconds: float
+
+    @property
+    def binding(self) -> bindings.Binding:
+        return self.lowered.binding
+
+    @property
+    def cost(self) -> costs.Cost | None:
+        """The work of a call with such arguments."""
+        return self.lowered.compiler.cost(self.binding, self.example)
 
 
 @dataclass(eq=False, slots=True)
@@ -181,10 +132,15 @@ class FusedGroup:
     def bindings(self) -> list[bindings.Binding]:
         return [kernel.binding for kernel in self.kernels]
 
+    @property
+    def prepared(self) -> list[Any]:
+        """The kernels as the compiler binds them."""
+        return [kernel.lowered.prepared for kernel in self.kernels]
+
     def miss(self, *args: Any) -> Any:
         """A call that no kernel takes.  Arguments that raise get none."""
         known, has_room = len(self.kernels), len(self.done) < MAX_KERNELS
-        at_once = has_room and tiering.mode() == "eager" and _layout(args) not in self.done
+        at_once = has_room and tiering.mode() == "eager" and layout_of(args) not in self.done
         result = tiering.in_parts(self.unfused, args, once=at_once)
         self.fallbacks += 1
         if self.kernels and len(self.failures) < MAX_FAILURES:
@@ -201,14 +157,6 @@ _ASKING: Final = frozenset({"aten::stride", "aten::is_contiguous"})
 def _has_no_gaps(result: Any) -> bool:
     results = result if isinstance(result, tuple) else (result,)
     return all(bindings.is_in_order(each.array) for each in results if isinstance(each, Tensor))
-
-
-def _layout(args: Sequence[Any]) -> Layout:
-    """All that kernels may depend on: of floats it is the type alone."""
-    return tuple(
-        (a.array.dtype, a.array.shape, a.array.strides, device_of(a.array)) if isinstance(a, Tensor)
-        else (type(a), a) if isinstance(a, int) else type(a) for a in args
-    )  # fmt: skip
 
 
 def _shown(value: Any) -> str:
@@ -356,13 +304,13 @@ class PlanFusion(FollowsMode):
     def offer_kernels(self) -> None:
         """Let calls go straight to the kernels of a plan that is one group, behind guards that these check as well."""
         if self._whole is not None and self.groups[0].kernels:
-            self.offer(partial(self.compiler.bind, self.groups[0].name, self.groups[0].bindings))
+            self.offer(partial(self.compiler.bind, self.groups[0].name, self.groups[0].prepared))
 
     # -- kernels
 
     def want(self, group: FusedGroup, args: Sequence[Any], results: Sequence[Any]) -> None:
         """Have a kernel made for such arguments; it is there afterwards in eager mode."""
-        if tiering.mode() == "off" or not tiering.asks_for_kernels() or (key := _layout(args)) in group.done:
+        if tiering.mode() == "off" or not tiering.asks_for_kernels() or (key := layout_of(args)) in group.done:
             return
         with self._lock:
             is_new = key not in group.waiting
@@ -392,7 +340,7 @@ class PlanFusion(FollowsMode):
                 return
             try:
                 if len(group.done) < MAX_KERNELS:
-                    self._add_kernel(group, layout, example)
+                    self._add_kernel(group, example)
             except from_graph.NotFused as why:
                 self._leave_out(group, why, example[0])
             except (cpython_abi.AbiError, machine.MachineError, MemoryError):
@@ -404,15 +352,14 @@ class PlanFusion(FollowsMode):
                 group.done.add(layout)
                 del group.waiting[layout]
 
-    def _add_kernel(self, group: FusedGroup, layout: Layout, example: Example) -> None:
+    def _add_kernel(self, group: FusedGroup, example: Example) -> None:
         start = time.perf_counter()
         self._tell_progress()
-        binding = self.compiler.lower_once(group.graph, layout, example)
-        if self._whole is not None and self._whole.is_guarded:
-            binding = bindings.with_sizes(binding, self._whole.sizes)
-        group.run = self.compiler.bind(group.name, [*group.bindings, binding], group.miss)
+        sizes = self._whole.sizes if self._whole is not None and self._whole.is_guarded else ()
+        lowered = self.compiler.lowered(group.graph, example, sizes)
+        group.run = self.compiler.bind(group.name, [*group.prepared, lowered.prepared], group.miss)
         seconds = time.perf_counter() - start
-        group.kernels.append(Kernel(binding, example[0], self.compiler.cost(binding, example[0]), seconds))
+        group.kernels.append(Kernel(lowered, example[0], seconds))
         self.history.tell(KernelCompiled(self.name, group.name, seconds))
         self._tell_progress()
 

@@ -17,9 +17,9 @@ from engine.executor.codegen.fusion_groups import FUSION_GROUP, dissolve, is_fus
 from engine.executor.codegen.source import FUNCTION, NO_SLOTS, GeneratedSource, NotGenerated, Slot, generate
 from engine.executor.plans.differentiation import PlanDifferentiation
 from engine.executor.plans.following import Run
-from engine.executor.plans.fusion import SETTINGS as FUSION
 from engine.executor.plans.fusion import PlanFusion
 from engine.executor.plans.history import PlanHistory
+from engine.executor.plans.lowered import SETTINGS as FUSION
 from engine.executor.plans.pipelines import (
     AFTER_UNROLLING,
     POST_DERIVATIVE,

@@ -89,11 +89,11 @@ def _give_back() -> None:
 
 def key_of(text: str) -> str:
     """The key of the code of a program, of which the text says all that it is made of."""
-    return kernel_cache.key_of((text, *_circumstances()))
+    return kernel_cache.key_of((text, *circumstances()))
 
 
 @cache
-def _circumstances() -> tuple[str, ...]:
+def circumstances() -> tuple[str, ...]:
     """The rest of what decides the code of a program: who writes and compiles it, and for which processor."""
     writers = kernel_cache.state_of_engine("fuser")
     return kernel_cache.compiler(), *_processor(), sys.version, writers
