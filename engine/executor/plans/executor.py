@@ -36,11 +36,12 @@ from engine.passes.pipeline import run_pipeline
 
 if TYPE_CHECKING:
     from engine.executor.codegen import fusion_groups
-    from engine.executor.plans import making, plan_events, shown_graph
+    from engine.executor.plans import kept_plans, making, plan_events, shown_graph
     from engine.executor.plans.following import Run
 else:
     fusion_groups = deferred("engine.executor.codegen.fusion_groups")
     making, plan_events = deferred("engine.executor.plans.making"), deferred("engine.executor.plans.plan_events")
+    kept_plans = deferred("engine.executor.plans.kept_plans")
     shown_graph = deferred("engine.executor.plans.shown_graph")
 
 MAX_PLANS: Final = 20
@@ -344,8 +345,10 @@ class GraphExecutor:
     def _plain_plan(self, key: Key) -> ExecutionPlan:
         """A plan without guards."""
         kind = fusion_groups.TENSOREXPR_GROUP if PROFILING.is_enabled else fusion_groups.FUSION_GROUP
-        inlines = self.function.inlines
-        return making.make_plan(self.function.name, self.graph, self.reader, key, inlines=inlines, kind=kind)
+        kept = kept_plans.KeptPlan.of(self.function, self.graph, self.reader, key)
+        return making.make_plan(
+            self.function.name, self.graph, self.reader, key, inlines=self.function.inlines, kind=kind, kept=kept
+        )
 
     def _forget(self, key: Key) -> None:
         """Drop the plan of a key, which will be made anew."""

@@ -27,7 +27,7 @@ from engine.executor.plans.explained_profiles import (
     explain_record,
 )
 from engine.executor.plans.fusion import FusedGroup, Kernel, PlanFusion
-from engine.executor.plans.history import PassRun
+from engine.executor.plans.history import PassRun, PlanHistory
 from engine.executor.plans.kernel_lines import KernelLines, lines_of_kernel
 from engine.executor.plans.plan import ExecutionPlan
 from engine.executor.plans.plan_cache import CacheStatistics, PlanCounts
@@ -198,7 +198,7 @@ class PlanExplanation:
     tier: str
     graph: Graph
     source: str
-    passes: tuple[PassRun, ...]
+    _history: PlanHistory
     events: tuple[Any, ...]
     hits: int
     misses: int
@@ -211,6 +211,11 @@ class PlanExplanation:
     undifferentiated: tuple[NodeOutside, ...]
     why_undifferentiated: str
     occasion: str
+
+    @property
+    def passes(self) -> tuple[PassRun, ...]:
+        """The passes that made it; of a plan that was on disk they run now."""
+        return tuple(self._history.passes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +254,7 @@ def _plan(plan: ExecutionPlan, is_direct: bool = False) -> PlanExplanation:
     return PlanExplanation(
         str(plan.spec), "" if groups else _why_no_groups(plan), groups,
         tuple(node for part in parts for node in _unfused(part)), "generated" if plan.entry else "interpreted",
-        shown_graph(plan), plan.source, tuple(history.passes), tuple(history.events), counts.hits, counts.misses,
+        shown_graph(plan), plan.source, history, tuple(history.events), counts.hits, counts.misses,
         counts.failures, history.seconds, is_direct, tuple(map(_plan, parts[1:])), explain_guards(plan),
         tuple(_differentiable(plan)),
         tuple(_undifferentiated(plan)), _why_not_differentiated(plan), plan.occasion,

@@ -33,7 +33,8 @@ from engine.executor.codegen.fusion_groups import (
 )
 from engine.executor.codegen.source import GeneratedSource, Slot
 from engine.executor.plans.following import FOLLOWERS, FollowsMode, Run
-from engine.executor.plans.history import PlanHistory
+from engine.executor.plans.history import PlanHistory, passes_of
+from engine.executor.plans.kept_plans import KeptPlan
 from engine.executor.plans.lowered import Compiler, Example, Layout, Lowered, layout_of
 from engine.executor.plans.pipelines import BEFORE_FUSION
 from engine.executor.plans.plan_events import GroupFormed, KernelCompiled, NodeNotFused
@@ -199,6 +200,7 @@ class PlanFusion(FollowsMode):
     accelerator: scalars.device | None = None
     """The device of the tensors that kernels are for; None: the CPU."""
     history: PlanHistory = field(default_factory=PlanHistory)
+    kept: KeptPlan | None = None
     groups: list[FusedGroup] = field(default_factory=list)
     refused: dict[Node, str] = field(default_factory=dict)
     """Nodes that are part of no kernel, and why."""
@@ -260,22 +262,47 @@ class PlanFusion(FollowsMode):
         """Form the groups, if there are none yet, and let the plan run what the compile mode asks for."""
         with tiering.compiling():
             if self.fused is None and tiering.mode() != "off":
-                self.fused = copy_graph(self.graph)
-                start = time.perf_counter()
-                changed = decompose(self.fused)
-                self.history.note("decompose", self.fused, changed, time.perf_counter() - start)
-                self.history.run(BEFORE_FUSION, self.fused)
-                self._group()
+                self._begin()
             self.start()
 
-    def _group(self) -> None:
-        """Form groups of what is in none yet."""
-        assert self.fused is not None
-        known = {group.node: group for group in self.groups}
+    def _begin(self) -> None:
+        """Form the first groups, or take those that were kept."""
+        found = self.kept.find("groups") if self.kept is not None else None
+        if found is not None:
+            self.fused, self.refused = found
+            self.history.restart(self.fused, partial(passes_of, self._formed))
+            nodes = self.fused.find_all_nodes(self.kind)
+        else:
+            self.fused, nodes, self.refused = self._formed(self.history)
+            if self.kept is not None:
+                self.kept.keep("groups", self.fused, self.refused)
+        self._take(nodes)
+
+    def _formed(self, history: PlanHistory) -> tuple[Graph, list[Node], dict[Node, str]]:
+        """A copy of the graph with groups, these, and the nodes that are in none, with the reasons."""
+        graph, refused = copy_graph(self.graph), dict[Node, str]()
+        start = time.perf_counter()
+        changed = decompose(graph)
+        history.note("decompose", graph, changed, time.perf_counter() - start)
+        history.run(BEFORE_FUSION, graph)
+        return graph, self._groups_of(graph, refused, history), refused
+
+    def _groups_of(self, graph: Graph, refused: dict[Node, str], history: PlanHistory) -> list[Node]:
         start = time.perf_counter()
         listener = tell if SWITCHES.listeners else None
-        nodes = form_groups(self.fused, self.kind, self.choice, self.refused, listener)
-        self.history.note("create_fusion_groups", self.fused, bool(nodes), time.perf_counter() - start)
+        nodes = form_groups(graph, self.kind, self.choice, refused, listener)
+        history.note("create_fusion_groups", graph, bool(nodes), time.perf_counter() - start)
+        return nodes
+
+    def _group_again(self) -> None:
+        """Form groups of what is in none any more."""
+        assert self.fused is not None
+        self._take(self._groups_of(self.fused, self.refused, self.history))
+
+    def _take(self, nodes: Sequence[Node]) -> None:
+        """Let these be the groups."""
+        assert self.fused is not None
+        known = {group.node: group for group in self.groups}
         if not known and (found := whole(self.fused)) is not None:
             self._whole, nodes = found, [found.group]
         self.groups = [known.get(node) or self._new_group(node) for node in nodes]
@@ -330,7 +357,7 @@ class PlanFusion(FollowsMode):
             except (cpython_abi.AbiError, machine.MachineError, MemoryError) as why:
                 self._give_up(str(why) or "there is no memory for kernels")
             if not self.unavailable and not {*waiting} <= {*self.groups}:
-                self._group()
+                self._group_again()
             if waiting and tiering.mode() != "off":
                 self._install_fused()
 
