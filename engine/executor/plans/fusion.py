@@ -35,7 +35,7 @@ from engine.executor.codegen.source import GeneratedSource, Slot
 from engine.executor.plans.following import FOLLOWERS, FollowsMode, Run
 from engine.executor.plans.history import PlanHistory, passes_of
 from engine.executor.plans.kept_plans import KeptPlan
-from engine.executor.plans.lowered import Compiler, Example, Layout, Lowered, layout_of
+from engine.executor.plans.lowered import Compiler, Example, Layout, Lowered, Sizes, example_of, flat_example, layout_of
 from engine.executor.plans.pipelines import BEFORE_FUSION
 from engine.executor.plans.plan_events import GroupFormed, KernelCompiled, NodeNotFused
 from engine.executor.plans.switches import SWITCHES, tell
@@ -98,30 +98,44 @@ class Kernel:
 
 @dataclass(eq=False, slots=True)
 class FusedGroup:
-    """A group of a plan, and its slot there: `run` is what calls get, `unfused` the function without kernels."""
+    """A group of a plan, and its slot there: `run` is the function that calls get."""
 
     name: str
     node: Node
     owner: PlanFusion
-    unfused: Run
     kernels: list[Kernel] = field(default_factory=list)
     waiting: dict[Layout, Example] = field(default_factory=dict)
     """Examples of calls that kernels are to be made for."""
     done: set[Layout] = field(default_factory=set)
     """Those that kernels were made for."""
+    stored: dict[Layout, Example] = field(default_factory=dict)
+    """Those that there were kernels for on disk."""
     fallbacks: int = 0
     """Calls that no kernel took."""
     failures: list[str] = field(default_factory=list)
     """Arguments, as text, that no kernel took although there were some: the first `MAX_FAILURES`."""
     run: Run = field(init=False)
+    _unfused: Run | None = None
 
     def __post_init__(self) -> None:
         self.run = self.miss
 
     @property
+    def unfused(self) -> Run:
+        """The function without kernels, written when it is first needed."""
+        if self._unfused is None:
+            self._unfused = self.owner.write(self.graph, {})[1]
+        return self._unfused
+
+    @property
     def graph(self) -> Graph:
         found: Graph = self.node.attr("Subgraph")
         return found
+
+    @property
+    def known(self) -> set[Layout]:
+        """The calls that there is nothing to be made for."""
+        return self.done | self.stored.keys()
 
     @property
     def is_asked(self) -> bool:
@@ -141,7 +155,7 @@ class FusedGroup:
     def miss(self, *args: Any) -> Any:
         """A call that no kernel takes.  Arguments that raise get none."""
         known, has_room = len(self.kernels), len(self.done) < MAX_KERNELS
-        at_once = has_room and tiering.mode() == "eager" and layout_of(args) not in self.done
+        at_once = has_room and tiering.mode() == "eager" and layout_of(args) not in self.known
         result = tiering.in_parts(self.unfused, args, once=at_once)
         self.fallbacks += 1
         if self.kernels and len(self.failures) < MAX_FAILURES:
@@ -149,7 +163,7 @@ class FusedGroup:
         if not has_room or (self.is_asked and not _has_no_gaps(result)):
             return result
         self.owner.want(self, args, result if isinstance(result, tuple) else (result,))
-        return result if len(self.kernels) == known or self.run is self.unfused else self.run(*args)
+        return result if len(self.kernels) == known or self.run is self._unfused else self.run(*args)
 
 
 _ASKING: Final = frozenset({"aten::stride", "aten::is_contiguous"})
@@ -212,6 +226,8 @@ class PlanFusion(FollowsMode):
     """The group that does all of it, but for guards."""
     _written: tuple[GeneratedSource, Run] | None = None
     """The text with the groups that there are, and its function."""
+    _is_regrouped: bool = False
+    """True if a node turned out to fit in no kernel, so that groups are others than those that are kept."""
     _count: int = 0
     _lock: Any = field(default_factory=lock)
 
@@ -226,10 +242,20 @@ class PlanFusion(FollowsMode):
         elif self.fused is not None:
             with tiering.compiling():  # while nobody changes the groups
                 self._install_fused()
-        else:
+        elif not self._goes_on():
             source, run = self.write(self.graph, {})
             counted = self._first if self._is_eager else tiering.until_worth(run, self._form_later)
             self.install(self.graph, source, counted)
+
+    def _goes_on(self) -> bool:
+        """True if another process formed the groups, for which it paid, and they are there again now."""
+        if self._is_eager or self.kept is None or not self.kept.has("groups"):
+            return False
+        with tiering.compiling_if_free() as is_free:
+            if is_free:
+                self._begin()
+                self._install_fused()
+        return is_free
 
     @property
     def _is_eager(self) -> bool:
@@ -277,6 +303,8 @@ class PlanFusion(FollowsMode):
             if self.kept is not None:
                 self.kept.keep("groups", self.fused, self.refused)
         self._take(nodes)
+        if found is not None:
+            self._take_stored()
 
     def _formed(self, history: PlanHistory) -> tuple[Graph, list[Node], dict[Node, str]]:
         """A copy of the graph with groups, these, and the nodes that are in none, with the reasons."""
@@ -297,6 +325,7 @@ class PlanFusion(FollowsMode):
     def _group_again(self) -> None:
         """Form groups of what is in none any more."""
         assert self.fused is not None
+        self._is_regrouped = True
         self._take(self._groups_of(self.fused, self.refused, self.history))
 
     def _take(self, nodes: Sequence[Node]) -> None:
@@ -311,7 +340,7 @@ class PlanFusion(FollowsMode):
     def _new_group(self, node: Node) -> FusedGroup:
         graph: Graph = node.attr("Subgraph")
         self._count += 1
-        group = FusedGroup(f"{self.name}_{self._count}", node, self, self.write(graph, {})[1])
+        group = FusedGroup(f"{self.name}_{self._count}", node, self)
         self.history.tell(GroupFormed(self.name, group.name, str(graph)))
         return group
 
@@ -335,9 +364,30 @@ class PlanFusion(FollowsMode):
 
     # -- kernels
 
+    def _take_stored(self) -> None:
+        """Bind the kernels that are on disk for calls like those of other processes."""
+        assert self.kept is not None
+        try:
+            for group, calls in zip(self.groups, self.kept.find_calls(), strict=False):
+                for example in map(example_of, calls):
+                    start = time.perf_counter()
+                    lowered = self.compiler.stored(group.graph, example, self._sizes)
+                    if lowered is not None:
+                        self._bind(group, lowered, start)
+                        group.stored[layout_of(example[0])] = example
+        except (cpython_abi.AbiError, machine.MachineError, MemoryError) as why:
+            self._give_up(str(why))
+
+    def _keep_calls(self) -> None:
+        """Keep the newest calls that there are kernels for, for the groups that other processes form."""
+        if self.kept is not None and not self._is_regrouped:
+            examples = [[*reversed([each.lowered.example for each in group.kernels])] for group in self.groups]
+            flat = [[*map(flat_example, calls[:MAX_KERNELS])] for calls in examples]
+            self.kept.keep_calls([[each for each in calls if each is not None] for calls in flat])
+
     def want(self, group: FusedGroup, args: Sequence[Any], results: Sequence[Any]) -> None:
         """Have a kernel made for such arguments; it is there afterwards in eager mode."""
-        if tiering.mode() == "off" or not tiering.asks_for_kernels() or (key := layout_of(args)) in group.done:
+        if tiering.mode() == "off" or not tiering.asks_for_kernels() or (key := layout_of(args)) in group.known:
             return
         with self._lock:
             is_new = key not in group.waiting
@@ -360,6 +410,7 @@ class PlanFusion(FollowsMode):
                 self._group_again()
             if waiting and tiering.mode() != "off":
                 self._install_fused()
+                self._keep_calls()
 
     def _compile(self, group: FusedGroup) -> None:
         for layout, example in [*group.waiting.items()]:
@@ -382,13 +433,20 @@ class PlanFusion(FollowsMode):
     def _add_kernel(self, group: FusedGroup, example: Example) -> None:
         start = time.perf_counter()
         self._tell_progress()
-        sizes = self._whole.sizes if self._whole is not None and self._whole.is_guarded else ()
-        lowered = self.compiler.lowered(group.graph, example, sizes)
+        self._bind(group, self.compiler.lowered(group.graph, example, self._sizes), start)
+        self._tell_progress()
+
+    @property
+    def _sizes(self) -> Sizes:
+        """The sizes that kernels are for alone: those that guards of the whole plan ask for."""
+        return self._whole.sizes if self._whole is not None and self._whole.is_guarded else ()
+
+    def _bind(self, group: FusedGroup, lowered: Lowered, start: float) -> None:
+        """Let calls have the kernel, on which work began then."""
         group.run = self.compiler.bind(group.name, [*group.prepared, lowered.prepared], group.miss)
         seconds = time.perf_counter() - start
-        group.kernels.append(Kernel(lowered, example[0], seconds))
+        group.kernels.append(Kernel(lowered, lowered.example[0], seconds))
         self.history.tell(KernelCompiled(self.name, group.name, seconds))
-        self._tell_progress()
 
     def _tell_progress(self) -> None:
         """Let those who wait know how many groups have kernels."""

@@ -18,7 +18,7 @@ import marshal
 import sys
 from collections.abc import Mapping
 from functools import cache
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from engine.aten.values.promotion import DEFAULTS
 from engine.executor.plans.spec import Key, SpecReader
@@ -37,9 +37,13 @@ _ROOMS: Final = ("aten", "executor", "frontend", "fuser", "ir", "lang", "passes"
 """Rooms whose sources decide what graphs are."""
 
 
+Calls = list[list[tuple[Any, ...]]]
+"""Examples as plain data (`lowered.flat_example`)."""
+
+
 @dataclass(frozen=True, slots=True)
 class KeptPlan:
-    """Graphs of one plan, by what they are: "plan" and "groups"."""
+    """Graphs of one plan, by what they are: "plan" and "groups", and the calls that its groups came with."""
 
     program: Program
     made_of: tuple[str, ...]
@@ -86,6 +90,20 @@ class KeptPlan:
         except (NotPlain, ValueError):
             return
         kernel_cache.store(self._key(what), data)
+
+    def has(self, what: str) -> bool:
+        """True if something was kept, which may turn out to be of no use."""
+        return kernel_cache.has(self._key(what))
+
+    def find_calls(self) -> Calls:
+        """The calls that kernels of groups were made for, for each group, newest first."""
+        data = kernel_cache.load(self._key("calls"))
+        found: Calls = [] if data is None else marshal.loads(data)
+        return found
+
+    def keep_calls(self, calls: Calls) -> None:
+        """Keep such calls in place of those before."""
+        kernel_cache.store(self._key("calls"), marshal.dumps(calls))
 
     def _key(self, what: str) -> str:
         return kernel_cache.key_of((what, *self.made_of))

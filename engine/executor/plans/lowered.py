@@ -18,6 +18,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from weakref import WeakValueDictionary
 
+import numpy as np
+
+from engine.aten.values import libraries, xp
 from engine.aten.values.libraries import device_of
 from engine.aten.values.promotion import DEFAULTS
 from engine.aten.values.tensor import Tensor
@@ -94,13 +97,22 @@ class Compiler:
             found = self.known[key] = self._found(Lowered(self, graph, example, sizes), key)
         return found
 
+    def stored(self, graph: Graph, example: Example, sizes: Sizes = ()) -> Lowered | None:
+        """The same where it was made before; nothing is lowered.  Raises AbiError or MachineError."""
+        key = structure(graph), *map(layout_of, example), sizes
+        found = self.known.get(key)
+        if found is None and self.keeper is not None and is_plain(graph):
+            prepared = self.keeper.find(_made_of(key, example))
+            if prepared is not None and not isinstance(prepared, tuple):
+                found = self.known[key] = Lowered(self, graph, example, sizes, prepared)
+        return found
+
     def _found(self, new: Lowered, key: Hashable) -> Lowered:
         keeper = self.keeper if is_plain(new.graph) else None
         if keeper is None:
             new.prepared = self.prepare(new.binding)
             return new
-        numbers = [a for a in new.example[0] if isinstance(a, float)]
-        made_of = f"{key!r} {numbers!r} {DEFAULTS.floating}"
+        made_of = _made_of(key, new.example)
         found = keeper.find(made_of)
         if isinstance(found, tuple):
             raise _refused(new.graph, *found)
@@ -113,6 +125,40 @@ class Compiler:
             keeper.keep(made_of, found)
         new.prepared = found
         return new
+
+
+def _made_of(key: Hashable, example: Example) -> str:
+    """All that the kernel of that key depends on.  See Note [What kernels are made of]."""
+    numbers = [a for a in example[0] if isinstance(a, float)]
+    return f"{key!r} {numbers!r} {DEFAULTS.floating}"
+
+
+def flat_example(example: Example) -> tuple[Any, ...] | None:
+    """The example as plain data; None where it is not of numbers and tensors of the CPU."""
+    found = [[_flat(value) for value in values] for values in example]
+    return None if any(value is None for values in found for value in values) else tuple(map(tuple, found))
+
+
+def _flat(value: Any) -> tuple[Any, ...] | None:
+    if not isinstance(value, Tensor):
+        return ("", value) if value is None or type(value) in (int, float, bool) else None
+    array = value.array
+    if type(array) is not np.ndarray or array.dtype not in xp.FROM_NUMPY:
+        return None
+    return "tensor", xp.FROM_NUMPY[array.dtype].number, array.shape, array.strides
+
+
+def example_of(data: tuple[Any, ...]) -> Example:
+    """The example again; tensors hold one element, and are not read."""
+    args, results = ([_value(*each) for each in values] for values in data)
+    return args, results
+
+
+def _value(kind: str, *facts: Any) -> Any:
+    if not kind:
+        return facts[0]
+    number, shape, strides = facts
+    return Tensor(libraries.like(np.empty(shape, xp.numpy_dtype(number)), strides))
 
 
 def _refused(graph: Graph, number: int, why: str) -> Exception:

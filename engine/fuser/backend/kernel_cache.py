@@ -133,6 +133,12 @@ def load(key: str) -> bytes | None:
     return found[_HEAD:] if _is_sound(key, found) else None
 
 
+def has(key: str) -> bool:
+    """True if there is a file of that key, whether it can be trusted or not."""
+    folder = directory()
+    return folder is not None and (folder / f"{key}{_SUFFIX}").exists()
+
+
 def store(key: str, data: bytes) -> None:
     """Keep the bytes, if that is possible."""
     folder = directory()

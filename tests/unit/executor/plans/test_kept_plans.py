@@ -11,7 +11,8 @@ import pytest
 
 import engine
 import engine.torch as torch
-from engine.executor.plans import kept_plans, making
+from engine.executor.plans import fusion, kept_plans, making
+from engine.executor.plans.executor import executor_of
 from engine.fuser.backend import tiering
 from engine.torch import nn
 
@@ -111,6 +112,45 @@ def test_groups_come_from_disk_with_their_reasons(monkeypatch: pytest.MonkeyPatc
             groups = [(group.name, group.lines, str(group.graph), len(group.kernels)) for group in plan.groups]
             shown.append((str(plan.graph), groups, plan.unfused))
         assert shown[0] == shown[1] and shown[0][1]
+    finally:
+        tiering.set_mode(before)
+
+
+def test_kernels_are_there_for_calls_like_those_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    archive, before = saved(Whole()), tiering.mode()
+    try:
+        tiering.set_mode("eager")
+        _unrecorded(opened(archive))
+        tiering.set_mode("background")
+        m = opened(archive)
+        monkeypatch.setattr(fusion.FusedGroup, "miss", None)
+        monkeypatch.setattr(fusion.PlanFusion, "_add_kernel", None)
+        _unrecorded(m)
+        assert len(executor_of(m.forward._function).cache) == 0, "the interpreter has the first call"
+        _unrecorded(m)
+        assert len(executor_of(m.forward._function).cache) == 1
+        (plan,) = executor_of(m.forward._function).plans
+        assert plan.fusion is not None and all(group.kernels for group in plan.fusion.groups)
+        assert tiering.is_idle()
+    finally:
+        tiering.set_mode(before)
+
+
+def test_kernels_of_other_calls_leave_room_for_those_of_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    archive, before = saved(Whole()), tiering.mode()
+    monkeypatch.setattr(fusion, "MAX_KERNELS", 1)
+    tiering.set_mode("eager")
+    try:
+        found = []
+        for x in (X, X.double().float().t().contiguous().t(), X[:, ::1].flip(0), X):
+            m = opened(archive)
+            with torch.no_grad():
+                m(x)
+            (plan,) = executor_of(m.forward._function).plans
+            assert plan.fusion is not None
+            first = plan.fusion.groups[0]
+            found.append((len(first.stored), len(first.done)))
+        assert found == [(0, 1), (1, 1), (1, 1), (1, 0)]
     finally:
         tiering.set_mode(before)
 
