@@ -12,7 +12,8 @@ from collections.abc import Callable
 from functools import partial
 
 from engine.fuser.backend import tiering
-from engine.fuser.library import image_files, key, mapping, store
+from engine.fuser.images import mapping
+from engine.fuser.library import image_files, key, store
 
 ROUNDS = 30
 IMPORT = "import time; t = time.perf_counter(); import llvmlite.binding; print(time.perf_counter() - t)"

@@ -6,8 +6,9 @@ has no name is refused by NotPlain.
 
     graph   a block, types, the next number, numbers of names
     block   inputs, nodes, outputs, the range of its end    an output is the index of a value among all of the graph
-    node    kind, operator, range, inputs, outputs, attributes, blocks
+    node    kind, operator, range, inputs, outputs, attributes, blocks, calls that inlining removed
     value   number, name, type
+    range   the name of its source, and offsets
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from typing import Any, Final, Protocol
 
 from engine.aten.dispatch import table
 from engine.aten.values.tensor import Tensor
-from engine.ir.graph import Attr, Block, Graph, Node, Use, Value
+from engine.ir.graph import Attr, Block, Graph, InlinedFrom, Node, Use, Value
+from engine.lang.scalars import DTYPE_BY_NUMBER, device
 from engine.lang.source import Source, SourceRange
 from engine.lang.types import (
     ANY,
@@ -47,6 +49,7 @@ from engine.lang.types import (
     InterfaceType,
     ListType,
     OptionalType,
+    TensorType,
     TupleType,
     Type,
     UnionType,
@@ -67,16 +70,25 @@ class NotPlain(Exception):
 class References(Protocol):
     """Names for what a graph refers to; either way raises NotPlain where there is none."""
 
-    @property
-    def source(self) -> Source:
-        """The text that all ranges are in."""
-
+    def name_of_source(self, source: Source) -> str: ...
+    def source(self, name: str) -> Source: ...
     def name_of_type(self, type: Type) -> str: ...
     def type(self, name: str) -> Type: ...
     def name_of_function(self, type: FunctionType) -> str: ...
     def function(self, name: str) -> FunctionType: ...
     def name_of_tensor(self, tensor: Tensor) -> int: ...
     def tensor(self, name: int) -> Tensor: ...
+
+
+class Program(References, Protocol):
+    """All that graphs of functions of one program refer to."""
+
+    @property
+    def key(self) -> str:
+        """A key of all that the graphs are made from; empty where they may have been changed, or are too large."""
+
+    def open(self) -> None:
+        """Let there be no key from here on: somebody has a graph in hand, and may change it."""
 
 
 # ------------------------------------------------------------------ types
@@ -93,6 +105,9 @@ def flat_type(type: Type, names: References) -> Any:
         return "named", names.name_of_type(type)
     if isinstance(type, OptionalType):
         return "optional", flat_type(type.element, names), type.as_union
+    if isinstance(type, TensorType):
+        facts = type.sizes, type.strides, type.requires_grad, type.device and str(type.device), type.symbols
+        return "tensor", type.dtype and type.dtype.number, *facts
     for kind, (of, _) in _CONTAINERS.items():
         if isinstance(type, of):
             return kind, *(flat_type(each, names) for each in type.contained())
@@ -119,6 +134,10 @@ def type_of_flat(data: Any, names: References) -> Type:
         return names.type(*parts)
     if kind == "function":
         return names.function(*parts)
+    if kind == "tensor":
+        number, sizes, strides, requires_grad, place, symbols = parts
+        dtype = None if number is None else DTYPE_BY_NUMBER[number]
+        return TensorType(dtype, sizes, strides, requires_grad, place and device(place), symbols)
     if kind == "optional":
         return OptionalType(type_of_flat(parts[0], names), parts[1])
     return _CONTAINERS[kind][1](*(type_of_flat(each, names) for each in parts))
@@ -154,21 +173,18 @@ class _Flattening:
         return value.unique, value.name, type
 
     def _node(self, node: Node) -> tuple[Any, ...]:
-        if node.inlined_from:
-            raise NotPlain(node.kind)
         inputs = tuple(self.values[value] for value in node.inputs)
         blocks = tuple(map(self._block, node.blocks))
         outputs = tuple(map(self._value, node.outputs))
         attributes = tuple((name, attr.kind, *self._attribute(attr.value)) for name, attr in node.attributes.items())
         op = "" if node.op is None else node.op.qualified_name
-        return node.kind, op, self._range(node.range), inputs, blocks, outputs, attributes
+        calls = tuple((call.function, self._range(call.range), call.module) for call in node.inlined_from)
+        return node.kind, op, self._range(node.range), inputs, blocks, outputs, attributes, calls
 
-    def _range(self, range: SourceRange | None) -> tuple[int, int, int] | None:
+    def _range(self, range: SourceRange | None) -> tuple[str, int, int, int] | None:
         if range is None:
             return None
-        if range.source is not self.names.source:
-            raise NotPlain(range.filename)
-        return range.start, range.end, range.last
+        return self.names.name_of_source(range.source), range.start, range.end, range.last
 
     def _attribute(self, value: Any) -> tuple[str, Any]:
         if isinstance(value, Tensor):
@@ -177,14 +193,17 @@ class _Flattening:
             return "graph", _Flattening(self.names).graph(value)
         if isinstance(value, Type):
             return "type", flat_type(value, self.names)
-        if not _is_plain(value):
+        if isinstance(value, device):
+            return "device", str(value)
+        if not is_plain_data(value):
             raise NotPlain(repr(value))
         return "", value
 
 
-def _is_plain(value: Any) -> bool:
+def is_plain_data(value: Any) -> bool:
+    """True for numbers, strings and None, and for lists and tuples of such."""
     if type(value) in (list, tuple):
-        return _PLAIN.issuperset(map(type, value)) or all(map(_is_plain, value))
+        return _PLAIN.issuperset(map(type, value)) or all(map(is_plain_data, value))
     return type(value) in _PLAIN
 
 
@@ -216,8 +235,9 @@ class _Reading:
         self._add_inputs(block.return_node, outputs)
 
     def _node(self, data: tuple[Any, ...]) -> Node:
-        kind, op, range, inputs, blocks, outputs, attributes = data
+        kind, op, range, inputs, blocks, outputs, attributes, calls = data
         node = Node(self.graph, kind, self._range(range))
+        node.inlined_from = tuple(InlinedFrom(name, self._range(at), module) for name, at, module in calls)
         self._add_inputs(node, inputs)
         for each in blocks:
             self.block(node.add_block(), each)
@@ -229,8 +249,8 @@ class _Reading:
             raise NotPlain(op)
         return node
 
-    def _range(self, data: tuple[int, int, int] | None) -> SourceRange | None:
-        return data and SourceRange(self.names.source, *data)
+    def _range(self, data: tuple[str, int, int, int] | None) -> SourceRange | None:
+        return data and SourceRange(self.names.source(data[0]), *data[1:])
 
     def _add_inputs(self, node: Node, inputs: tuple[int, ...]) -> None:
         for offset, index in enumerate(inputs):
@@ -252,4 +272,6 @@ class _Reading:
             return self.names.tensor(value)
         if tag == "graph":
             return unflatten(value, self.names)
+        if tag == "device":
+            return device(value)
         return type_of_flat(value, self.names) if tag == "type" else value

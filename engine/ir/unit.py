@@ -11,7 +11,7 @@ from collections.abc import Callable, MutableMapping
 from dataclasses import field
 from functools import partial
 from types import FrameType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakValueDictionary, ref
 
 from engine.ir.graph import Graph
@@ -23,6 +23,9 @@ from engine.lang.schema import FunctionSchema
 from engine.lang.source import SourceRange
 from engine.lang.types import ClassType as ClassType
 from engine.lang.types import Type
+
+if TYPE_CHECKING:
+    from engine.ir.flat import Program
 
 DEFINING: Final = lock()
 """Held by the thread that defines, compiles or removes functions and classes, of whatever unit.
@@ -61,6 +64,8 @@ class Function:
     """The definition in its archive, which tells of a function that does not compile, too."""
     declares: Callable[[], FunctionSchema] | None = None
     """Reads what the text tells of the schema, where callers are compiled against that."""
+    program: Program | None = None
+    """The program that it is part of, where what is made of that is kept on disk."""
     examples: tuple[Type, ...] = ()
     """The types of the arguments that it was traced with, behind `self`; archives keep them."""
     _schema: FunctionSchema | None = None

@@ -8,8 +8,8 @@ import pytest
 
 import engine.torch as torch
 from engine.aten.dispatch.op import Op
-from engine.executor.plans import fusion
-from engine.executor.plans.fusion import Compiler
+from engine.executor.plans import lowered
+from engine.executor.plans.lowered import Compiler
 from engine.lang.errors import EngineError
 from tests.gpu.variants import MOVING
 from tests.table.gradient_programs import check, splitting_everything
@@ -39,7 +39,7 @@ def problems(device: str, ops: Sequence[Op] = TRIED) -> dict[str, str]:
 
 
 def test_gradients_of_programs_are_those_of_the_tape(cuda: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(fusion.SETTINGS.compilers, "cuda", compiler_of_nothing())
+    monkeypatch.setitem(lowered.SETTINGS.compilers, "cuda", compiler_of_nothing())
     assert not problems("cuda:0")
 
 
@@ -48,7 +48,7 @@ def test_so_are_those_on_another_device_than_the_current_one(
     two: str, step: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of each fifth operator: what goes by the device is the same for all."""
-    monkeypatch.setitem(fusion.SETTINGS.compilers, "cuda", compiler_of_nothing())
+    monkeypatch.setitem(lowered.SETTINGS.compilers, "cuda", compiler_of_nothing())
     assert not problems(two, TRIED[::step])
 
 

@@ -22,9 +22,9 @@ from engine.aten.values.hooks import HOOKS
 from engine.aten.values.tensor import Tensor
 from engine.executor.bytecode.code import Code
 from engine.executor.interpreter.interpreter import InterpreterState
-from engine.executor.plans import cpu_kernels, cuda_kernels, fusion
+from engine.executor.plans import cpu_kernels, cuda_kernels, fusion, lowered
 from engine.executor.plans.executor import RECENT, executor_of
-from engine.executor.plans.fusion import Compiler
+from engine.executor.plans.lowered import Compiler
 from engine.executor.plans.plan import ExecutionPlan
 from engine.frontend.compilation.compile import compile_source
 from engine.fuser.backend import tiering
@@ -106,7 +106,7 @@ def _made_for_two(two: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn
 
 def _installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
     made, before = StandIn(), tiering.mode()
-    monkeypatch.setitem(fusion.SETTINGS.compilers, "cuda", made.compiler())
+    monkeypatch.setitem(lowered.SETTINGS.compilers, "cuda", made.compiler())
     tiering.set_mode("eager")
     try:
         yield made
@@ -198,7 +198,7 @@ def test_examples_hold_one_element(made: StandIn) -> None:
         seen.extend([*examples, *results])
         return lower(graph, examples, results)
 
-    fusion.SETTINGS.compilers["cuda"].lower = look
+    lowered.SETTINGS.compilers["cuda"].lower = look
     x = torch.ones(1000, 8, device="cuda")
     f(x, x)
     assert [(each.shape, each.stride(), each.device) for each in seen] == [((1000, 8), (8, 1), CUDA)] * 3
@@ -456,7 +456,7 @@ def test_groups_run_as_kernels_for_threads(monkeypatch: pytest.MonkeyPatch) -> N
     try:
         expected = function(x, y)
         with double():
-            monkeypatch.setitem(fusion.SETTINGS.compilers, "cuda", compiler)
+            monkeypatch.setitem(lowered.SETTINGS.compilers, "cuda", compiler)
             for _ in range(2):
                 found = function(x.to("cuda"), y.to("cuda"))
                 assert found.device.type == "cuda"
@@ -467,7 +467,7 @@ def test_groups_run_as_kernels_for_threads(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_the_compiler_of_a_gpu_is_loaded_with_the_first_tensor_on_one() -> None:
-    settings = fusion.Settings()
+    settings = lowered.Settings()
     assert "cuda" not in settings.compilers
     assert settings.compiler_for(torch.device("cuda", 0)) is cuda_kernels.COMPILER
     assert settings.compiler_for(None) is cpu_kernels.COMPILER

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 import engine.torch as torch
-from engine.fuser.backend import machine, tiering
+from engine.fuser.backend import code, tiering
 from engine.lang.errors import EngineError
 from engine.torch import nn
 from tsrepl.session.session import Session
@@ -204,18 +204,18 @@ def test_names_do_not_depend_on_what_was_given_back() -> None:
 def test_machine_code_goes_with_its_program() -> None:
     """The code of a dropped plan is given back when code is loaded next."""
     program = "def f(x, y):\n    return torch.sigmoid(x * {0}.5) + y * {0}"
-    before, tiering_before = len(machine._LOADED), tiering.mode()
+    before, tiering_before = len(code._LOADED), tiering.mode()
     tiering.set_mode("eager")
     try:
         for number in (12_001, 12_002):
             function = torch.jit.CompilationUnit(program.format(number)).f
             for _ in range(3):
                 function(torch.ones(30, 30), torch.ones(30, 30))
-            held = len(machine._LOADED)
+            held = len(code._LOADED)
             del function
             gc.collect()
-            assert len(machine._LOADED) < held
+            assert len(code._LOADED) < held
     finally:
         tiering.set_mode(tiering_before)
-    assert len(machine._LOADED) - before < 12, "operators may have got code of their own"
-    assert len(machine._TO_GIVE_BACK) < 12
+    assert len(code._LOADED) - before < 12, "operators may have got code of their own"
+    assert len(code._TO_GIVE_BACK) < 12

@@ -18,7 +18,7 @@ import numpy as np
 
 from engine.aten.values import libraries
 from engine.aten.values.libraries import Library
-from engine.executor.plans.fusion import SETTINGS
+from engine.executor.plans.lowered import SETTINGS
 from tests.table.cuda_double import CAPTURES, cuda, current_device
 
 MISSING = frozenset({

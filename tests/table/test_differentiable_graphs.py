@@ -14,7 +14,7 @@ from engine.aten.values.tensor import Tensor
 from engine.aten.values.xp import BFLOAT16, FLOAT32, FLOAT64, FLOATING, NumpyDtype
 from engine.executor.autodiff.formulas import differentiable_arguments, formula_graph
 from engine.executor.interpreter.interpreter import run_function
-from engine.executor.plans import differentiation, fusion
+from engine.executor.plans import differentiation, lowered
 from engine.frontend.compilation.compile import compile_source
 from engine.fuser.backend import tiering
 from tests.table import test_gradients
@@ -36,7 +36,7 @@ def dtypes(*first: NumpyDtype) -> list[Any]:
 @pytest.fixture(autouse=True)
 def _splitting(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Every operator is a group of its own, whose halves run without kernels."""
-    monkeypatch.setitem(fusion.SETTINGS.compilers, "cpu", None)
+    monkeypatch.setitem(lowered.SETTINGS.compilers, "cpu", None)
     with splitting_everything():
         yield
 

@@ -12,10 +12,10 @@ from typing import Any, Final
 
 from engine.fuser.backend import kernel_cache
 from engine.fuser.backend.machine import MachineError
+from engine.fuser.images.objects import ImageError
 from engine.fuser.library import building, image_files, key
 from engine.fuser.library.image_files import ImageFile
 from engine.fuser.library.key import Key
-from engine.fuser.library.objects import ImageError
 from engine.lang.counts import byte_size, counted, duration
 from engine.lang.records import dataclass
 from tsrepl.session.failures import SessionError, error_reply

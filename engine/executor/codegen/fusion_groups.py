@@ -19,6 +19,7 @@ from engine.ir.aliasing.alias_db import AliasDb
 from engine.ir.clone import ValueMap, copy_node, copy_nodes
 from engine.ir.constants import NOT_CONSTANT, constant_value
 from engine.ir.facts.rules import may_go_along
+from engine.ir.flat import is_plain_data
 from engine.ir.graph import Block, Graph, Node, Use, Value
 from engine.ir.ops import op_of
 from engine.lang.scalars import device
@@ -214,9 +215,9 @@ class Whole(NamedTuple):
         return any(self.expected)
 
     @property
-    def sizes(self) -> list[Sequence[int | None]]:
+    def sizes(self) -> tuple[tuple[int | None, ...], ...]:
         """The sizes that the guards ask for; nothing is known of those that they leave open."""
-        return [() if type is None else type.sizes or () for type in self.expected]
+        return tuple(() if type is None else tuple(type.sizes or ()) for type in self.expected)
 
 
 def whole(graph: Graph) -> Whole | None:
@@ -263,6 +264,12 @@ def _arranged(group: Node, inputs: Sequence[Value], outputs: Sequence[Value]) ->
         value.replace_all_uses_with(result)
     group.destroy()
     return another.set_attr("Subgraph", inner)
+
+
+def is_plain(graph: Graph) -> bool:
+    """True if the graph's structure is text that means the same in another process."""
+    attributes = (attr.value for node in graph.all_nodes() for attr in node.attributes.values())
+    return all(isinstance(value, TensorType) or is_plain_data(value) for value in attributes)
 
 
 def structure(graph: Graph) -> Hashable:

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -57,7 +57,17 @@ _ENVIRONMENT: Final[dict[str, Any]] = {
 }  # fmt: skip
 _SUSPENDING: Final = ("prim::fork", "aten::wait", "prim::Enter", "prim::Exit", "prim::BailOut")
 """Nodes that are neither operators nor plain calls."""
-NO_FUNCTIONS: Final[Mapping[Node, Callable[..., Any]]] = {}
+
+
+class Slot(Protocol):
+    """The way to run a node with a subgraph.  Generated code asks for `run` at each call, so its text is written once,
+    whatever kernels come and go."""
+
+    @property
+    def run(self) -> Callable[..., Any]: ...
+
+
+NO_SLOTS: Final[Mapping[Node, Slot]] = {}
 
 
 class NotGenerated(Exception):
@@ -85,12 +95,12 @@ def generate(
     *,
     records: bool,
     name: str = "f",
-    groups: Mapping[Node, Callable[..., Any]] = NO_FUNCTIONS,
+    groups: Mapping[Node, Slot] = NO_SLOTS,
 ) -> GeneratedSource:
     """Write the function.  Raises NotGenerated.
 
-    `records`: operators may have to be recorded for gradients; `groups`: functions for nodes with subgraphs; `name`:
-    the name of forked parts.
+    `records`: operators may have to be recorded for gradients; `groups`: the slots of nodes with subgraphs; `name`: the
+    name of forked parts.
     """
     return PlanWriter(graph, Unboxing(graph, records), name, groups).write()
 
@@ -102,7 +112,7 @@ class PlanWriter:
     graph: Graph
     unboxing: Unboxing
     name: str
-    groups: Mapping[Node, Callable[..., Any]]
+    groups: Mapping[Node, Slot]
     out: FunctionBuilder = field(default_factory=lambda: FunctionBuilder(dict(_ENVIRONMENT)))
     deaths: Deaths = field(init=False)
     ranges: Ranges = field(init=False)
@@ -202,9 +212,8 @@ class PlanWriter:
     def write_node(self, node: Node) -> None:
         if node in self.groups:
             self.genuine.add(node)
-            self.give(
-                node, f"{self.out.bind('group', self.groups[node])}({', '.join(map(self.out.value, node.inputs))})"
-            )
+            slot = self.out.bind("group", self.groups[node])
+            self.give(node, f"{slot}.run({', '.join(map(self.out.value, node.inputs))})")
             return
         if node.has_attribute("Subgraph") and node.kind not in (*_SUSPENDING, *OPERATIONS):
             raise NotGenerated(f"{node.kind} needs the interpreter")

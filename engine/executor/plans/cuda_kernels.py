@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from engine.executor.plans.fusion import Compiler
+from engine.executor.plans.lowered import Compiler
 from engine.fuser.gpu.compiler import is_fusible, lower
 from engine.fuser.gpu.launcher import bind
 from engine.fuser.ir.kernel_text import show

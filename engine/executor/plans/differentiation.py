@@ -25,7 +25,7 @@ from engine.aten.values import libraries
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.tensor import Tensor, wrapped
 from engine.executor.codegen.fusion_groups import dissolve, form_differentiable_graphs, on
-from engine.executor.codegen.source import GeneratedSource
+from engine.executor.codegen.source import GeneratedSource, Slot
 from engine.executor.plans.following import FOLLOWERS, FollowsMode, Run
 from engine.executor.plans.history import PlanHistory
 from engine.executor.plans.pipelines import AFTER_GROUPING, BACKWARD
@@ -65,9 +65,9 @@ SETTINGS: Final = Settings()
 
 
 class Write(Protocol):
-    """Writes the function of a graph, with these functions for its groups."""
+    """Writes the function of a graph, with these slots for its groups."""
 
-    def __call__(self, graph: Graph, groups: Mapping[GraphNode, Run]) -> tuple[GeneratedSource, Run]: ...
+    def __call__(self, graph: Graph, groups: Mapping[GraphNode, Slot]) -> tuple[GeneratedSource, Run]: ...
 
 
 Install = Callable[[Graph, GeneratedSource, Run], None]
@@ -465,7 +465,7 @@ class PlanDifferentiation(FollowsMode):
         if not self.groups:
             self.otherwise()
             return
-        source, run = self.write(self.grouped, {group.node: group.run for group in self.groups})
+        source, run = self.write(self.grouped, {group.node: group for group in self.groups})
         self.install(self.grouped, source, run)
 
     # -- variants

@@ -36,11 +36,13 @@ from engine.passes.pipeline import run_pipeline
 
 if TYPE_CHECKING:
     from engine.executor.codegen import fusion_groups
-    from engine.executor.plans import making, plan_events, shown_graph
+    from engine.executor.plans import kept_plans, making, plan_events, shown_graph
     from engine.executor.plans.following import Run
+    from engine.executor.plans.kept_plans import KeptPlan
 else:
     fusion_groups = deferred("engine.executor.codegen.fusion_groups")
     making, plan_events = deferred("engine.executor.plans.making"), deferred("engine.executor.plans.plan_events")
+    kept_plans = deferred("engine.executor.plans.kept_plans")
     shown_graph = deferred("engine.executor.plans.shown_graph")
 
 MAX_PLANS: Final = 20
@@ -228,7 +230,7 @@ class GraphExecutor:
             else:
                 self._lookups += 1  # a call that finds no plan, and asks for none
             return self._pass(plan)
-        if self._ahead and self._may_make_aside(key):
+        if self._ahead and self._may_make_aside(key) and not self._is_kept(key):
             return self._pass(self._meanwhile(key, before))
         if inlines and self._may_be_profiled(key):
             profiling = self.profiled.profiling_plan(key, self.cache.has(key))
@@ -323,6 +325,15 @@ class GraphExecutor:
             return False
         return (key in self._ahead and key != self._due) or (tiering.is_idle() and len(self.cache) == 0)
 
+    def _is_kept(self, key: Key) -> bool:
+        """True of a second call whose plan another process made: it is there in less time than a call may take while
+        another thread works."""
+        kept = self._kept(key) if key == self._due else None
+        return kept is not None and kept.has("plan")
+
+    def _kept(self, key: Key) -> KeptPlan | None:
+        return kept_plans.KeptPlan.of(self.function, self.graph, self.reader, key)
+
     def _may_be_profiled(self, key: Key) -> bool:
         """True where plans are made for tensors on one device."""
         return self.reader.device is not None or self.reader.accelerator(key) is not None
@@ -344,8 +355,10 @@ class GraphExecutor:
     def _plain_plan(self, key: Key) -> ExecutionPlan:
         """A plan without guards."""
         kind = fusion_groups.TENSOREXPR_GROUP if PROFILING.is_enabled else fusion_groups.FUSION_GROUP
-        inlines = self.function.inlines
-        return making.make_plan(self.function.name, self.graph, self.reader, key, inlines=inlines, kind=kind)
+        return making.make_plan(
+            self.function.name, self.graph, self.reader, key, inlines=self.function.inlines, kind=kind,
+            kept=self._kept(key),
+        )  # fmt: skip
 
     def _forget(self, key: Key) -> None:
         """Drop the plan of a key, which will be made anew."""

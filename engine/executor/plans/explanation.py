@@ -26,8 +26,8 @@ from engine.executor.plans.explained_profiles import (
     explain_guards,
     explain_record,
 )
-from engine.executor.plans.fusion import Compiler, FusedGroup, Kernel, PlanFusion
-from engine.executor.plans.history import PassRun
+from engine.executor.plans.fusion import FusedGroup, Kernel, PlanFusion
+from engine.executor.plans.history import PassRun, PlanHistory
 from engine.executor.plans.kernel_lines import KernelLines, lines_of_kernel
 from engine.executor.plans.plan import ExecutionPlan
 from engine.executor.plans.plan_cache import CacheStatistics, PlanCounts
@@ -51,18 +51,36 @@ from engine.lang.types import TensorType
 
 @dataclass(frozen=True, slots=True)
 class KernelExplanation:
-    """A kernel: its text, what calls have to be like (`arguments`, `guards`), seconds to compile, and the work of a
-    call like the one that it was made for (None where that is not known from sizes)."""
+    """A kernel: its text, what calls have to be like (`arguments`, `guards`), seconds to make it, and the work of a
+    call like the one that it was made for (None where that is not known from sizes).
 
-    name: str
-    text: str
-    arguments: tuple[str, ...]
-    guards: tuple[str, ...]
+    Of one that was on disk all but the seconds is worked out when it is looked at.
+    """
+
     seconds: float
-    cost: Cost | None
     _kernel: Kernel
     _run: Callable[..., Any]
     _graph: Graph
+
+    @property
+    def name(self) -> str:
+        return self._kernel.binding.kernel.name
+
+    @property
+    def text(self) -> str:
+        return self._kernel.lowered.compiler.show(self._kernel.binding.kernel)
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        return tuple(map(argument_text, self._kernel.binding.arguments))
+
+    @property
+    def guards(self) -> tuple[str, ...]:
+        return tuple(map(self._kernel.lowered.compiler.show, self._kernel.binding.guards))
+
+    @property
+    def cost(self) -> Cost | None:
+        return self._kernel.cost
 
     @property
     def listings(self) -> Listings:
@@ -180,7 +198,7 @@ class PlanExplanation:
     tier: str
     graph: Graph
     source: str
-    passes: tuple[PassRun, ...]
+    _history: PlanHistory
     events: tuple[Any, ...]
     hits: int
     misses: int
@@ -193,6 +211,11 @@ class PlanExplanation:
     undifferentiated: tuple[NodeOutside, ...]
     why_undifferentiated: str
     occasion: str
+
+    @property
+    def passes(self) -> tuple[PassRun, ...]:
+        """The passes that made it; of a plan that was on disk they run now."""
+        return tuple(self._history.passes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +254,7 @@ def _plan(plan: ExecutionPlan, is_direct: bool = False) -> PlanExplanation:
     return PlanExplanation(
         str(plan.spec), "" if groups else _why_no_groups(plan), groups,
         tuple(node for part in parts for node in _unfused(part)), "generated" if plan.entry else "interpreted",
-        shown_graph(plan), plan.source, tuple(history.passes), tuple(history.events), counts.hits, counts.misses,
+        shown_graph(plan), plan.source, history, tuple(history.events), counts.hits, counts.misses,
         counts.failures, history.seconds, is_direct, tuple(map(_plan, parts[1:])), explain_guards(plan),
         tuple(_differentiable(plan)),
         tuple(_undifferentiated(plan)), _why_not_differentiated(plan), plan.occasion,
@@ -248,7 +271,7 @@ def _differentiated(plan: ExecutionPlan) -> Iterator[ExecutionPlan]:
 
 def _groups(plan: ExecutionPlan) -> Iterator[GroupExplanation]:
     if (fusion := _running(plan)) is not None:
-        yield from (_group(group, fusion.compiler) for group in fusion.groups)
+        yield from map(_group, fusion.groups)
 
 
 def _running(plan: ExecutionPlan) -> PlanFusion | None:
@@ -271,8 +294,8 @@ def _why_no_groups(plan: ExecutionPlan) -> str:
 # ------------------------------------------------------------------ groups
 
 
-def _group(group: FusedGroup, compiler: Compiler) -> GroupExplanation:
-    kernels = tuple(_kernel(each, group, compiler) for each in group.kernels)
+def _group(group: FusedGroup) -> GroupExplanation:
+    kernels = tuple(KernelExplanation(each.seconds, each, group.run, group.graph) for each in group.kernels)
     failures = tuple(group.failures)
     return GroupExplanation(
         group.name, lines_of(group.graph.nodes()), str(group.graph), kernels, group.fallbacks, failures
@@ -283,15 +306,6 @@ def lines_of(nodes: Iterable[Node]) -> tuple[SourceLine, ...]:
     """The lines of the program that the nodes are from."""
     lines = dict.fromkeys(line for node in nodes if (line := line_of_node(node)) is not None)
     return tuple(sorted(lines, key=lambda line: (line.file, line.number)))
-
-
-def _kernel(kernel: Kernel, group: FusedGroup, compiler: Compiler) -> KernelExplanation:
-    binding = kernel.binding
-    return KernelExplanation(
-        binding.kernel.name, compiler.show(binding.kernel), tuple(map(argument_text, binding.arguments)),
-        tuple(map(compiler.show, binding.guards)), kernel.seconds, kernel.cost, kernel, group.run,
-        group.graph,
-    )  # fmt: skip
 
 
 def _random(value: Any, least: int) -> Any:

@@ -11,16 +11,13 @@ at most.  A node that no kernel can hold is left out, and the others are grouped
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from functools import partial
-from importlib import import_module
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Final, Protocol
-from weakref import WeakValueDictionary
 
 from engine.aten.values import libraries
-from engine.aten.values.libraries import device_of
 from engine.aten.values.tensor import Tensor
 from engine.executor.codegen.decompositions import decompose
 from engine.executor.codegen.fusion_groups import (
@@ -31,13 +28,14 @@ from engine.executor.codegen.fusion_groups import (
     dissolve,
     form_groups,
     on,
-    structure,
     whole,
     with_known_dtypes,
 )
-from engine.executor.codegen.source import GeneratedSource
+from engine.executor.codegen.source import GeneratedSource, Slot
 from engine.executor.plans.following import FOLLOWERS, FollowsMode, Run
-from engine.executor.plans.history import PlanHistory
+from engine.executor.plans.history import PlanHistory, passes_of
+from engine.executor.plans.kept_plans import KeptPlan
+from engine.executor.plans.lowered import Compiler, Example, Layout, Lowered, Sizes, example_of, flat_example, layout_of
 from engine.executor.plans.pipelines import BEFORE_FUSION
 from engine.executor.plans.plan_events import GroupFormed, KernelCompiled, NodeNotFused
 from engine.executor.plans.switches import SWITCHES, tell
@@ -65,10 +63,6 @@ else:
     bindings = deferred("engine.fuser.stubs.binding")
     costs = deferred("engine.fuser.stubs.cost")
 
-Layout = tuple[Any, ...]
-"""Dtype, sizes, strides and device of each argument that is a tensor, the type of others."""
-Example = tuple[Sequence[Any], Sequence[Any]]
-"""Arguments of a call, and its results."""
 MAX_KERNELS: Final = 4
 """The number of different kernels that a group is compiled to."""
 MAX_FAILURES: Final = 8
@@ -76,100 +70,72 @@ MAX_FAILURES: Final = 8
 
 
 class Write(Protocol):
-    """Writes the function of a graph, with these functions for its groups."""
+    """Writes the function of a graph, with these slots for its groups."""
 
-    def __call__(self, graph: Graph, groups: Mapping[Node, Run]) -> tuple[GeneratedSource, Run]: ...
+    def __call__(self, graph: Graph, groups: Mapping[Node, Slot]) -> tuple[GeneratedSource, Run]: ...
 
 
 Install = Callable[[Graph, GeneratedSource, Run], None]
 
 
-@dataclass(slots=True)
-class Compiler:
-    """The steps that turn groups into kernels."""
-
-    is_fusible: Choice
-    lower: Callable[[Graph, Sequence[Any], Sequence[Any]], bindings.Binding]
-    """A kernel of the group's graph for arguments and with results like these.  Raises NotFused."""
-    bind: Callable[[str, Sequence[bindings.Binding], Run], Run]
-    """A function that runs the first kernel whose guard holds, else the last argument."""
-    show: Callable[[Any], str]
-    """The text of a kernel or an expression."""
-    cost: Callable[[bindings.Binding, Sequence[Any]], costs.Cost | None] = lambda *call: costs.cost_of(*call)
-    """The work of a call with arguments like these."""
-    known: WeakValueDictionary[Hashable, bindings.Binding] = field(default_factory=WeakValueDictionary)
-    """Kernels of plans by what they are made of: layers of a model often do the same."""
-
-    def lower_once(self, graph: Graph, layout: Layout, example: Example) -> bindings.Binding:
-        """The kernel that was made for the like before, else a new one.  Raises NotFused."""
-        key = structure(graph), layout, _layout(example[1])
-        found = self.known.get(key)
-        if found is None:
-            found = self.known[key] = self.lower(graph, *example)
-        return found
-
-
-@dataclass(slots=True)
-class Settings:
-    """`compilers` are those in use, by type of device; a device that has none fuses nothing.
-
-    Kernels take tensors on the device that they were lowered for, and those of an accelerator numbers of the CPU, too.
-    They leave calls to the fallback while anything is traced or recorded, and where a guard fails.
-    """
-
-    compilers: dict[str, Compiler | None] = field(default_factory=dict)
-
-    def compiler_for(self, accelerator: scalars.device | None) -> Compiler | None:
-        """The compiler for tensors on that device; None is the CPU."""
-        kind = (accelerator or scalars.CPU).type
-        if kind not in self.compilers and kind in COMPILERS:
-            self.compilers[kind] = import_module(COMPILERS[kind]).COMPILER
-        return self.compilers.get(kind)
-
-
-COMPILERS: Final = {"cpu": "engine.executor.plans.cpu_kernels", "cuda": "engine.executor.plans.cuda_kernels"}
-"""Types of devices and the modules that have their compilers, each loaded with the first plan for such a device."""
-
-
-SETTINGS: Final = Settings()
-
-
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """A kernel of a group: arguments like those that it was made for, the work of such a call, seconds to make it."""
+    """A kernel of a group: arguments like those that it was made for, seconds to make it."""
 
-    binding: bindings.Binding
+    lowered: Lowered
     example: Sequence[Any]
-    cost: costs.Cost | None
     seconds: float
+
+    @property
+    def binding(self) -> bindings.Binding:
+        return self.lowered.binding
+
+    @property
+    def cost(self) -> costs.Cost | None:
+        """The work of a call with such arguments."""
+        return self.lowered.compiler.cost(self.binding, self.example)
 
 
 @dataclass(eq=False, slots=True)
 class FusedGroup:
-    """A group of a plan.  `run` is the function that plans call, `unfused` the one without kernels."""
+    """A group of a plan, and its slot there: `run` is the function that calls get."""
 
     name: str
     node: Node
     owner: PlanFusion
-    unfused: Run
     kernels: list[Kernel] = field(default_factory=list)
     waiting: dict[Layout, Example] = field(default_factory=dict)
     """Examples of calls that kernels are to be made for."""
     done: set[Layout] = field(default_factory=set)
     """Those that kernels were made for."""
+    stored: dict[Layout, Example] = field(default_factory=dict)
+    """Those that there were kernels for on disk."""
     fallbacks: int = 0
     """Calls that no kernel took."""
     failures: list[str] = field(default_factory=list)
     """Arguments, as text, that no kernel took although there were some: the first `MAX_FAILURES`."""
     run: Run = field(init=False)
+    _unfused: Run | None = None
 
     def __post_init__(self) -> None:
-        self.run = self.first
+        self.run = self.miss
+
+    @property
+    def unfused(self) -> Run:
+        """The function without kernels, written when it is first needed."""
+        if self._unfused is None:
+            self._unfused = self.owner.write(self.graph, {})[1]
+        return self._unfused
 
     @property
     def graph(self) -> Graph:
         found: Graph = self.node.attr("Subgraph")
         return found
+
+    @property
+    def known(self) -> set[Layout]:
+        """The calls that there is nothing to be made for."""
+        return self.done | self.stored.keys()
 
     @property
     def is_asked(self) -> bool:
@@ -181,18 +147,15 @@ class FusedGroup:
     def bindings(self) -> list[bindings.Binding]:
         return [kernel.binding for kernel in self.kernels]
 
-    def first(self, *args: Any) -> Any:
-        """A call by a plan that was written before there were kernels."""
-        return self.run(*args) if self.kernels else self._missed(0, args)
+    @property
+    def prepared(self) -> list[Any]:
+        """The kernels as the compiler binds them."""
+        return [kernel.lowered.prepared for kernel in self.kernels]
 
     def miss(self, *args: Any) -> Any:
         """A call that no kernel takes.  Arguments that raise get none."""
-        return self._missed(len(self.kernels), args)
-
-    def _missed(self, known: int, args: Sequence[Any]) -> Any:
-        """A call that none of the `known` first kernels takes; one that was made meanwhile may."""
-        has_room = len(self.done) < MAX_KERNELS
-        at_once = has_room and tiering.mode() == "eager" and _layout(args) not in self.done
+        known, has_room = len(self.kernels), len(self.done) < MAX_KERNELS
+        at_once = has_room and tiering.mode() == "eager" and layout_of(args) not in self.known
         result = tiering.in_parts(self.unfused, args, once=at_once)
         self.fallbacks += 1
         if self.kernels and len(self.failures) < MAX_FAILURES:
@@ -200,7 +163,7 @@ class FusedGroup:
         if not has_room or (self.is_asked and not _has_no_gaps(result)):
             return result
         self.owner.want(self, args, result if isinstance(result, tuple) else (result,))
-        return result if len(self.kernels) == known or self.run is self.unfused else self.run(*args)
+        return result if len(self.kernels) == known or self.run is self._unfused else self.run(*args)
 
 
 _ASKING: Final = frozenset({"aten::stride", "aten::is_contiguous"})
@@ -209,14 +172,6 @@ _ASKING: Final = frozenset({"aten::stride", "aten::is_contiguous"})
 def _has_no_gaps(result: Any) -> bool:
     results = result if isinstance(result, tuple) else (result,)
     return all(bindings.is_in_order(each.array) for each in results if isinstance(each, Tensor))
-
-
-def _layout(args: Sequence[Any]) -> Layout:
-    """All that kernels may depend on: of floats it is the type alone."""
-    return tuple(
-        (a.array.dtype, a.array.shape, a.array.strides, device_of(a.array)) if isinstance(a, Tensor)
-        else (type(a), a) if isinstance(a, int) else type(a) for a in args
-    )  # fmt: skip
 
 
 def _shown(value: Any) -> str:
@@ -259,6 +214,7 @@ class PlanFusion(FollowsMode):
     accelerator: scalars.device | None = None
     """The device of the tensors that kernels are for; None: the CPU."""
     history: PlanHistory = field(default_factory=PlanHistory)
+    kept: KeptPlan | None = None
     groups: list[FusedGroup] = field(default_factory=list)
     refused: dict[Node, str] = field(default_factory=dict)
     """Nodes that are part of no kernel, and why."""
@@ -268,6 +224,10 @@ class PlanFusion(FollowsMode):
     """The reason why no kernels can be made."""
     _whole: Whole | None = None
     """The group that does all of it, but for guards."""
+    _written: tuple[GeneratedSource, Run] | None = None
+    """The text with the groups that there are, and its function."""
+    _is_regrouped: bool = False
+    """True if a node turned out to fit in no kernel, so that groups are others than those that are kept."""
     _count: int = 0
     _lock: Any = field(default_factory=lock)
 
@@ -282,10 +242,20 @@ class PlanFusion(FollowsMode):
         elif self.fused is not None:
             with tiering.compiling():  # while nobody changes the groups
                 self._install_fused()
-        else:
+        elif not self._goes_on():
             source, run = self.write(self.graph, {})
             counted = self._first if self._is_eager else tiering.until_worth(run, self._form_later)
             self.install(self.graph, source, counted)
+
+    def _goes_on(self) -> bool:
+        """True if another process formed the groups, for which it paid, and they are there again now."""
+        if self._is_eager or self.kept is None or not self.kept.has("groups"):
+            return False
+        with tiering.compiling_if_free() as is_free:
+            if is_free:
+                self._begin()
+                self._install_fused()
+        return is_free
 
     @property
     def _is_eager(self) -> bool:
@@ -318,40 +288,71 @@ class PlanFusion(FollowsMode):
         """Form the groups, if there are none yet, and let the plan run what the compile mode asks for."""
         with tiering.compiling():
             if self.fused is None and tiering.mode() != "off":
-                self.fused = copy_graph(self.graph)
-                start = time.perf_counter()
-                changed = decompose(self.fused)
-                self.history.note("decompose", self.fused, changed, time.perf_counter() - start)
-                self.history.run(BEFORE_FUSION, self.fused)
-                self._group()
+                self._begin()
             self.start()
 
-    def _group(self) -> None:
-        """Form groups of what is in none yet."""
-        assert self.fused is not None
-        known = {group.node: group for group in self.groups}
+    def _begin(self) -> None:
+        """Form the first groups, or take those that were kept."""
+        found = self.kept.find("groups") if self.kept is not None else None
+        if found is not None:
+            self.fused, self.refused = found
+            self.history.restart(self.fused, partial(passes_of, self._formed))
+            nodes = self.fused.find_all_nodes(self.kind)
+        else:
+            self.fused, nodes, self.refused = self._formed(self.history)
+            if self.kept is not None:
+                self.kept.keep("groups", self.fused, self.refused)
+        self._take(nodes)
+        if found is not None:
+            self._take_stored()
+
+    def _formed(self, history: PlanHistory) -> tuple[Graph, list[Node], dict[Node, str]]:
+        """A copy of the graph with groups, these, and the nodes that are in none, with the reasons."""
+        graph, refused = copy_graph(self.graph), dict[Node, str]()
+        start = time.perf_counter()
+        changed = decompose(graph)
+        history.note("decompose", graph, changed, time.perf_counter() - start)
+        history.run(BEFORE_FUSION, graph)
+        return graph, self._groups_of(graph, refused, history), refused
+
+    def _groups_of(self, graph: Graph, refused: dict[Node, str], history: PlanHistory) -> list[Node]:
         start = time.perf_counter()
         listener = tell if SWITCHES.listeners else None
-        nodes = form_groups(self.fused, self.kind, self.choice, self.refused, listener)
-        self.history.note("create_fusion_groups", self.fused, bool(nodes), time.perf_counter() - start)
+        nodes = form_groups(graph, self.kind, self.choice, refused, listener)
+        history.note("create_fusion_groups", graph, bool(nodes), time.perf_counter() - start)
+        return nodes
+
+    def _group_again(self) -> None:
+        """Form groups of what is in none any more."""
+        assert self.fused is not None
+        self._is_regrouped = True
+        self._take(self._groups_of(self.fused, self.refused, self.history))
+
+    def _take(self, nodes: Sequence[Node]) -> None:
+        """Let these be the groups."""
+        assert self.fused is not None
+        known = {group.node: group for group in self.groups}
         if not known and (found := whole(self.fused)) is not None:
             self._whole, nodes = found, [found.group]
         self.groups = [known.get(node) or self._new_group(node) for node in nodes]
+        self._written = None
 
     def _new_group(self, node: Node) -> FusedGroup:
         graph: Graph = node.attr("Subgraph")
         self._count += 1
-        group = FusedGroup(f"{self.name}_{self._count}", node, self, self.write(graph, {})[1])
+        group = FusedGroup(f"{self.name}_{self._count}", node, self)
         self.history.tell(GroupFormed(self.name, group.name, str(graph)))
         return group
 
     def _install_fused(self) -> None:
-        """Write the plan with the present functions of its groups."""
+        """Let the plan run its groups, in which kernels take the place of what runs now."""
         assert self.fused is not None
         if not self.groups:
             self.otherwise()
             return
-        source, run = self.write(self.fused, {group.node: group.run for group in self.groups})
+        if self._written is None:
+            self._written = self.write(self.fused, {group.node: group for group in self.groups})
+        source, run = self._written
         is_bare = self._whole is not None and not self._whole.is_guarded
         self.install(self.fused, source, self.groups[0].run if is_bare else run)
         self.offer_kernels()
@@ -359,13 +360,34 @@ class PlanFusion(FollowsMode):
     def offer_kernels(self) -> None:
         """Let calls go straight to the kernels of a plan that is one group, behind guards that these check as well."""
         if self._whole is not None and self.groups[0].kernels:
-            self.offer(partial(self.compiler.bind, self.groups[0].name, self.groups[0].bindings))
+            self.offer(partial(self.compiler.bind, self.groups[0].name, self.groups[0].prepared))
 
     # -- kernels
 
+    def _take_stored(self) -> None:
+        """Bind the kernels that are on disk for calls like those of other processes."""
+        assert self.kept is not None
+        try:
+            for group, calls in zip(self.groups, self.kept.find_calls(), strict=False):
+                for example in map(example_of, calls):
+                    start = time.perf_counter()
+                    lowered = self.compiler.stored(group.graph, example, self._sizes)
+                    if lowered is not None:
+                        self._bind(group, lowered, start)
+                        group.stored[layout_of(example[0])] = example
+        except (cpython_abi.AbiError, machine.MachineError, MemoryError) as why:
+            self._give_up(str(why))
+
+    def _keep_calls(self) -> None:
+        """Keep the newest calls that there are kernels for, for the groups that other processes form."""
+        if self.kept is not None and not self._is_regrouped:
+            examples = [[*reversed([each.lowered.example for each in group.kernels])] for group in self.groups]
+            flat = [[*map(flat_example, calls[:MAX_KERNELS])] for calls in examples]
+            self.kept.keep_calls([[each for each in calls if each is not None] for calls in flat])
+
     def want(self, group: FusedGroup, args: Sequence[Any], results: Sequence[Any]) -> None:
         """Have a kernel made for such arguments; it is there afterwards in eager mode."""
-        if tiering.mode() == "off" or not tiering.asks_for_kernels() or (key := _layout(args)) in group.done:
+        if tiering.mode() == "off" or not tiering.asks_for_kernels() or (key := layout_of(args)) in group.known:
             return
         with self._lock:
             is_new = key not in group.waiting
@@ -385,9 +407,10 @@ class PlanFusion(FollowsMode):
             except (cpython_abi.AbiError, machine.MachineError, MemoryError) as why:
                 self._give_up(str(why) or "there is no memory for kernels")
             if not self.unavailable and not {*waiting} <= {*self.groups}:
-                self._group()
+                self._group_again()
             if waiting and tiering.mode() != "off":
                 self._install_fused()
+                self._keep_calls()
 
     def _compile(self, group: FusedGroup) -> None:
         for layout, example in [*group.waiting.items()]:
@@ -395,7 +418,7 @@ class PlanFusion(FollowsMode):
                 return
             try:
                 if len(group.done) < MAX_KERNELS:
-                    self._add_kernel(group, layout, example)
+                    self._add_kernel(group, example)
             except from_graph.NotFused as why:
                 self._leave_out(group, why, example[0])
             except (cpython_abi.AbiError, machine.MachineError, MemoryError):
@@ -407,17 +430,23 @@ class PlanFusion(FollowsMode):
                 group.done.add(layout)
                 del group.waiting[layout]
 
-    def _add_kernel(self, group: FusedGroup, layout: Layout, example: Example) -> None:
+    def _add_kernel(self, group: FusedGroup, example: Example) -> None:
         start = time.perf_counter()
         self._tell_progress()
-        binding = self.compiler.lower_once(group.graph, layout, example)
-        if self._whole is not None and self._whole.is_guarded:
-            binding = bindings.with_sizes(binding, self._whole.sizes)
-        group.run = self.compiler.bind(group.name, [*group.bindings, binding], group.miss)
-        seconds = time.perf_counter() - start
-        group.kernels.append(Kernel(binding, example[0], self.compiler.cost(binding, example[0]), seconds))
-        self.history.tell(KernelCompiled(self.name, group.name, seconds))
+        self._bind(group, self.compiler.lowered(group.graph, example, self._sizes), start)
         self._tell_progress()
+
+    @property
+    def _sizes(self) -> Sizes:
+        """The sizes that kernels are for alone: those that guards of the whole plan ask for."""
+        return self._whole.sizes if self._whole is not None and self._whole.is_guarded else ()
+
+    def _bind(self, group: FusedGroup, lowered: Lowered, start: float) -> None:
+        """Let calls have the kernel, on which work began then."""
+        group.run = self.compiler.bind(group.name, [*group.prepared, lowered.prepared], group.miss)
+        seconds = time.perf_counter() - start
+        group.kernels.append(Kernel(lowered, lowered.example[0], seconds))
+        self.history.tell(KernelCompiled(self.name, group.name, seconds))
 
     def _tell_progress(self) -> None:
         """Let those who wait know how many groups have kernels."""

@@ -1,14 +1,15 @@
 """The history of a plan: the passes that made it, and the events of its life.
 
 In: a graph, and passes to run on it.  Out: a `PlanHistory`: a `PassRun` for each pass, with the graph before and after
-it, and the events about the plan's groups and kernels.  Nothing is run again to be shown.
+it, and the events about the plan's groups and kernels.  Nothing is run again to be shown, but where the graph was on
+disk: its passes run when somebody asks for them.
 """
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 from typing import Any, Final
 
@@ -45,12 +46,17 @@ class PassRun:
         return f"{self.name}({self.options})" if self.options else self.name
 
 
+Postponed = Callable[[], Sequence[PassRun]]
+"""Runs passes."""
+
+
 @dataclass(eq=False, slots=True)
 class PlanHistory:
     """`seconds` is the cost of making the plan, `moments` the seconds between the beginning and each event; graphs of
     up to `most_kept` nodes are kept."""
 
-    passes: list[PassRun] = field(default_factory=list)
+    steps: list[PassRun | Postponed] = field(default_factory=list)
+    """The passes that ran, and those to be run when somebody asks for them."""
     events: list[Any] = field(default_factory=list)
     moments: list[float] = field(default_factory=list)
     seconds: float = 0.0
@@ -58,6 +64,20 @@ class PlanHistory:
     most_kept: int = field(default_factory=lambda: MAX_KEPT)
     _last: Graph | None = None
     _kinds: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def passes(self) -> Sequence[PassRun]:
+        """All passes; those that were postponed run now."""
+        found: list[PassRun] = []
+        for step in self.steps:
+            found += [step] if isinstance(step, PassRun) else step()
+        self.steps = [*found]
+        return found
+
+    def restart(self, graph: Graph, passes: Postponed) -> None:
+        """Go on from a graph that was on disk; who asks has the passes run that made it there."""
+        self.steps.append(passes)
+        self.begin(graph)
 
     def begin(self, graph: Graph) -> None:
         """Take the graph as what the next pass starts from; nobody may change it later."""
@@ -84,7 +104,7 @@ class PlanHistory:
         if changed and before is not None:
             self._last = copy_graph(graph) if self._kinds.total() <= self.most_kept else None
         changes = _changes(kinds, self._kinds) if changed else ()
-        self.passes.append(PassRun(name, changed, seconds, before, self._last, self._kinds.total(), changes, options))
+        self.steps.append(PassRun(name, changed, seconds, before, self._last, self._kinds.total(), changes, options))
 
     def tell(self, event: Any) -> None:
         """Keep an event about the plan, and tell the listeners."""
@@ -93,6 +113,13 @@ class PlanHistory:
             self.moments.append(time.perf_counter() - self.begun)
         if SWITCHES.listeners:
             tell(event)
+
+
+def passes_of(make: Callable[[PlanHistory], object]) -> Sequence[PassRun]:
+    """The passes that `make` runs with a history of its own."""
+    history = PlanHistory()
+    make(history)
+    return history.passes
 
 
 def _kinds(graph: Graph) -> Counter[str]:

@@ -14,12 +14,13 @@ from typing import Final
 from engine.aten.values.tensor import Tensor
 from engine.executor.bytecode.operations import CALLEES
 from engine.executor.codegen.fusion_groups import FUSION_GROUP, dissolve, is_fusion_group
-from engine.executor.codegen.source import FUNCTION, NO_FUNCTIONS, GeneratedSource, NotGenerated, generate
+from engine.executor.codegen.source import FUNCTION, NO_SLOTS, GeneratedSource, NotGenerated, Slot, generate
 from engine.executor.plans.differentiation import PlanDifferentiation
 from engine.executor.plans.following import Run
-from engine.executor.plans.fusion import SETTINGS as FUSION
 from engine.executor.plans.fusion import PlanFusion
-from engine.executor.plans.history import PlanHistory
+from engine.executor.plans.history import PlanHistory, passes_of
+from engine.executor.plans.kept_plans import KeptPlan
+from engine.executor.plans.lowered import SETTINGS as FUSION
 from engine.executor.plans.pipelines import (
     AFTER_UNROLLING,
     POST_DERIVATIVE,
@@ -46,12 +47,28 @@ from engine.lang.types import ANY, DEVICE, ClassType, InterfaceType, OptionalTyp
 
 @collecting_rarely()
 def make_plan(
-    name: str, graph: Graph, reader: SpecReader, key: Key, *, inlines: bool = True, kind: str = FUSION_GROUP
-) -> ExecutionPlan:
-    """Specialise and optimize a copy of the graph, and generate its function; groups are nodes of this kind."""
+    name: str, graph: Graph, reader: SpecReader, key: Key, *, inlines: bool = True, kind: str = FUSION_GROUP,
+    kept: KeptPlan | None = None,
+) -> ExecutionPlan:  # fmt: skip
+    """Specialise and optimize a copy of the graph, and generate its function; groups are nodes of this kind.
+
+    Graphs that were `kept` are taken as they are.
+    """
     start = time.perf_counter()
     history = PlanHistory()
-    plan = finish_plan(name, specialise(graph, reader, key, history, inlines=inlines), reader, key, history, kind)
+
+    def made(history: PlanHistory) -> Graph:
+        return _optimized(specialise(graph, reader, key, history, inlines=inlines), history)
+
+    found = kept.find("plan") if kept is not None else None
+    if found is not None:
+        optimized, _ = found
+        history.restart(optimized, partial(passes_of, made))
+    else:
+        optimized = made(history)
+        if kept is not None:
+            kept.keep("plan", optimized)
+    plan = _plan_of(name, optimized, reader, key, history, kind, kept)
     history.seconds = time.perf_counter() - start
     return plan
 
@@ -60,13 +77,25 @@ def finish_plan(
     name: str, graph: Graph, reader: SpecReader, key: Key, history: PlanHistory, kind: str
 ) -> ExecutionPlan:
     """The plan of a specialised graph: optimized, with its function; groups are nodes of this kind."""
+    return _plan_of(name, _optimized(graph, history), reader, key, history, kind)
+
+
+def _optimized(graph: Graph, history: PlanHistory) -> Graph:
+    """The specialised graph, optimized in place."""
     if history.run(UNROLLING, graph):
         history.run(AFTER_UNROLLING, graph)
     # Graphs with inputs that require grad are to be split here, before anything that has no derivative.
     history.run(POST_DERIVATIVE, graph)
+    return graph
+
+
+def _plan_of(
+    name: str, graph: Graph, reader: SpecReader, key: Key, history: PlanHistory, kind: str,
+    kept: KeptPlan | None = None,
+) -> ExecutionPlan:  # fmt: skip
     plan = ExecutionPlan(name, reader.spec(key), graph, history=history)
     try:
-        _generate(plan, reader, key, kind)
+        _generate(plan, reader, key, kind, kept)
     except NotGenerated as why:
         plan.reason = str(why)
     except (SyntaxError, RecursionError) as error:
@@ -127,13 +156,13 @@ def _replaced(type: Type, path: tuple[int, ...], part: TensorType) -> Type:
     return TupleType(tuple(elements), type.name, type.fields, type.defaults)
 
 
-def _generate(plan: ExecutionPlan, reader: SpecReader, key: Key, kind: str) -> None:
+def _generate(plan: ExecutionPlan, reader: SpecReader, key: Key, kind: str, kept: KeptPlan | None) -> None:
     unfused, accelerator = plan.graph, reader.accelerator(key)
     may_record = key[0] or any(node.kind in _MAY_SWITCH_GRADIENTS for node in unfused.all_nodes())
     records = may_record and not is_gradient_free(unfused, key)
     is_anywhere = reader.device is None or _may_name_devices(unfused)
 
-    def write(graph: Graph, groups: Mapping[Node, Run] = NO_FUNCTIONS) -> tuple[GeneratedSource, Run]:
+    def write(graph: Graph, groups: Mapping[Node, Slot] = NO_SLOTS) -> tuple[GeneratedSource, Run]:
         # Where tensors may be anywhere, every operator is called as a function of tensors, which looks where they are.
         source = generate(graph, records=records or is_anywhere, name=plan.name, groups=groups)
         environment = {**source.environment, **RUNTIME.functions(), PLAN: (plan, source)}
@@ -180,7 +209,7 @@ def _generate(plan: ExecutionPlan, reader: SpecReader, key: Key, kind: str) -> N
         return
     plan.fusion = PlanFusion(
         plan.name, unfused, compiler, write, install_fused, run_unfused, lambda: plan.entry, enter_by, kind=kind,
-        accelerator=accelerator, history=plan.history,
+        accelerator=accelerator, history=plan.history, kept=kept,
     )  # fmt: skip
     plan.fusion.start()
 

@@ -120,7 +120,7 @@ class ProfiledPlans:
         if any(node.kind in _LEFT_BY_HAND for node in graph.all_nodes()):
             found.refusal = "it enters contexts, which have to be left in order"
             return None
-        history = replace(found.history, passes=[*found.history.passes])
+        history = replace(found.history, steps=[*found.history.steps])
         if PROFILING.guards_groups:
             return self._with_guarded_groups(key, found, graph, history, start)
         notes = guards.place_guards(graph, sizes, self.reader.device)

@@ -21,6 +21,7 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -66,6 +67,19 @@ def state_of(folders: Iterable[Path]) -> str:
 def state_of_engine(*rooms: str) -> str:
     """The same for the engine's own rooms, each looked at once in a process, which has loaded what was there then."""
     return _state([ENGINE / room for room in rooms], map(_seen_in, rooms))
+
+
+COMPILER: Final = "llvmlite"
+
+
+@cache
+def compiler() -> str:
+    """The version of llvmlite, which is looked up and not imported; empty where there is none."""
+    found = find_spec(COMPILER)
+    for folder in (found.submodule_search_locations or ()) if found is not None else ():
+        with contextlib.suppress(OSError):
+            return hashlib.sha256((Path(folder) / "_version.py").read_bytes()).hexdigest()[:16]
+    return ""
 
 
 def _state(folders: Iterable[Path], seen: Iterable[str]) -> str:
@@ -117,6 +131,12 @@ def load(key: str) -> bytes | None:
     except (OSError, MemoryError):
         return None
     return found[_HEAD:] if _is_sound(key, found) else None
+
+
+def has(key: str) -> bool:
+    """True if there is a file of that key, whether it can be trusted or not."""
+    folder = directory()
+    return folder is not None and (folder / f"{key}{_SUFFIX}").exists()
 
 
 def store(key: str, data: bytes) -> None:

@@ -1,42 +1,31 @@
-"""LLVM's text to machine code, with llvmlite, which is imported when first needed.
+"""LLVM's text to machine code, with llvmlite, which is imported when something is compiled.
 
 In: the text of a module, and the names of the functions that are wanted.  Out: their addresses, valid for as long as
 the process lives, or, of `loaded`, as long as somebody holds what it returns.  Raises `MachineError` where llvmlite is
-missing or LLVM refuses the text.
-
-Note [Giving code back]
-Of each program there is one piece of code in the process, so plans made again, of a model loaded again, find it.  Those
-who hold a `Loaded` are the builtins that call into it, and callers hold a builtin while it runs.  The last one that
-goes puts the code among what is to be given back, which is done when code is loaded next: LLVM may be at work
-meanwhile, and whoever drops a plan should not wait for it.  When Python ends nothing is given back, since what still
-runs may call it.
+missing or LLVM refuses the text.  What was compiled is linked into a flat image, which is kept on disk; a process that
+finds it there loads it without LLVM (`code.py`).
 """
 
 from __future__ import annotations
 
 import ctypes
 import mmap
-import re
 import sys
-import weakref
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
 from importlib import import_module
 from typing import Any, Final
-from weakref import WeakValueDictionary
 
 import numpy as np
 
-from engine.fuser.backend import kernel_cache, target, tiering, to_llvm
-from engine.fuser.backend.cpython_abi import release, retain
-from engine.fuser.backend.memory import keep_freed
-from engine.fuser.backend.symbols import SYMBOLS
+from engine.fuser.backend import code, kernel_cache, target, tiering, to_llvm
+from engine.fuser.backend.code import Loaded as Loaded
+from engine.fuser.backend.cpython_abi import retain
 from engine.fuser.backend.symbols import MachineError as MachineError
+from engine.fuser.images import image, linking
+from engine.fuser.images.objects import ImageError
 from engine.fuser.ir.kernel import Buffer, Kernel
 from engine.fuser.ir.kernel_verifier import KernelError
-from engine.lang.deferred import pattern_of
 from engine.lang.errors import ArgumentError
 from engine.lang.locks import is_taken, lock
 from engine.lang.records import dataclass
@@ -44,18 +33,11 @@ from engine.lang.records import dataclass
 _lock: Final = lock()
 
 
-def compiled(text: str, names: Iterable[str], thoroughly: bool = False) -> dict[str, int]:
-    """The addresses of these functions of a module, for long rows if `thoroughly`; raises MachineError."""
-    with llvm_binding(len(text)) as llvm:
-        machine = _target_machine(llvm)
-        module = llvm.parse_assembly(text)
-        module.verify()
-        _optimize(llvm, machine, module, thoroughly)
-        engine = llvm.create_mcjit_compiler(module, machine)
-        engine.finalize_object()
-        addresses = {name: engine.get_function_address(name) for name in names}
-        retain(engine)  # for good: what runs while Python ends may still call the code
-    return addresses
+def compiled(text: str, names: Iterable[str]) -> dict[str, int]:
+    """The addresses of these functions of a module, which is not kept on disk; raises MachineError."""
+    found = code.placed(_image_of(text))
+    retain(found)  # for good
+    return {name: found.addresses[name] for name in names}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,18 +57,11 @@ def program(kernel: Kernel) -> Program:
     return Program(repr(kernel), lambda: to_llvm.module([kernel]), (kernel.name,))
 
 
-@dataclass(eq=False, slots=True, weakref_slot=True)
-class Loaded:
-    """A program's functions, by name, valid for as long as this is held."""
-
-    addresses: dict[str, int]
-
-
 @dataclass(slots=True)
 class Code:
     """Machine code of a program: addresses by name, valid for as long as the process lives, and LLVM's text of it."""
 
-    addresses: dict[str, int]
+    addresses: Mapping[str, int]
     _program: Program
 
     @property
@@ -159,31 +134,28 @@ def compile_program(program: Program) -> Code:
 
 def stored(program: Program) -> Code | None:
     """The program's code where it is on disk, which takes about a millisecond; raises MachineError."""
-    found = _known(program, _key(program.text))
+    found = code.known(key_of(program))
     return None if found is None else _for_good(program, found)
 
 
 def loaded(program: Program) -> Loaded:
     """The program's code for those who hold it, from disk if it was compiled before; raises MachineError."""
-    key = _key(program.text)
-    return _known(program, key) or _load(program, key, _compile(program))
+    key = key_of(program)
+    return code.known(key) or code.loaded(key, _compile(program))
 
 
-def _for_good(program: Program, code: Loaded) -> Code:
-    retain(code)
-    return Code(code.addresses, program)
+def key_of(program: Program) -> str:
+    """The key of the program's code on disk."""
+    return code.key_of(program.text)
 
 
-def _known(program: Program, key: str) -> Loaded | None:
-    """The code in the process, or on disk."""
-    found = _LOADED.get(key)
-    if found is None and (data := kernel_cache.load(key)) is not None:
-        return _load(program, key, data)
-    return found
+def _for_good(program: Program, found: Loaded) -> Code:
+    retain(found)
+    return Code(found.addresses, program)
 
 
 def _compile(program: Program) -> bytes:
-    """A line of the symbols that the program needs, and its object code."""
+    """The image of the program, which is kept on disk."""
     try:
         text = str(program.write())
     except KernelError as error:
@@ -191,57 +163,19 @@ def _compile(program: Program) -> bytes:
         raise MachineError(f"no machine code: {error}") from error
     if " half" in text and not target.current().converts_halves:
         raise MachineError("this processor has no half-precision instructions")
-    needed = {found["function"] or found["object"] for found in _DECLARATION.finditer(text)} & SYMBOLS.keys()
-    with llvm_binding(len(text)) as llvm:
-        machine = _target_machine(llvm, opt=3)
-        data: bytes = machine.emit_object(_optimized(llvm, machine, text))
-    data = " ".join(sorted(needed)).encode() + b"\n" + data
-    kernel_cache.store(_key(program.text), data)
+    data = _image_of(text)
+    kernel_cache.store(key_of(program), data)
     return data
 
 
-_LOADED: Final[WeakValueDictionary[str, Loaded]] = WeakValueDictionary()
-"""The code in the process by the key of its text.  See Note [Giving code back]."""
-_TO_GIVE_BACK: Final[deque[Any]] = deque()
-"""LLVM's owners of code that nobody holds any more."""
-
-
-def _load(program: Program, key: str, data: bytes) -> Loaded:
-    symbols, _, code = data.partition(b"\n")
-    _resolve(symbols.decode().split())
-    keep_freed()
-    with llvm_binding(len(code)) as llvm:
-        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target_machine(llvm, opt=3))
-        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-        engine.finalize_object()
-        found = Loaded({name: engine.get_function_address(name) for name in program.names})
-        retain(engine)  # what runs while Python ends may still call the code
-        weakref.finalize(found, _TO_GIVE_BACK.append, engine).atexit = False
-        _give_back()
-    return _LOADED.setdefault(key, found)
-
-
-def _give_back() -> None:
-    """Free the code that nobody holds any more."""
-    while _TO_GIVE_BACK:
-        engine = _TO_GIVE_BACK.popleft()
-        release(engine)
-        engine.close()
-
-
-def _key(text: str) -> str:
-    """The key of a program's code."""
-    with llvm_binding() as llvm:
-        return kernel_cache.key_of((text, *_circumstances(llvm)))
-
-
-@cache
-def _circumstances(llvm: Any) -> tuple[str, ...]:
-    """The rest of what decides the code of a program: who writes and compiles it, and for which processor."""
-    versions = (import_module("llvmlite").__version__, str(llvm.llvm_version_info))
-    writers = kernel_cache.state_of_engine("fuser")
-    processor = target.current()
-    return *versions, processor.triple, processor.cpu, processor.flags, sys.version, writers
+def _image_of(text: str) -> bytes:
+    with llvm_binding(len(text)) as llvm:
+        machine = _target_machine(llvm, opt=3)
+        emitted: bytes = machine.emit_object(_optimized(llvm, machine, text))
+    try:
+        return image.to_bytes(linking.linked([emitted], ""))
+    except ImageError as error:
+        raise MachineError(f"no machine code: {error}") from error
 
 
 def _optimized(llvm: Any, machine: Any, text: str) -> Any:
@@ -251,17 +185,6 @@ def _optimized(llvm: Any, machine: Any, text: str) -> Any:
     parsed.verify()
     _optimize(llvm, machine, parsed, thoroughly=True, speed=3)
     return parsed
-
-
-_resolved: Final[set[str]] = set()
-_DECLARATION: Final = pattern_of(r'^(?:declare [^@]*@"(?P<function>[^"]+)"|@"(?P<object>[^"]+)" = external)', re.M)
-
-
-def _resolve(symbols: Iterable[str]) -> None:
-    """Tell LLVM the addresses of symbols."""
-    for symbol in {*symbols} - _resolved:
-        import_module("llvmlite.binding").add_symbol(symbol, SYMBOLS[symbol]())
-        _resolved.add(symbol)
 
 
 def entry_of(kernel: Kernel, code: Code) -> Callable[..., int]:
@@ -301,7 +224,9 @@ def _target_machine(llvm: Any, opt: int = 1, processor: target.Target | None = N
         llvm.initialize_all_targets()
         llvm.initialize_all_asmprinters()
     made = llvm.Target.from_triple(processor.triple)
-    return made.create_target_machine(cpu=processor.cpu, features=processor.flags, opt=opt, jit=True)
+    return made.create_target_machine(
+        cpu=processor.cpu, features=processor.flags, opt=opt, reloc="pic", codemodel="small"
+    )
 
 
 def relocatable(text: str, cpu: str, features: str, interleaved: bool = False) -> bytes:

@@ -1,12 +1,13 @@
 """The processors that code can be made for, by LLVM's names, told without a compiler.
 
 In: nothing.  Out: `KINDS`, which `target` and the library's levels (`library/processor.py`) read, and `VARIABLE`, the
-name in the environment that chooses one of them.
+name in the environment that chooses one of them; what the system says of its own processor (`described`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Final
 
 from engine.lang.records import dataclass
@@ -61,3 +62,28 @@ _LEVELS: Final = {
 }  # fmt: skip
 KINDS: Final[Mapping[str, Kind]] = {name: kind for kind, names in _LEVELS.items() for name in (kind.level, *names)}
 """Levels of x86-64 are those of its psABI."""
+
+_FACTS: Final = "/proc/cpuinfo"
+_ENOUGH: Final = 4096
+"""Bytes of these facts that tell of the first processor."""
+_TELLING: Final = frozenset({
+    "vendor_id", "cpu family", "model", "model name", "stepping", "flags",
+    "CPU implementer", "CPU architecture", "CPU variant", "CPU part", "CPU revision", "Features",
+})  # fmt: skip
+"""Names of what tells one kind of processor from another."""
+
+
+def described() -> Mapping[str, str]:
+    """Facts of the kind of processor, by Linux's names; none on other systems."""
+    return _read(_FACTS)
+
+
+@cache
+def _read(path: str) -> Mapping[str, str]:
+    try:
+        with open(path, encoding="ascii", errors="replace") as file:
+            text = file.read(_ENOUGH)
+    except OSError:
+        return {}
+    rows = (line.partition(":") for line in text.partition("\n\n")[0].splitlines())
+    return {name: value.strip() for key, _, value in rows if (name := key.strip()) in _TELLING}

@@ -10,6 +10,7 @@ instruction, so threads need no lock.  A header before each piece has its size.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
@@ -117,7 +118,7 @@ def _release(w: _Writer) -> None:
 
 
 @cache
-def addresses() -> dict[str, int]:
+def addresses() -> Mapping[str, int]:
     """The addresses of both functions, by their symbols.  Raises MachineError."""
     return compiled_ahead((ALLOCATE, RELEASE)) or machine.compile_program(program()).addresses
 

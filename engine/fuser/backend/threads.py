@@ -53,6 +53,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
@@ -114,7 +115,7 @@ class _Pool:
     besides the caller."""
 
     state: int
-    code: dict[str, int]
+    code: Mapping[str, int]
     workers: int = 0
     lock: Any = field(default_factory=lock)
 

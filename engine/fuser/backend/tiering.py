@@ -205,6 +205,17 @@ def compiling() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def compiling_if_free() -> Iterator[bool]:
+    """The same, but that nobody waits: True if no other thread compiles."""
+    is_free: bool = _STATE.compiling.acquire(blocking=False)
+    try:
+        yield is_free
+    finally:
+        if is_free:
+            _STATE.compiling.release()
+
+
 def _start() -> None:
     if _STATE.forks == 0 and not _STATE.is_cut_off and (_STATE.worker is None or not _STATE.worker.is_alive()):
         # no daemon: LLVM must not be at work when the process takes it down

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from engine.fuser.backend import tiering
+from engine.fuser.images.objects import ImageError
 from engine.fuser.library import image_files, key, processor
-from engine.fuser.library.objects import ImageError
 from engine.lang.records import dataclass
 
 AGAIN: Final = 600.0

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Final
 
 from engine.fuser.backend import machine
-from engine.fuser.library import image, image_files, key, linking, parts, processor
+from engine.fuser.images import image, linking
+from engine.fuser.images.objects import ImageError
+from engine.fuser.library import image_files, key, parts, processor
 from engine.fuser.library.key import Key
-from engine.fuser.library.objects import ImageError
 from engine.lang.progress import step
 
 NICE: Final = 3

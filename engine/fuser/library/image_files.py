@@ -19,10 +19,10 @@ from typing import Final
 
 from engine.fuser.backend import kernel_cache, private_files
 from engine.fuser.backend.private_files import UNFINISHED
-from engine.fuser.library import image
+from engine.fuser.images import image
+from engine.fuser.images.objects import ImageError
 from engine.fuser.library import key as keys
 from engine.fuser.library.key import Key, of_text
-from engine.fuser.library.objects import ImageError
 from engine.lang.deferred import pattern_of
 from engine.lang.records import dataclass
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -19,8 +18,9 @@ import numpy as np
 
 from engine.fuser.backend import kernel_cache
 from engine.fuser.backend.cpython_abi import AbiError
-from engine.fuser.library import image, processor
-from engine.fuser.library.objects import ImageError
+from engine.fuser.images import image
+from engine.fuser.images.objects import ImageError
+from engine.fuser.library import processor
 from engine.fuser.stubs.process import process
 from engine.lang.records import dataclass
 
@@ -29,7 +29,7 @@ PACKAGED: Final = Path(__file__).parent / "images"
 SOURCES: Final = "sources"
 _ROOMS: Final = ("aten", "fuser", "ir", "lang", "passes")
 """Rooms whose sources decide what the code is."""
-COMPILER: Final = "llvmlite"
+COMPILER: Final = kernel_cache.COMPILER
 """The fact that does not decide whether code fits: others may have compiled what came with the package."""
 
 
@@ -89,7 +89,7 @@ def current() -> Key:
             "numpy": np.__version__.partition(".")[0],
             "layout": hashlib.sha256(layout.encode()).hexdigest()[:16],
             "sources": sources(),
-            COMPILER: "".join(_compiler()),
+            COMPILER: kernel_cache.compiler(),
         }
     )
 
@@ -99,11 +99,3 @@ def sources() -> str:
     with suppress(OSError):
         return (PACKAGED / SOURCES).read_text("ascii").strip()
     return kernel_cache.state_of_engine(*_ROOMS)
-
-
-def _compiler() -> Iterator[str]:
-    """The version of llvmlite, which is looked up and not imported; nothing where there is none."""
-    found = find_spec(COMPILER)
-    for folder in (found.submodule_search_locations or ()) if found is not None else ():
-        with suppress(OSError):
-            yield hashlib.sha256((Path(folder) / "_version.py").read_bytes()).hexdigest()[:16]

@@ -10,14 +10,10 @@ import os
 import sys
 from typing import Final
 
-from engine.fuser.backend.processors import KINDS
+from engine.fuser.backend.processors import KINDS, described
 from engine.fuser.backend.processors import VARIABLE as VARIABLE
-from engine.fuser.library.objects import ImageError
+from engine.fuser.images.objects import ImageError
 from engine.lang.records import dataclass
-
-_FACTS: Final = "/proc/cpuinfo"
-_ENOUGH: Final = 4096
-"""Bytes of these facts that tell of the first processor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +53,7 @@ def levels() -> tuple[Level, ...]:
     """
     named = os.environ.get(VARIABLE, "")
     wanted = KINDS[named].level if named in KINDS else named
-    flags = _flags()
+    flags = frozenset(described().get("flags", "").split())
     found = [each for each in LEVELS.get(system(), ()) if each.flags <= flags and wanted in ("", each.name)]
     if not found:
         raise ImageError(f"there are no images for {named or system()} here")
@@ -67,16 +63,3 @@ def levels() -> tuple[Level, ...]:
 def level() -> Level:
     """The level that images are made for; raises ImageError where there is none."""
     return levels()[0]
-
-
-def _flags() -> frozenset[str]:
-    """Linux's names of what the processor has; none elsewhere."""
-    try:
-        with open(_FACTS, encoding="ascii", errors="replace") as file:
-            lines = file.read(_ENOUGH).splitlines()
-    except OSError:
-        return _NONE
-    for line in lines:
-        if line.startswith("flags"):
-            return frozenset(line.partition(":")[2].split())
-    return _NONE

@@ -27,12 +27,12 @@ from engine.aten.values.tensor import Tensor
 from engine.fuser.backend import tiering
 from engine.fuser.backend.cpython_abi import AbiError
 from engine.fuser.backend.symbols import PARALLEL, MachineError, address_of
+from engine.fuser.images.objects import ImageError
 from engine.fuser.library import forms as of_forms
 from engine.fuser.library import image_files, key, store
 from engine.fuser.library.descriptors import Recorded, Words, builtin, descriptor, of_method, process_words
 from engine.fuser.library.forms import LINES, Form, Given
 from engine.fuser.library.histories import fill, recorded
-from engine.fuser.library.objects import ImageError
 from engine.fuser.library.words import CONVERSIONS, DIMENSIONS, PIECES, PROCESS, TYPES
 from engine.fuser.stubs.methods import Method, method
 from engine.lang.records import dataclass

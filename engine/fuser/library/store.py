@@ -27,11 +27,11 @@ from typing import Any, Final
 
 from engine.fuser.backend.cpython_abi import AbiError
 from engine.fuser.backend.symbols import LIBRARY, MachineError, address_of
+from engine.fuser.images.mapping import Mapped, mapped
+from engine.fuser.images.objects import ImageError, MemoryRefused
 from engine.fuser.library import beside, image_files, key, processor
 from engine.fuser.library.image_files import ImageFile
 from engine.fuser.library.key import Key
-from engine.fuser.library.mapping import Mapped, mapped
-from engine.fuser.library.objects import ImageError, MemoryRefused
 from engine.lang.locks import lock
 from engine.lang.records import dataclass
 

@@ -16,6 +16,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from engine.fuser.ir.kernel import Expression, Kernel, Let, Name, apply, index
+from engine.fuser.stubs.bound_stubs import Stub
 from engine.lang.records import dataclass
 
 
@@ -119,8 +120,7 @@ class Binding:
     """`guards` are bool expressions that all must hold.  `lets` give more scalars, each over the ones before.
 
     `work`: an estimate of nanoseconds, from which on others may run meanwhile.  One result is returned itself, several
-    as a tuple.  `stub`: its code and the address of it once it is there, for this very object: equal ones may differ in
-    the sign of a zero.
+    as a tuple.  `stub`: its stub once it is there, for this very object: equal ones may differ in the sign of a zero.
     """
 
     kernel: Kernel
@@ -130,7 +130,7 @@ class Binding:
     lets: tuple[Let, ...] = ()
     work: Expression | None = None
     told: Told | None = None
-    stub: list[tuple[Any, int]] = field(default_factory=list, init=False, compare=False, repr=False)
+    stub: list[Stub] = field(default_factory=list, init=False, compare=False, repr=False)
 
 
 def size(argument: str, dimension: int) -> Name:

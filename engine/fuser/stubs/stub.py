@@ -1,7 +1,8 @@
 """Stubs: kernels as builtin functions of Python.
 
-In: `Binding`s.  Out: one builtin that runs the first kernel whose guard holds for its arguments, else calls the
-fallback with them.  A stub and its kernel are one module, so that LLVM puts small kernels into their stubs.
+In: `Binding`s.  Out: a `Stub` of each (`stub_of`); of several, one builtin that runs the first kernel whose guard holds
+for its arguments, else calls the fallback with them (`bound_stubs.bind`).  A stub and its kernel are one module, so
+that LLVM puts small kernels into their stubs.
 
 Note [What a stub does]
 It looks at the arguments: how many, none of them by name, their types, what the binding says of them, guards.  Where
@@ -22,7 +23,7 @@ between two pieces of work (`backend/threads.py`); what was being written in pla
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import field
 from typing import Any, Final
 
@@ -32,6 +33,7 @@ from engine.fuser.backend.llvm_numbers import ir
 from engine.fuser.backend.symbols import WATCH
 from engine.fuser.backend.to_llvm import Emitter
 from engine.fuser.ir.kernel import BOOL, FLOATS, SIZES, Buffer, Constant
+from engine.fuser.stubs import bound_stubs
 from engine.fuser.stubs.binding import (
     RELEASE_AFTER,
     Binding,
@@ -43,11 +45,11 @@ from engine.fuser.stubs.binding import (
     Result,
     TensorArgument,
 )
+from engine.fuser.stubs.bound_stubs import Function, Stub, symbol_of
 from engine.fuser.stubs.process import process
 from engine.fuser.stubs.python_objects import Objects, Value, null, pointer_type, whole
 from engine.lang.records import dataclass
 
-Function = Callable[..., Any]
 AnyResult = Result | NumberResult | ObjectResult
 
 
@@ -56,21 +58,16 @@ def bind(name: str, bindings: Sequence[Binding], fallback: Function, *, on_error
 
     Raises AbiError or MachineError where there are no stubs to be had.
     """
-    found = fallback
-    for binding in reversed(bindings):
-        code, address = _compiled(binding)
-        doc = f"Compiled as {binding.kernel.name}."
-        found = abi.holding_builtin(name, address, doc, (found, on_error, code))
-    return found
+    return bound_stubs.bind(name, [*map(stub_of, bindings)], fallback, on_error=on_error)
 
 
-def _compiled(binding: Binding) -> tuple[machine.Loaded, int]:
-    """The binding's stub and its address, compiled once."""
+def stub_of(binding: Binding) -> Stub:
+    """The binding's stub, compiled once.  Raises AbiError or MachineError."""
     if not binding.stub:
         name = _name(binding)
-        text = f"stub {binding} {name} {process().layout}"
-        code = machine.loaded(machine.Program(text, lambda: module(binding), (name,)))
-        binding.stub.append((code, code.addresses[name]))
+        program = machine.Program(f"stub {binding} {name} {process().layout}", lambda: module(binding), (name,))
+        code = machine.loaded(program)
+        binding.stub.append(Stub(binding.kernel.name, machine.key_of(program), code, code.addresses[name]))
     return binding.stub[0]
 
 
@@ -94,7 +91,7 @@ def module(binding: Binding) -> Any:
 
 def _name(binding: Binding) -> str:
     """The name of the stub in its module."""
-    return f"{binding.kernel.name}.stub"
+    return symbol_of(binding.kernel.name)
 
 
 @dataclass(slots=True)

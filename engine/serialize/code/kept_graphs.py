@@ -1,7 +1,8 @@
 """Graphs of an archive's code on disk, so that a second process need not compile it again.
 
 In: the functions of one archive, once compiled.  Out: their graphs in another process that opens an archive with the
-same code.  They lie beside the machine code (see Note [Trusting the cache]), all of one archive in one file.
+same code.  `ArchivedProgram` names what graphs of the archive refer to, of plans as well.  They lie beside the machine
+code (see Note [Trusting the cache]), all of one archive in one file.
 
 The key covers all that graphs are made from: the archive's code, its version, its constants, and the engine's own
 sources.  What a graph refers to it names: classes, functions, operators, constants by their place in the table.
@@ -39,7 +40,7 @@ else:
     kernel_cache = deferred("engine.fuser.backend.kernel_cache")
     tiering = deferred("engine.fuser.backend.tiering")
 
-FORMAT: Final = "graphs 3"
+FORMAT: Final = "graphs 4"
 MANY: Final = 1 << 20
 """Bytes of constants from which on an archive's graphs are not kept: graphs depend on these, and they take long to read
 for a key."""
@@ -63,7 +64,7 @@ class KeptGraphs:
         if data is None:
             return False
         graph, returned, cautions = marshal.loads(data)
-        references = _References(importer, source)
+        references = ArchivedProgram(importer)
         arguments = importer.signature_of(function).arguments
         try:
             result = Argument("", type_of_flat(returned, references))
@@ -79,7 +80,7 @@ class KeptGraphs:
         """Keep the function's graph; it is written soon and in the background."""
         if is_watched() or not self._key:
             return
-        references = _References(importer, source)
+        references = ArchivedProgram(importer)
         try:
             returned = flat_type(function.schema.returns[0].type, references)
             cautions = tuple(_flat_caution(each, source) for each in function.cautions)
@@ -91,6 +92,11 @@ class KeptGraphs:
         if not self._is_waiting:
             self._is_waiting = True
             tiering.in_background(self._write)
+
+    def key(self, importer: SourceImporter) -> str:
+        """The key of the archive's graphs; empty where they are not kept."""
+        self._read(importer)
+        return self._key or ""
 
     def _read(self, importer: SourceImporter) -> dict[str, bytes]:
         if self._key is None:
@@ -111,12 +117,34 @@ def _flat_caution(caution: Caution, source: Source) -> tuple[str, tuple[int, int
     return caution.message, (caution.range.start, caution.range.end), caution.hints
 
 
-@dataclass(frozen=True, slots=True)
-class _References:
-    """Names in one archive, and the record of code that a function is in."""
+@dataclass(eq=False, slots=True)
+class ArchivedProgram:
+    """All that graphs of an archive refer to, by the names that it has in the archive."""
 
     importer: SourceImporter
-    source: Source
+    is_open: bool = False
+    """True once somebody has a graph in hand, who may change it."""
+
+    @property
+    def key(self) -> str:
+        """The key of all that the graphs are made from; empty where nothing is kept."""
+        graphs = self.importer.graphs
+        return "" if self.is_open or graphs is None else graphs.key(self.importer)
+
+    def open(self) -> None:
+        """Keep nothing from here on that is made of the graphs."""
+        self.is_open = True
+
+    def name_of_source(self, source: Source) -> str:
+        if self.importer.source_of(source.filename) is not source:
+            raise NotPlain(source.filename)
+        return source.filename
+
+    def source(self, name: str) -> Source:
+        found = self.importer.source_of(name)
+        if found is None:
+            raise NotPlain(name)
+        return found
 
     def name_of_type(self, type: Type) -> str:
         name = type.annotation_str

@@ -39,11 +39,11 @@ from engine.lang.source import Source, SourceRange
 from engine.lang.types import ClassType, Type
 from engine.passes.erase_shape_information import unshaped
 from engine.serialize.code.class_import import import_class
-from engine.serialize.code.kept_graphs import KeptGraphs
+from engine.serialize.code.kept_graphs import ArchivedProgram, KeptGraphs
 from engine.serialize.code.kept_text import KeptText
 from engine.serialize.code.opaque import ArchivedNamespace, MissingOperators, OpaqueCalls, unusable
 from engine.serialize.code.parsed_code import PARSED, DebugRecord
-from engine.serialize.container.qualified_names import ROOT, name_of, prefix_of, record_of
+from engine.serialize.container.qualified_names import ROOT, name_of, prefix_of, prefix_of_record, record_of
 from engine.serialize.upgrade.upgraders import operator_as_of
 from engine.serialize.upgrade.versions import NEWEST_READ
 
@@ -67,6 +67,7 @@ class SourceImporter:
         """Check to be called before a function of the archive first runs."""
         self.graphs: KeptGraphs | None = None
         """Graphs that other processes compiled of the same code."""
+        self.program = ArchivedProgram(self)
         self.opaque = OpaqueCalls()
         self.constants = constants
         self.resolver = ArchiveResolver(self)
@@ -134,6 +135,7 @@ class SourceImporter:
         for function, tree in zip(functions, trees, strict=True):
             assert function.creator is not None
             function.before_run, function.written = self.before_run, tree.range
+            function.program = self.program
             function.creator = partial(self._compile, function.creator, tree)
             function.declares = partial(self.signature_of, function)
             self._unsigned[function] = partial(self._sign, function, tree, type)
@@ -236,6 +238,11 @@ class SourceImporter:
         except EngineError as error:
             record, offset = _place(error, qualname)
             raise ArchiveError(f"the code of '{qualname}' is refused: {error}", record=record, offset=offset) from error
+
+    def source_of(self, record: str) -> Source | None:
+        """The text of a record of code, by the record's name; None where there is none.  Raises ArchiveError."""
+        trees = self._trees(prefix_of_record(record))
+        return next((tree.range.source for tree in trees.values()), None)
 
     def _definition(self, qualname: str, kind: str) -> Tree | None:
         tree = self._trees(prefix_of(qualname)).get(name_of(qualname))

@@ -52,6 +52,12 @@ def record_of(prefix: str) -> str:
     return f"{CODE_FOLDER}{prefix.replace('.', '/')}.py"
 
 
+def prefix_of_record(record: str) -> str:
+    """`__torch__.foo` of `code/__torch__/foo.py`; "" of a record that holds no code."""
+    is_code = record.startswith(CODE_FOLDER) and record.endswith(".py")
+    return record[len(CODE_FOLDER) : -len(".py")].replace("/", ".") if is_code else ""
+
+
 @dataclass(slots=True, eq=False)
 class TypeNames:
     """Names of classes and functions in one archive: their own, mangled where taken."""

@@ -102,6 +102,8 @@ class _Compiled:
     @property
     def graph(self) -> graphs.Graph:
         """The graph as it was compiled."""
+        if self._function.program is not None:
+            self._function.program.open()
         if not graphs.PRINTING.inlined:
             return graphs.Graph(self._function.graph)
         graph = graphs.PRINTING.inlined_graphs.get(self._function)

@@ -12,7 +12,7 @@ from engine.aten.values.tensor import Tensor
 from engine.frontend.compilation.compile import compile_source
 from engine.ir.flat import NotPlain, flat_type, flatten, type_of_flat, unflatten
 from engine.ir.graph import Graph
-from engine.lang.scalars import float32
+from engine.lang.scalars import device, float32
 from engine.lang.source import Source
 from engine.lang.types import (
     BOOL,
@@ -49,9 +49,15 @@ def f(x: Tensor, n: int, names: Dict[str, List[int]]) -> Tuple[Tensor, Optional[
 class Known:
     """References to a class and a table of tensors."""
 
-    source: Source
+    text: Source
     types: dict[str, Type] = field(default_factory=dict)
     tensors: list[Tensor] = field(default_factory=list)
+
+    def name_of_source(self, source: Source) -> str:
+        return "text" if source is self.text else _unknown(source.filename)
+
+    def source(self, name: str) -> Source:
+        return self.text if name == "text" else _unknown(name)
 
     def name_of_type(self, type: Type) -> str:
         return next((name for name, known in self.types.items() if known is type), "") or _unknown(type)
@@ -119,7 +125,8 @@ CLASS = ClassType("__torch__.C")
     [
         TENSOR, INT, NONE, ListType(OptionalType(TENSOR)), DictType(STR, ListType(INT)),
         TupleType((INT, TupleType(()))), FutureType(BOOL), union_of([INT, STR]), union_of([INT, STR, NONE]), CLASS,
-        ListType(CLASS),
+        ListType(CLASS), TensorType(float32, (2, None), (3, 1), False, device("cpu")),
+        TensorType(sizes=(None,), symbols=(-1,)),
     ],
 )  # fmt: skip
 def test_types_come_back(type: Type) -> None:
@@ -133,9 +140,8 @@ def test_types_come_back(type: Type) -> None:
 
 def test_what_has_no_name_is_refused() -> None:
     known = Known(Source(""))
-    for type in (CLASS, TensorType(float32)):
-        with pytest.raises(NotPlain):
-            flat_type(type, known)
+    with pytest.raises(NotPlain):
+        flat_type(CLASS, known)
     with pytest.raises(NotPlain):
         type_of_flat(("named", "__torch__.D"), known)
 

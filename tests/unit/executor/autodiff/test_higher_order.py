@@ -9,7 +9,7 @@ import pytest
 
 import engine
 from engine.executor.plans.executor import executor_of
-from engine.executor.plans.fusion import SETTINGS
+from engine.executor.plans.lowered import SETTINGS
 from engine.executor.profiling.settings import PROFILING
 from engine.fuser.backend import tiering
 

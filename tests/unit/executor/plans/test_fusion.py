@@ -16,10 +16,10 @@ import engine.torch as torch
 from engine.aten.values.tensor import Tensor
 from engine.executor.bytecode.code import Code
 from engine.executor.interpreter.interpreter import InterpreterState, run_function
-from engine.executor.plans import fusion
+from engine.executor.plans import fusion, lowered
 from engine.executor.plans.executor import executor_of
 from engine.executor.plans.explanation import explain
-from engine.executor.plans.fusion import Compiler
+from engine.executor.plans.lowered import Compiler
 from engine.executor.plans.plan import ExecutionPlan
 from engine.executor.plans.plan_events import GroupFormed, KernelCompiled, NodeNotFused, PlanLookup
 from engine.executor.plans.switches import listening, optimized_execution
@@ -82,7 +82,7 @@ def _sizes(args: Sequence[Any]) -> list[Any]:
 @pytest.fixture(name="made", autouse=True)
 def _stand_in(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
     made = StandIn()
-    monkeypatch.setitem(fusion.SETTINGS.compilers, "cpu", Compiler(made.is_fusible, made.lower, made.bind, str))
+    monkeypatch.setitem(lowered.SETTINGS.compilers, "cpu", Compiler(made.is_fusible, made.lower, made.bind, str))
     monkeypatch.setattr(tiering, "WORTH", -1)
     before = tiering.mode()
     tiering.set_mode("eager")
@@ -260,7 +260,7 @@ def test_nothing_is_fused_where_there_is_no_machine_code(made: StandIn, monkeypa
     def refuse(*_: Any) -> Any:
         raise MachineError("no LLVM")
 
-    monkeypatch.setattr(fusion.SETTINGS.compiler_for(None), "bind", refuse)
+    monkeypatch.setattr(lowered.SETTINGS.compiler_for(None), "bind", refuse)
     function, args = function_of(PROGRAMS["a product between"][0]), (of(3, 5), of(3, 5))
     for _ in range(3):
         assert same(run_function(function, args), interpreted(function, *args))
@@ -271,7 +271,7 @@ def test_nothing_is_fused_where_there_is_no_machine_code(made: StandIn, monkeypa
 
 def test_a_call_that_gets_no_kernel_runs_once(made: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
     made.unfit = "aten::batch_norm"
-    monkeypatch.setattr(fusion.SETTINGS.compiler_for(None), "is_fusible", lambda node: node.kind == made.unfit)
+    monkeypatch.setattr(lowered.SETTINGS.compiler_for(None), "is_fusible", lambda node: node.kind == made.unfit)
     f = torch.jit.CompilationUnit(
         "def f(x, m, v):\n    return torch.nn.functional.batch_norm(x, m, v, training=True, momentum=0.5)\n"
     ).f
@@ -312,7 +312,7 @@ def test_modes_change_what_runs(made: StandIn) -> None:
 def test_concurrent_first_calls_compile_once(made: StandIn) -> None:
     function, args = function_of(CHAIN), (of(3), of(3))
     wanted, results = interpreted(function, *args), []
-    compiler = fusion.SETTINGS.compilers["cpu"]
+    compiler = lowered.SETTINGS.compilers["cpu"]
     assert compiler is not None
     compiler.cost = lambda *_: time.sleep(0.05)  # the others come while the kernel is there and not yet known
     barrier = threading.Barrier(8)

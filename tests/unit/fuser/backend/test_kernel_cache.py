@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 import pytest
 
-from engine.fuser.backend import kernel_cache, machine
+from engine.fuser.backend import code, kernel_cache, machine
 from engine.fuser.ir.kernel import Kernel
 from engine.fuser.ir.kernel_text import parse
 
@@ -241,8 +241,8 @@ def _kernel() -> Kernel:
 
 def _doubles(patch: pytest.MonkeyPatch) -> bool:
     """True if the kernel does its work in a process that has no code yet."""
-    patch.setattr(machine, "_LOADED", WeakValueDictionary())
-    machine._circumstances.cache_clear()
+    patch.setattr(code, "_LOADED", WeakValueDictionary())
+    code._circumstances.cache_clear()
     x = np.arange(5.0)
     assert machine.callable_kernel(_kernel())(5, x) == 0
     return bool((x == np.arange(5.0) * 2).all())

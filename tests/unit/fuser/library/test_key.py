@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from engine.fuser.backend import processors
+from engine.fuser.images.objects import ImageError
 from engine.fuser.library import key, processor
 from engine.fuser.library.key import Key, of_text
-from engine.fuser.library.objects import ImageError
 
 
 @pytest.fixture(autouse=True)
@@ -46,7 +47,7 @@ CHANGES: dict[str, Callable[[pytest.MonkeyPatch], Any]] = {
     "numpy": lambda patch: patch.setattr(np, "__version__", "9.0"),
     "layout": _other_layout,
     "sources": lambda patch: patch.setattr(key, "sources", lambda: "others"),
-    "llvmlite": lambda patch: patch.setattr(key, "_compiler", lambda: iter(["another"])),
+    "llvmlite": lambda patch: patch.setattr(key.kernel_cache, "compiler", lambda: "another"),
 }
 
 
@@ -92,7 +93,7 @@ def test_levels_are_told_by_flags(flags: str, wanted: str, monkeypatch: pytest.M
     monkeypatch.setattr(processor, "system", lambda: "linux x86_64")
     facts = tmp_path / "cpuinfo"
     facts.write_text(f"processor\t: 0\nflags\t\t: fpu {flags}\nbugs\t\t:\n\nprocessor\t: 1\nflags\t\t: {V4}\n")
-    monkeypatch.setattr(processor, "_FACTS", str(facts))
+    monkeypatch.setattr(processors, "_FACTS", str(facts))
     assert processor.level().name == wanted
     monkeypatch.setenv(processor.VARIABLE, "x86-64-v3")
     if wanted in ("x86-64-v3", "x86-64-v4"):
@@ -111,7 +112,7 @@ def test_a_named_processor_has_the_images_of_its_level(
     facts = tmp_path / "cpuinfo"
     facts.write_text(f"flags\t\t: {V4}\n")
     monkeypatch.setattr(processor, "system", lambda: "linux x86_64")
-    monkeypatch.setattr(processor, "_FACTS", str(facts))
+    monkeypatch.setattr(processors, "_FACTS", str(facts))
     monkeypatch.setenv(processor.VARIABLE, name)
     assert [each.name for each in processor.levels()] == [level]
 
@@ -122,7 +123,7 @@ def test_where_the_system_names_no_flags_all_processors_have_the_level(
 ) -> None:
     monkeypatch.delenv(processor.VARIABLE, raising=False)
     monkeypatch.setattr(processor, "system", lambda: system)
-    monkeypatch.setattr(processor, "_FACTS", str(tmp_path / "nothing"))
+    monkeypatch.setattr(processors, "_FACTS", str(tmp_path / "nothing"))
     assert processor.level() == processor.LEVELS[system][-1]
 
 

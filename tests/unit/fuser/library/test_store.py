@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from engine.fuser.backend import private_files, symbols
-from engine.fuser.library import image, image_files, key, mapping, processor, store
+from engine.fuser.images import image, mapping
+from engine.fuser.library import image_files, key, processor, store
 from engine.fuser.library.key import Key
-from tests.unit.fuser.library.modules import PROGRAM, SECOND, Surroundings, function, image_of
+from tests.unit.fuser.images.modules import PROGRAM, SECOND, Surroundings, function, image_of
 
 ONE = "define i64 @one(i64 %x) {\n  %r = add i64 %x, 1\n  ret i64 %r\n}\n"
 TWO = "declare i64 @one(i64)\ndefine i64 @two(i64 %x) {\n  %r = call i64 @one(i64 %x)\n  ret i64 %r\n}\n"

@@ -18,10 +18,10 @@ from typing import Final
 
 import numpy as np
 
-from engine.fuser.library import elf, macho
-from engine.fuser.library.image import Image
-from engine.fuser.library.objects import PAGES, ImageError, Kind, Machine, Object, Relocation, Section
-from engine.fuser.library.relocations import BRANCHES, PATCHES, SIZES, VIA_TABLE
+from engine.fuser.images import elf, macho
+from engine.fuser.images.image import Image
+from engine.fuser.images.objects import PAGES, ImageError, Kind, Machine, Object, Relocation, Section
+from engine.fuser.images.relocations import BRANCHES, PATCHES, SIZES, VIA_TABLE
 
 _READERS: Final[dict[bytes, Callable[[bytes], Object]]] = {elf.MAGIC: elf.read, macho.MAGIC: macho.read}
 _Location = tuple[int, int, int]

@@ -1,13 +1,13 @@
 """Images in memory: mapped from their file where the system allows it, so that processes share the pages.
 
-In: the descriptor of a file that can be trusted, and addresses of symbols.  Out: a `Mapped`.  Raises ImageError where
-the image needs what is not there, MemoryRefused where memory cannot be made executable.
+In: the descriptor of a file that can be trusted, or its bytes, and addresses of symbols.  Out: a `Mapped`.  Raises
+ImageError where the image needs what is not there, MemoryRefused where memory cannot be made executable.
 
 Note [Executable memory]
 No page is ever both written and run.  Code is a mapping of the file that can be read and run; where the system maps no
 files so (they may lie where nothing is to be run), it is copied into memory that is made executable afterwards.  Data,
-which the table of addresses belongs to, is the process's own.  Some systems allow neither.  What was loaded stays: what
-runs while Python ends may still call it.
+which the table of addresses belongs to, is the process's own.  Some systems allow neither.  What was loaded stays, as
+what runs while Python ends may still call it, unless it is given back.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.fuser.library.image import Image, from_bytes
-from engine.fuser.library.objects import ImageError, MemoryRefused
+from engine.fuser.images.image import Image, from_bytes
+from engine.fuser.images.objects import ImageError, MemoryRefused
 from engine.lang.records import dataclass
 
 _PRIVATE, _FIXED = mmap.MAP_PRIVATE, 0x10
@@ -70,25 +70,38 @@ class Mapped:
         self.addresses = {name: self.base + place for name, place in image.exports.items()}
         return self.addresses
 
+    def give_back(self) -> None:
+        """Free the memory; nothing of the image is called, or looked at, any more."""
+        _library().munmap(self.base, self.image.size)
+
 
 def mapped(handle: int, fits: Callable[[str], bool]) -> Mapped:
     """The image of a file; raises ImageError unless its key fits, MemoryRefused where it cannot be had in memory."""
     found, offset = from_bytes(memoryview(mmap.mmap(handle, 0, prot=mmap.PROT_READ, flags=_PRIVATE)))
     if not fits(found.key):
         raise ImageError("the image is made of other sources, or for another machine")
+    # the file is not held any longer: programs may close all descriptors
+    return _placed(found, lambda base: _maps(base, len(found.code), handle, offset))
+
+
+def placed(file: bytes) -> Mapped:
+    """The image in these bytes, in memory of the process alone; raises as `mapped` does."""
+    return _placed(from_bytes(memoryview(file))[0], lambda base: False)
+
+
+def _placed(found: Image, maps: Callable[[int], bool]) -> Mapped:
+    """The image in memory, whose code is copied there unless it can be mapped."""
     if found.page % mmap.PAGESIZE:
         raise MemoryRefused(f"pages of this system have {mmap.PAGESIZE} bytes")
     base = _reserved(found.size)
     try:
-        is_shared = _maps(base, len(found.code), handle, offset)
+        is_shared = maps(base)
         if not is_shared:
             _copy(base, found.code)
     except BaseException:
         _library().munmap(base, found.size)
         raise
-    # the file is not held any longer: programs may close all descriptors
-    kept = replace(found, code=_view(base, len(found.code)), data=bytes(found.data))
-    return Mapped(kept, base, is_shared)
+    return Mapped(replace(found, code=_view(base, len(found.code)), data=bytes(found.data)), base, is_shared)
 
 
 def _view(address: int, size: int) -> memoryview:

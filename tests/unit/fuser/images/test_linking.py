@@ -10,11 +10,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from engine.fuser.library import elf, linking, macho
-from engine.fuser.library.image import Image
-from engine.fuser.library.objects import ImageError, Kind
-from engine.fuser.library.relocations import PATCHES, SIZES
-from tests.unit.fuser.library.modules import (
+from engine.fuser.images import elf, linking, macho
+from engine.fuser.images.image import Image
+from engine.fuser.images.objects import ImageError, Kind
+from engine.fuser.images.relocations import PATCHES, SIZES
+from tests.unit.fuser.images.modules import (
     MAC,
     PROGRAM,
     SECOND,

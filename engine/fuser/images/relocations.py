@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable
 from typing import Final
 
-from engine.fuser.library.objects import ImageError, Kind
+from engine.fuser.images.objects import ImageError, Kind
 
 Patch = Callable[[bytearray, int, int, int], None]
 """(image, place, address that belongs there, address that distances count from)."""

@@ -13,8 +13,8 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-from engine.fuser.library import image, linking, mapping
-from engine.fuser.library.image import Image
+from engine.fuser.images import image, linking, mapping
+from engine.fuser.images.image import Image
 
 LINUX, MAC = "{}-unknown-linux-gnu", "{}-apple-macosx"
 TRIPLES = (LINUX.format("x86_64"), LINUX.format("aarch64"), MAC.format("x86_64"), MAC.format("arm64"))

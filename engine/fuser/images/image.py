@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.fuser.library.objects import PAGES, ImageError
+from engine.fuser.images.objects import PAGES, ImageError
 from engine.lang.records import dataclass
 
 MAGIC: Final = b"tsrepl library 1"

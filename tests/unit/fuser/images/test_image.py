@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.fuser.library import image, mapping
-from engine.fuser.library.image import Image, from_bytes, to_bytes
-from engine.fuser.library.objects import ImageError, MemoryRefused
-from tests.unit.fuser.library.modules import PROGRAM, SECOND, TRIPLES, Surroundings, function, image_of, loaded
+from engine.fuser.images import image, mapping
+from engine.fuser.images.image import Image, from_bytes, to_bytes
+from engine.fuser.images.objects import ImageError, MemoryRefused
+from tests.unit.fuser.images.modules import PROGRAM, SECOND, TRIPLES, Surroundings, function, image_of, loaded
 
 
 @pytest.fixture(scope="module")

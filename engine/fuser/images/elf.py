@@ -9,7 +9,7 @@ import struct
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from engine.fuser.library.objects import (
+from engine.fuser.images.objects import (
     Binding,
     ImageError,
     Kind,

@@ -1,0 +1,114 @@
+"""Graphs of plans on disk: a process that finds them runs no pass for a plan.
+
+In: a function of a program that is known by a key, its graph, the key of a call.  Out: `KeptPlan`: the graphs that some
+process made of the same, or a place for those that this one makes.  They lie beside the machine code (see Note
+[Trusting the cache]).
+
+Note [What plans are made of]
+The program, as far as anything of it may be inlined; the function's own graph after the passes that run for whatever
+arguments; dtypes, ranks and devices of tensors, which require grad, whether gradients are recorded, the dtype of new
+tensors; and the engine's sources.  Nothing is kept while somebody watches passes or changes what they do, and of
+programs whose graphs somebody has in hand (`Program.open`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import marshal
+import sys
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Final, Self
+
+from engine.aten.values.promotion import DEFAULTS
+from engine.executor.plans.spec import Key, SpecReader
+from engine.executor.plans.switches import SWITCHES
+from engine.executor.profiling.settings import PROFILING
+from engine.fuser.backend import kernel_cache
+from engine.ir.flat import NotPlain, Program, flatten, unflatten
+from engine.ir.graph import Graph, Node
+from engine.ir.rewrites import is_watched
+from engine.ir.unit import Function
+from engine.lang.interpreter_settings import deep_recursion
+from engine.lang.records import dataclass
+
+_FORMAT: Final = "plan 1"
+_ROOMS: Final = ("aten", "executor", "frontend", "fuser", "ir", "lang", "passes", "serialize")
+"""Rooms whose sources decide what graphs are."""
+
+
+Calls = list[list[tuple[Any, ...]]]
+"""Examples as plain data (`lowered.flat_example`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptPlan:
+    """Graphs of one plan, by what they are: "plan" and "groups", and the calls that its groups came with."""
+
+    program: Program
+    made_of: tuple[str, ...]
+
+    @classmethod
+    def of(cls, function: Function, graph: Graph, reader: SpecReader, key: Key) -> Self | None:
+        """The graphs of the function's plan for such a key; None where none are kept."""
+        program = function.program
+        if program is None or reader.device is None or is_watched() or SWITCHES.listeners or PROFILING.is_enabled:
+            return None
+        state = program.key
+        if not state or kernel_cache.directory() is None:
+            return None
+        try:
+            with deep_recursion():
+                generic = marshal.dumps(flatten(graph, program))
+        except (NotPlain, ValueError):  # or nested too deeply for marshal
+            return None
+        call = str(reader.spec(key)), str(function.inlines), str(DEFAULTS.floating)
+        facts = _FORMAT, sys.version, _engine(), state, function.qualname, hashlib.sha256(generic).hexdigest()
+        return cls(program, (*facts, *call))
+
+    def find(self, what: str) -> tuple[Graph, dict[Node, str]] | None:
+        """A graph, and what was noted of its nodes; None where nothing was kept."""
+        data = kernel_cache.load(self._key(what))
+        if data is None:
+            return None
+        flat, noted = marshal.loads(data)
+        try:
+            with deep_recursion():
+                graph = unflatten(flat, self.program)
+        except NotPlain:
+            return None
+        nodes = [*graph.all_nodes()] if noted else []
+        return graph, {nodes[number]: text for number, text in noted}
+
+    def keep(self, what: str, graph: Graph, notes: Mapping[Node, str] | None = None) -> None:
+        """Keep a graph with notes of some of its nodes, if it refers to nothing that has no name."""
+        known = notes or {}
+        noted = [(number, known[node]) for number, node in enumerate(graph.all_nodes()) if node in known]
+        try:
+            with deep_recursion():
+                data = marshal.dumps((flatten(graph, self.program), noted))
+        except (NotPlain, ValueError):
+            return
+        kernel_cache.store(self._key(what), data)
+
+    def has(self, what: str) -> bool:
+        """True if something was kept, which may turn out to be of no use."""
+        return kernel_cache.has(self._key(what))
+
+    def find_calls(self) -> Calls:
+        """The calls that kernels of groups were made for, for each group, newest first."""
+        data = kernel_cache.load(self._key("calls"))
+        found: Calls = [] if data is None else marshal.loads(data)
+        return found
+
+    def keep_calls(self, calls: Calls) -> None:
+        """Keep such calls in place of those before."""
+        kernel_cache.store(self._key("calls"), marshal.dumps(calls))
+
+    def _key(self, what: str) -> str:
+        return kernel_cache.key_of((what, *self.made_of))
+
+
+@cache
+def _engine() -> str:
+    return kernel_cache.state_of_engine(*_ROOMS)

@@ -1,0 +1,1 @@
+"""Machine code as files: objects linked into flat images, and images in memory."""
