@@ -48,7 +48,7 @@ def work(mode: str, path: str) -> None:
     torch = import_module("torch" if mode == "torch" else "engine.torch")
     torch.set_num_threads(sides.THREADS)
     if mode == LIBRARY_ALONE:
-        import_module("engine.executor.plans.fusion").SETTINGS.compilers["cpu"] = None
+        import_module("engine.executor.plans.lowered").SETTINGS.compilers["cpu"] = None
     module = torch.jit.load(path)
     module.eval()
     loaded = time.perf_counter() - begin

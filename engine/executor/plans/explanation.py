@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -254,8 +255,8 @@ def _plan(plan: ExecutionPlan, is_direct: bool = False) -> PlanExplanation:
     return PlanExplanation(
         str(plan.spec), "" if groups else _why_no_groups(plan), groups,
         tuple(node for part in parts for node in _unfused(part)), "generated" if plan.entry else "interpreted",
-        shown_graph(plan), plan.source, history, tuple(history.events), counts.hits, counts.misses,
-        counts.failures, history.seconds, is_direct, tuple(map(_plan, parts[1:])), explain_guards(plan),
+        shown_graph(plan), plan.source, replace(history, steps=[*history.steps]), tuple(history.events), counts.hits,
+        counts.misses, counts.failures, history.seconds, is_direct, tuple(map(_plan, parts[1:])), explain_guards(plan),
         tuple(_differentiable(plan)),
         tuple(_undifferentiated(plan)), _why_not_differentiated(plan), plan.occasion,
     )  # fmt: skip

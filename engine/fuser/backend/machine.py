@@ -161,6 +161,8 @@ def _compile(program: Program) -> bytes:
     except KernelError as error:
         tiering.note_failure(error)
         raise MachineError(f"no machine code: {error}") from error
+    except ImportError as error:
+        raise MachineError(f"no machine code: {error}") from error
     if " half" in text and not target.current().converts_halves:
         raise MachineError("this processor has no half-precision instructions")
     data = _image_of(text)

@@ -242,7 +242,7 @@ def _kernel() -> Kernel:
 def _doubles(patch: pytest.MonkeyPatch) -> bool:
     """True if the kernel does its work in a process that has no code yet."""
     patch.setattr(code, "_LOADED", WeakValueDictionary())
-    code._circumstances.cache_clear()
+    code.circumstances.cache_clear()
     x = np.arange(5.0)
     assert machine.callable_kernel(_kernel())(5, x) == 0
     return bool((x == np.arange(5.0) * 2).all())

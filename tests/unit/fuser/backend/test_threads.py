@@ -6,7 +6,8 @@ import ctypes
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -230,18 +231,25 @@ def test_at_least_one_thread() -> None:
         threads.set_num_threads(0)
 
 
+def _of_threads(do: Callable[..., Any], *args: Any) -> list[Any]:
+    """The function's results for all threads of the process, by the system's numbers, but those that end just now."""
+    found = []
+    for each in os.listdir("/proc/self/task"):
+        with suppress(ProcessLookupError):
+            found.append(do(int(each), *args))
+    return found
+
+
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="threads are not told where to run")
 def test_threads_may_go_on_using_the_processors_that_they_may_use(counting: Any) -> None:
     allowed, x = os.sched_getaffinity(0), np.zeros(1 << 18)
     try:
         for some in ({min(allowed)}, allowed):
-            for each in os.listdir("/proc/self/task"):
-                os.sched_setaffinity(int(each), some)
+            _of_threads(os.sched_setaffinity, some)
             for _ in range(200):
                 counting(x.size, x)
             time.sleep(0.05)  # until workers that came late for the last job sleep
-            assert all(os.sched_getaffinity(int(each)) == some for each in os.listdir("/proc/self/task"))
+            assert all(found == some for found in _of_threads(os.sched_getaffinity))
     finally:
-        for each in os.listdir("/proc/self/task"):
-            os.sched_setaffinity(int(each), allowed)
+        _of_threads(os.sched_setaffinity, allowed)
     assert (x == 400).all()
