@@ -33,9 +33,6 @@ from engine.lang.interpreter_settings import deep_recursion
 from engine.lang.records import dataclass
 
 _FORMAT: Final = "plan 1"
-_ROOMS: Final = ("aten", "executor", "frontend", "fuser", "ir", "lang", "passes", "serialize")
-"""Rooms whose sources decide what graphs are."""
-
 
 Calls = list[list[tuple[Any, ...]]]
 """Examples as plain data (`lowered.flat_example`)."""
@@ -111,4 +108,4 @@ class KeptPlan:
 
 @cache
 def _engine() -> str:
-    return kernel_cache.state_of_engine(*_ROOMS)
+    return kernel_cache.state_of_engine(*kernel_cache.ROOMS)

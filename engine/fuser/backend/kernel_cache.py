@@ -44,6 +44,8 @@ _NAME: Final = pattern_of(rf"[0-9a-f]{{64}}(\{_SUFFIX}|\..*\{UNFINISHED})")
 _SETTING: Final = "TSREPL_KERNEL_CACHE"
 ENGINE: Final = Path(__file__).parents[2]
 """The folder of the engine's rooms."""
+ROOMS: Final = ("aten", "executor", "frontend", "fuser", "ir", "lang", "passes", "serialize")
+"""Those whose sources decide what becomes of a program."""
 
 
 def key_of(parts: Iterable[str]) -> str:
@@ -66,7 +68,14 @@ def state_of(folders: Iterable[Path]) -> str:
 
 def state_of_engine(*rooms: str) -> str:
     """The same for the engine's own rooms, each looked at once in a process, which has loaded what was there then."""
-    return _state([ENGINE / room for room in rooms], map(_seen_in, rooms))
+    return key_of(map(_state_of_room, rooms))
+
+
+@cache
+def _state_of_room(room: str) -> str:
+    """Kept for each room, so that all who ask for some of them share what was read."""
+    folder = ENGINE / room
+    return _state([folder], [_seen(folder)])
 
 
 COMPILER: Final = "llvmlite"
@@ -96,11 +105,6 @@ def _contents(folder: Path) -> Iterator[str]:
     for path in sorted(folder.rglob("*.py")):
         yield path.relative_to(folder.parent).as_posix()
         yield hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-@cache
-def _seen_in(room: str) -> str:
-    return _seen(ENGINE / room)
 
 
 def _seen(folder: Path) -> str:

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from engine.fuser.backend import machine
+from engine.fuser.backend import kernel_cache, machine
 from engine.fuser.images import image, linking
 from engine.fuser.images.objects import ImageError
 from engine.fuser.library import image_files, key, parts, processor
@@ -72,6 +72,9 @@ def _build(current: Key, room: Path) -> None:
         image_files.forget(current, room)
         raise
     if is_done:
+        kernel_cache.state_of_engine(
+            *kernel_cache.ROOMS
+        )  # which the first program with plans would read all sources for
         image_files.note(image_files.COMPLETE, current, room)
         image_files.sweep(current, room)
     step("building", _LIBRARY, 1, 1)
