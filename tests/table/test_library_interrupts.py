@@ -39,7 +39,7 @@ Make = Callable[[int], list[Any]]
 Interrupt = Callable[[float], Any]
 LEAST: Final = 0.035
 """Seconds of the processor that a long call takes its caller at least."""
-MOST: Final = 8
+MOST: Final = 32
 """So many times the size that is tried first, a call has to take that long."""
 EARLY: Final = 0.01
 """Seconds of the processors after which the interrupt comes."""

@@ -135,9 +135,13 @@ def _places(plan: PlanExplanation) -> Places:
 
 
 def _making(plan: PlanExplanation) -> Facts:
+    tier = "code for Python" if plan.tier == "generated" else "instructions for the interpreter"
+    if plan.is_kept:
+        yield "made", f"by another process, whose graph was on disk: there in {duration(plan.seconds)}, as {tier}"
+        yield "passes", "those of the process that made it; %passes runs them again, to show them"
+        return
     changed = [each for each in plan.passes if each.changed]
     seconds = sum(each.seconds for each in plan.passes)
-    tier = "code for Python" if plan.tier == "generated" else "instructions for the interpreter"
     yield "made", f"in {duration(plan.seconds)}, as {tier}"
     longest = _longest(changed)
     which = f", {len(longest)} of them took longest:" if len(changed) > len(longest) else ":" if changed else ""
@@ -208,7 +212,8 @@ def _outside(label: str, nodes: Sequence[NodeOutside], places: Places) -> Facts:
 
 def _cost(plan: PlanExplanation) -> Facts:
     kernels = sum(kernel.seconds for group in plan.groups for kernel in group.kernels)
-    whole = max(plan.seconds, sum(each.seconds for each in plan.passes)) + kernels
+    passes = 0.0 if plan.is_kept else sum(each.seconds for each in plan.passes)
+    whole = max(plan.seconds, passes) + kernels
     straight = "; calls from Python that go straight to its kernel are not counted" if plan.is_direct else ""
     used = f"used by {counted(plan.hits, 'later call')}" if plan.hits else "not used again so far"
     yield "cost", f"{duration(whole)} in all; {used}{straight}"
@@ -244,7 +249,8 @@ def _plan_row(number: int, plan: PlanExplanation) -> tuple[str, ...]:
     checked = sum(guard.fate in ("kept", "moved") for guard in plan.guards)
     tier = "its kernel alone" if plan.is_direct else plan.tier
     counts = (checked, kernels, "not counted" if plan.is_direct else plan.hits, plan.misses, plan.failures)
-    return str(number), plan.arguments, plan.occasion, tier, *map(str, counts), duration(plan.seconds)
+    made = f"{duration(plan.seconds)}{', from disk' if plan.is_kept else ''}"
+    return str(number), plan.arguments, plan.occasion, tier, *map(str, counts), made
 
 
 def autodiff(workspace: Workspace, argument: str) -> Iterable[Reply]:

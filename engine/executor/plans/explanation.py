@@ -214,6 +214,11 @@ class PlanExplanation:
     occasion: str
 
     @property
+    def is_kept(self) -> bool:
+        """True of a plan that another process made, and that was taken from disk."""
+        return self._history.is_kept
+
+    @property
     def passes(self) -> tuple[PassRun, ...]:
         """The passes that made it; of a plan that was on disk they run now."""
         return tuple(self._history.passes)

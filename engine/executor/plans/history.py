@@ -61,6 +61,8 @@ class PlanHistory:
     moments: list[float] = field(default_factory=list)
     seconds: float = 0.0
     begun: float = field(default_factory=time.perf_counter)
+    is_kept: bool = False
+    """True of a plan whose graph another process made."""
     most_kept: int = field(default_factory=lambda: MAX_KEPT)
     _last: Graph | None = None
     _kinds: Counter[str] = field(default_factory=Counter)

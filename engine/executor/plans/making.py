@@ -64,6 +64,7 @@ def make_plan(
     if found is not None:
         optimized, _ = found
         history.restart(optimized, partial(passes_of, made))
+        history.is_kept = True
     else:
         optimized = made(history)
         if kept is not None:

@@ -243,6 +243,7 @@ def _doubles(patch: pytest.MonkeyPatch) -> bool:
     """True if the kernel does its work in a process that has no code yet."""
     patch.setattr(code, "_LOADED", WeakValueDictionary())
     code.circumstances.cache_clear()
+    kernel_cache._state_of_room.cache_clear()
     x = np.arange(5.0)
     assert machine.callable_kernel(_kernel())(5, x) == 0
     return bool((x == np.arange(5.0) * 2).all())

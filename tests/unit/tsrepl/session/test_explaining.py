@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
+import engine.torch as torch
 from engine.fuser.backend import machine
 from engine.fuser.library import store
 from engine.lang.counts import counted
@@ -16,6 +18,11 @@ from tsrepl.session.replies import ErrorReply, HelpReply, KernelsReply, ReportRe
 from tsrepl.session.session import Session
 
 pytestmark = pytest.mark.skipif(not machine.has_feature("sse2") and not machine.has_feature("neon"), reason="no LLVM")
+
+
+class Doubled(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.tanh(x * 2.0) + 1.0
 
 
 @pytest.fixture
@@ -184,3 +191,20 @@ def test_what_columns_of_plans_count_is_told_below_them_and_in_the_help() -> Non
     assert isinstance(help, HelpReply)
     for text in (section.note, " ".join(help.paragraphs).lower()):
         assert all(count in text for count in counts)
+
+
+def test_a_story_says_that_a_plan_is_from_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TSREPL_KERNEL_CACHE", str(tmp_path / "kernels"))
+    torch.jit.script(Doubled()).save(str(tmp_path / "m.pt"))
+    told = []
+    for _ in range(2):
+        session = Session()
+        session.execute(f"%load {tmp_path / 'm.pt'} as m")
+        session.execute("x = torch.ones(3)")
+        (plan,) = story(session, "%explain m(x)")[0].plans
+        (table,) = (reply for reply in session.execute("%plan m") if isinstance(reply, ReportReply))
+        told.append((dict(plan.facts)["made"].startswith("by another process"), table.sections[0].rows[0][-1]))
+    assert [is_kept for is_kept, _ in told] == [False, True]
+    assert [made.endswith(", from disk") for _, made in told] == [False, True]
+    passes = session.execute("%passes m")
+    assert any("changed the graph" in reply.text for reply in passes if isinstance(reply, TextReply))
