@@ -73,11 +73,11 @@ def decompose(graph: Graph) -> bool:
     found = [node for node in graph.find_all_nodes(_ATTENTION) if _is_plain(node)]
     for node in found:
         x, _, _, _, heads, *weights = node.inputs[:9]
-        with graph.inserting_at(node, node.range):
-            (result,) = inline_graph(graph, _parts(), [x, heads, *weights])
+        with graph.inserting_at(node):
+            (result,) = inline_graph(graph, _parts(), [x, heads, *weights], place=node.range)
             node.outputs[0].replace_all_uses_with(result)
             if node.outputs[1].has_uses:
-                (nothing,) = inline_graph(graph, _nothing(), [x])
+                (nothing,) = inline_graph(graph, _nothing(), [x], place=node.range)
                 node.outputs[1].replace_all_uses_with(nothing)
         node.destroy()
     return bool(found)

@@ -13,6 +13,7 @@ from engine.executor.codegen.decompositions import decompose
 from engine.executor.plans.executor import executor_of
 from engine.fuser.backend import tiering
 from engine.ir.clone import copy_graph
+from engine.ir.graph import Graph
 
 PROGRAM = """
 def f(x, w, b, p, c, heads: int, wants: bool):
@@ -36,18 +37,27 @@ def _arguments(width: int = 12) -> list[Any]:
     return [torch.from_numpy(random.standard_normal(shape).astype(np.float32)) for shape in shapes]
 
 
-def _kinds(function: str, wants: bool) -> set[str]:
+def _taken_apart(function: str, wants: bool) -> Graph:
     unit = torch.jit.CompilationUnit(PROGRAM.format(wants=wants))
     with torch.no_grad():
         graph = copy_graph(executor_of(unit._unit.functions[function]).plan_for([*_arguments(), 3, wants]).graph)
     decompose(graph)
-    return {node.kind for node in graph.nodes()}
+    return graph
+
+
+def _kinds(function: str, wants: bool) -> set[str]:
+    return {node.kind for node in _taken_apart(function, wants).nodes()}
 
 
 def test_it_is_taken_apart_where_it_is_plain() -> None:
     assert "aten::_native_multi_head_attention" not in _kinds("f", wants=False)
     assert "aten::_native_multi_head_attention" in _kinds("f", wants=True)
     assert "aten::_native_multi_head_attention" in _kinds("g", wants=False)
+
+
+def test_parts_stand_where_the_author_wrote_the_call() -> None:
+    ranges = [node.range for node in _taken_apart("f", wants=False).all_nodes() if node.range is not None]
+    assert {found.filename for found in ranges} != {"<ir>"} and {found.line for found in ranges} == {3}
 
 
 @pytest.mark.usefixtures("_mode")
