@@ -39,7 +39,7 @@ Make = Callable[[int], list[Any]]
 Interrupt = Callable[[float], Any]
 LEAST: Final = 0.035
 """Seconds of the processor that a long call takes its caller at least."""
-MOST: Final = 32
+MOST: Final = 8
 """So many times the size that is tried first, a call has to take that long."""
 EARLY: Final = 0.01
 """Seconds of the processors after which the interrupt comes."""
@@ -164,13 +164,13 @@ LONG: Final[Mapping[str, Long]] = {
     "copies": Long("clone", 204, lambda n: [rows(n * K, 256)]),
     "copies in order": Long("contiguous", 102, lambda n: [turned(n * K, 256)]),
     "conversions": Long("to.dtype", 204, lambda n: [rows(n * K, 256), INT16, False, False, None]),
-    "conversions in order": Long("to.dtype", 102, lambda n: [turned(n * K, 256), INT16, False, False, None]),
+    "conversions in order": Long("to.dtype", 204, lambda n: [turned(n * K, 256), INT16, False, False, None]),
     "conversions into": Long("copy_", 102, lambda n: [room(n * K, 256), turned(n * K, 256, np.float64)]),
     "fills": Long("fill.Scalar", 297, lambda n: [room(n * K, 256), 2.0]),
     "zeros": Long("zero_", 68, lambda n: [turned(n * K, 256)]),
     "sums": Long("sum.dim_IntList", 5100, lambda n: [rows(n * K, 7), [1], False]),
     "extremes": Long("argmax", 480, lambda n: [rows(n * K, 256), 1, False]),
-    "pairs": Long("max.dim", 51, lambda n: [rows(n * K, 256), 1, False]),
+    "pairs": Long("max.dim", 102, lambda n: [rows(n * K, 256), 1, False]),
     "logsumexp": Long("logsumexp", 212, lambda n: [rows(n * K, 256), [1], False]),
     "softmax": Long("softmax.int", 144, lambda n: [rows(n * K, 256), -1, None]),
     "softmax of columns": Long("softmax.int", 170, lambda n: [rows(n, 256, 256), 1, None]),

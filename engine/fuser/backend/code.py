@@ -80,8 +80,9 @@ def placed(data: bytes) -> Loaded:
 
 def _give_back() -> None:
     """Free the code that nobody holds any more."""
-    while _TO_GIVE_BACK:
-        _TO_GIVE_BACK.popleft().give_back()
+    with _lock:  # or two threads find the same last one
+        while _TO_GIVE_BACK:
+            _TO_GIVE_BACK.popleft().give_back()
 
 
 # ------------------------------------------------------------------ keys

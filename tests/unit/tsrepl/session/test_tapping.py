@@ -91,7 +91,8 @@ def test_run_until(session: Session) -> None:
 
 def test_cut(session: Session, tmp_path: Path) -> None:
     assert last(session, "%cut m.layers 0 -> 1 as tail", TextReply).text.startswith("type tail to see it")
-    assert last(session, "tail(x * 22)", ValueReply).value.tolist() == [89.0]
+    text = last(session, "tail(x * 22)", ValueReply).text
+    assert text in [f"tensor([89.], grad_fn=<{by}>)" for by in ("AddBackward0", "DifferentiableGraphBackward")]
     assert isinstance(session.execute("tail")[0], ModuleReply)
     assert last(session, "%schema tail", SchemaReply).schemas == ("forward(Tensor part_0) -> Tensor",)
     assert session.execute("%cut m.layers -> 0")[0] == TextReply("cut part out of m.layers", "done")
