@@ -90,6 +90,9 @@ class Program(References, Protocol):
     def open(self) -> None:
         """Let there be no key from here on: somebody has a graph in hand, and may change it."""
 
+    def sent(self) -> tuple[Any, ...]:
+        """The program as plain data, of which another process makes the same.  Raises NotPlain for what is not."""
+
 
 # ------------------------------------------------------------------ types
 

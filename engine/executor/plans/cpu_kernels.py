@@ -10,6 +10,7 @@ from functools import cache
 from typing import Final
 
 from engine.executor.plans.lowered import Compiler, Refusal
+from engine.executor.plans.sent_groups import makes_kernel
 from engine.fuser.backend import code, kernel_cache
 from engine.fuser.groups.from_graph import is_fusible, lower
 from engine.fuser.images.objects import ImageError
@@ -54,4 +55,4 @@ def _circumstances() -> tuple[str, ...]:
     return facts, *code.circumstances()
 
 
-COMPILER: Final = Compiler(is_fusible, lower, bound_stubs.bind, show, stub_of, KeptStubs())
+COMPILER: Final = Compiler(is_fusible, lower, bound_stubs.bind, show, stub_of, KeptStubs(), makes_kernel)

@@ -328,10 +328,11 @@ class GraphExecutor:
     def _is_kept(self, key: Key) -> bool:
         """True of a second call whose plan another process made: it is there in less time than a call may take while
         another thread works."""
-        kept = self._kept(key) if key == self._due else None
+        kept = self.kept(key) if key == self._due else None
         return kept is not None and kept.has("plan")
 
-    def _kept(self, key: Key) -> KeptPlan | None:
+    def kept(self, key: Key) -> KeptPlan | None:
+        """The graphs on disk of the plan of a key, or their place; None where none are kept."""
         return kept_plans.KeptPlan.of(self.function, self.graph, self.reader, key)
 
     def _may_be_profiled(self, key: Key) -> bool:
@@ -339,7 +340,7 @@ class GraphExecutor:
         return self.reader.device is not None or self.reader.accelerator(key) is not None
 
     def _make(self, key: Key) -> ExecutionPlan:
-        plan = self.profiled.make(key) or self._plain_plan(key)
+        plan = self.profiled.make(key) or self.plan_of(key)
         if plan.fusion is not None:
             plan.fusion.offer = partial(self._direct.set, plan)
         if plan.scalar is not None:
@@ -352,12 +353,12 @@ class GraphExecutor:
                 tell(plan_events.PlanEvicted(self.function.name, len(self.cache)))
         return plan
 
-    def _plain_plan(self, key: Key) -> ExecutionPlan:
-        """A plan without guards."""
+    def plan_of(self, key: Key) -> ExecutionPlan:
+        """A new plan without guards."""
         kind = fusion_groups.TENSOREXPR_GROUP if PROFILING.is_enabled else fusion_groups.FUSION_GROUP
         return making.make_plan(
             self.function.name, self.graph, self.reader, key, inlines=self.function.inlines, kind=kind,
-            kept=self._kept(key),
+            kept=self.kept(key),
         )  # fmt: skip
 
     def _forget(self, key: Key) -> None:

@@ -253,7 +253,7 @@ class PlanFusion(FollowsMode):
             return False
         with tiering.compiling_if_free() as is_free:
             if is_free:
-                self._begin()
+                self.begin()
                 self._install_fused()
         return is_free
 
@@ -288,10 +288,10 @@ class PlanFusion(FollowsMode):
         """Form the groups, if there are none yet, and let the plan run what the compile mode asks for."""
         with tiering.compiling():
             if self.fused is None and tiering.mode() != "off":
-                self._begin()
+                self.begin()
             self.start()
 
-    def _begin(self) -> None:
+    def begin(self) -> None:
         """Form the first groups, or take those that were kept."""
         found = self.kept.find("groups") if self.kept is not None else None
         if found is not None:

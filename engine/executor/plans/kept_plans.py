@@ -20,11 +20,12 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final, Self
 
+from engine.aten.values import xp
 from engine.aten.values.promotion import DEFAULTS
 from engine.executor.plans.spec import Key, SpecReader
 from engine.executor.plans.switches import SWITCHES
 from engine.executor.profiling.settings import PROFILING
-from engine.fuser.backend import kernel_cache
+from engine.fuser.backend import kernel_cache, worker
 from engine.ir.flat import NotPlain, Program, flatten, unflatten
 from engine.ir.graph import Graph, Node
 from engine.ir.rewrites import is_watched
@@ -32,6 +33,8 @@ from engine.ir.unit import Function
 from engine.lang.interpreter_settings import deep_recursion
 from engine.lang.records import dataclass
 
+_SAME_IN_ALL: Final = 0
+"""The version of marshal that writes equal values the same; later ones tell what is shared and interned."""
 _FORMAT: Final = "plan 1"
 
 Calls = list[list[tuple[Any, ...]]]
@@ -43,6 +46,8 @@ class KeptPlan:
     """Graphs of one plan, by what they are: "plan" and "groups", and the calls that its groups came with."""
 
     program: Program
+    function: str
+    call: Key
     made_of: tuple[str, ...]
 
     @classmethod
@@ -56,12 +61,30 @@ class KeptPlan:
             return None
         try:
             with deep_recursion():
-                generic = marshal.dumps(flatten(graph, program))
+                generic = marshal.dumps(flatten(graph, program), _SAME_IN_ALL)
         except (NotPlain, ValueError):  # or nested too deeply for marshal
             return None
         call = str(reader.spec(key)), str(function.inlines), str(DEFAULTS.floating)
         facts = _FORMAT, sys.version, _engine(), state, function.qualname, hashlib.sha256(generic).hexdigest()
-        return cls(program, (*facts, *call))
+        return cls(program, function.qualname, key, (*facts, *call))
+
+    def awaited(self) -> tuple[Graph, dict[Node, str]] | None:
+        """The plan's graph; in the thread that compiles, where nobody waits for it, another process may make it."""
+        found = self.find("plan")
+        return self.find("plan") if found is None and self._is_made_beside() else found
+
+    def _is_made_beside(self) -> bool:
+        """True once the worker has made the graphs, or has found that it cannot."""
+        if not worker.is_wanted():
+            return False
+        try:
+            program = self.program.sent()
+        except NotPlain:
+            return False
+        floating = xp.FROM_NUMPY[DEFAULTS.floating].number
+        return worker.does(
+            worker.PLAN, program, self.program.key, self.function, _sent_key(self.call), self.made_of, floating
+        )
 
     def find(self, what: str) -> tuple[Graph, dict[Node, str]] | None:
         """A graph, and what was noted of its nodes; None where nothing was kept."""
@@ -109,3 +132,15 @@ class KeptPlan:
 @cache
 def _engine() -> str:
     return kernel_cache.state_of_engine(*kernel_cache.ROOMS)
+
+
+def _sent_key(key: Key) -> tuple[Any, ...]:
+    """The key of a call for tensors of the CPU, as plain data."""
+    grad_mode, *parts = key
+    return grad_mode, *(part and (xp.FROM_NUMPY[part[0]].number, *part[1:]) for part in parts)
+
+
+def received_key(data: tuple[Any, ...]) -> Key:
+    """The key again."""
+    grad_mode, *parts = data
+    return grad_mode, *(part and (xp.numpy_dtype(part[0]), *part[1:]) for part in parts)

@@ -81,6 +81,8 @@ class Compiler:
     prepare: Callable[[bindings.Binding], Any] = lambda binding: binding
     """A kernel as `bind` takes it."""
     keeper: Keeper | None = None
+    makes_beside: Callable[[Graph, Example, Sizes], bool] = lambda *group: False
+    """True once another process has tried to make the kernel, which the keeper has then, or why there is none."""
     cost: Callable[[bindings.Binding, Sequence[Any]], costs.Cost | None] = lambda *call: costs.cost_of(*call)
     """The work of a call with arguments like these."""
     known: WeakValueDictionary[Hashable, Lowered] = field(default_factory=WeakValueDictionary)
@@ -114,6 +116,8 @@ class Compiler:
             return new
         made_of = _made_of(key, new.example)
         found = keeper.find(made_of)
+        if found is None and self.makes_beside(new.graph, new.example, new.sizes):
+            found = keeper.find(made_of)
         if isinstance(found, tuple):
             raise _refused(new.graph, *found)
         if found is None:

@@ -60,7 +60,7 @@ def make_plan(
     def made(history: PlanHistory) -> Graph:
         return _optimized(specialise(graph, reader, key, history, inlines=inlines), history)
 
-    found = kept.find("plan") if kept is not None else None
+    found = kept.awaited() if kept is not None else None
     if found is not None:
         optimized, _ = found
         history.restart(optimized, partial(passes_of, made))

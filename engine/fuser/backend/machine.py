@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.fuser.backend import code, kernel_cache, target, tiering, to_llvm
+from engine.fuser.backend import code, kernel_cache, target, tiering, to_llvm, worker
 from engine.fuser.backend.code import Loaded as Loaded
 from engine.fuser.backend.cpython_abi import retain
 from engine.fuser.backend.symbols import MachineError as MachineError
@@ -165,8 +165,16 @@ def _compile(program: Program) -> bytes:
         raise MachineError(f"no machine code: {error}") from error
     if " half" in text and not target.current().converts_halves:
         raise MachineError("this processor has no half-precision instructions")
+    key = key_of(program)
+    if worker.does(worker.COMPILE, key, text) and (data := kernel_cache.load(key)) is not None:
+        return data
+    return compile_for(key, text)
+
+
+def compile_for(key: str, text: str) -> bytes:
+    """The image of a module's text, which is kept on disk under the key; raises MachineError."""
     data = _image_of(text)
-    kernel_cache.store(key_of(program), data)
+    kernel_cache.store(key, data)
     return data
 
 

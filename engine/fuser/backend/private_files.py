@@ -12,12 +12,13 @@ only regular files of the user's are replaced or removed.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import io
 import os
 import stat
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -45,6 +46,31 @@ def opened(path: str | Path, flags: int = os.O_RDONLY, mode: int = 0o600) -> int
 def reading(path: str | Path) -> io.FileIO:
     """A file of the user's own, to be read; raises OSError for what is none."""
     return io.FileIO(path, opener=opened)
+
+
+@contextlib.contextmanager
+def alone(path: Path, *, waits: bool = False) -> Iterator[bool]:
+    """True in the block for the one process, and the one thread in it, that holds the lock of that name.
+
+    Where another one does so, False, unless it `waits` for that one to end.
+    """
+    try:
+        handle = opened(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
+    except OSError:
+        yield False
+        return
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
+        except OSError:
+            yield False
+            return
+        try:
+            yield True
+        finally:
+            fcntl.flock(handle, fcntl.LOCK_UN)  # children that were forked meanwhile hold the file, too
+    finally:
+        os.close(handle)
 
 
 def publish(path: Path, parts: Iterable[bytes]) -> bool:

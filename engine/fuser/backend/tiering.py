@@ -171,6 +171,20 @@ def in_background(task: Task) -> None:
         _start()
 
 
+class Postponed(BaseException):
+    """The task under way stops here, and is done from its beginning once that is possible: none of its mistakes."""
+
+
+def is_beside() -> bool:
+    """True in the thread that compiles: nobody waits for what it does."""
+    return threading.current_thread() is _STATE.worker
+
+
+def has_to_stop() -> bool:
+    """True where the task under way should not wait for anything: a thread is about to fork, or the program ends."""
+    return _STATE.forks > 0 or not threading.main_thread().is_alive()
+
+
 def is_idle() -> bool:
     """True if nothing is being compiled, or waits for that."""
     return _STATE.worker is None
@@ -195,7 +209,12 @@ def forget_failures() -> None:
 def note_failure(error: Exception) -> None:
     """Note a mistake of ours, which a lack of memory is not; the program goes on without machine code."""
     if not isinstance(error, MemoryError):
-        _STATE.failures.append("".join(traceback.format_exception(error)))
+        note_mistake("".join(traceback.format_exception(error)))
+
+
+def note_mistake(text: str) -> None:
+    """Note what another process says of a mistake of ours."""
+    _STATE.failures.append(text)
 
 
 @contextmanager
@@ -232,13 +251,16 @@ def _work() -> None:
         try:
             with _STATE.compiling, yielding():
                 task()
+        except Postponed:
+            with _STATE.lock:
+                _STATE.tasks.appendleft(task)
         except Exception as error:
             note_failure(error)
 
 
 def _next() -> Task | None:
     with _STATE.lock:
-        if not _STATE.tasks or _STATE.forks > 0 or not threading.main_thread().is_alive():
+        if not _STATE.tasks or has_to_stop():
             _STATE.worker = None
             return None
         return _STATE.tasks.popleft()

@@ -9,7 +9,6 @@ process that builds, for as long as it lives.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import time
 from collections.abc import Iterator
@@ -140,23 +139,8 @@ def building(room: Path, *, waits: bool = False) -> Iterator[bool]:
 
     Where another one does so, False, unless it `waits` for that one to end.
     """
-    try:
-        handle = private_files.opened(room / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
-    except OSError:
-        yield False
-        return
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
-        except OSError:
-            yield False
-            return
-        try:
-            yield True
-        finally:
-            fcntl.flock(handle, fcntl.LOCK_UN)  # children that were forked meanwhile hold the file, too
-    finally:
-        os.close(handle)
+    with private_files.alone(room / _LOCK, waits=waits) as is_alone:
+        yield is_alone
 
 
 def is_being_built(room: Path) -> bool:

@@ -135,6 +135,13 @@ class ArchivedProgram:
         """Keep nothing from here on that is made of the graphs."""
         self.is_open = True
 
+    def sent(self) -> tuple[Any, ...]:
+        """The archive's code, its version and its constants, behind the kind of program.  Raises NotPlain."""
+        if self.importer.graphs is None:
+            raise NotPlain("an archive without text")
+        constants = tuple(map(_sent, self.importer.constants()))
+        return "archive", self.importer.version, constants, tuple(self.importer.graphs.texts())
+
     def name_of_source(self, source: Source) -> str:
         if self.importer.source_of(source.filename) is not source:
             raise NotPlain(source.filename)
@@ -179,6 +186,13 @@ class ArchivedProgram:
     def tensor(self, name: int) -> Tensor:
         found: Tensor = self.importer.constants()[name]
         return found
+
+
+def _sent(constant: Any) -> tuple[Any, ...]:
+    if not isinstance(constant, Tensor) or not constant.array.flags.c_contiguous:
+        raise NotPlain("a constant")
+    array = constant.array
+    return constant.dtype.number, array.shape, array.tobytes(), constant.requires_grad
 
 
 # ------------------------------------------------------------------ keys

@@ -8,15 +8,15 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from engine.fuser.backend import tiering
+from engine.fuser.backend import processes, tiering
 from engine.fuser.backend.symbols import ALLOCATE, PARALLEL, RELEASE, MachineError
-from engine.fuser.library import beside, building, image_files, key, parts, store
+from engine.fuser.library import beside, building, image_files, key, parts, processor, store
 from engine.fuser.library.parts import Part
 from engine.lang.progress import Progress, listening
 from tests.unit.fuser.library.test_store import DOUBTS, ONE, TWO, found
@@ -262,12 +262,12 @@ def started(place: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The levels for which processes were started; none is."""
     levels: list[str] = []
 
-    def start(level: str) -> bool:
-        levels.append(level)
+    def spawned(command: list[str], environment: Mapping[str, str]) -> bool:
+        levels.append(environment[processor.VARIABLE])
         return True
 
     monkeypatch.setattr(beside, "_STATE", beside._State())
-    monkeypatch.setattr(beside, "_start", start)
+    monkeypatch.setattr(processes, "_spawned", spawned)
     monkeypatch.setattr(tiering, "mode", lambda: "background")
     return levels
 

@@ -1,0 +1,64 @@
+"""The program of the worker: plans and kernels made for other processes, which find them on disk.
+
+In: jobs as plain data (`sent_groups.py`, `kept_plans.py`, `serialize/code/sent_programs.py`).  Out: nothing but what is
+kept on the way, under keys that whoever asked knows as well.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from importlib import import_module
+from typing import Any, Final
+
+from engine.aten.values import xp
+from engine.aten.values.promotion import DEFAULTS
+from engine.executor.plans import lowered, sent_groups
+from engine.executor.plans.executor import executor_of
+from engine.executor.plans.kept_plans import received_key
+from engine.executor.plans.lowered import Sizes
+from engine.fuser.backend import machine, worker
+
+MAX_PROGRAMS: Final = 4
+"""The number of programs that are remembered: a program asks for the plans of its functions one after the other."""
+_OPENERS: Final = {"archive": "engine.serialize.code.sent_programs"}
+"""Modules that have `received` and `function_of`, by the kinds of programs that they open."""
+_PROGRAMS: Final[OrderedDict[str, tuple[Any, Any]]] = OrderedDict()
+"""Modules and what they opened, by the keys of programs."""
+
+
+def main() -> None:
+    """Do the jobs of programs, until none comes any more."""
+    worker.serve({worker.COMPILE: machine.compile_for, worker.LOWER: _lower, worker.PLAN: _plan})
+
+
+def _lower(data: tuple[Any, ...], example: tuple[Any, ...], sizes: Sizes, floating: int) -> None:
+    """Make a kernel of a group."""
+    compiler = lowered.SETTINGS.compiler_for(None)
+    assert compiler is not None
+    DEFAULTS.floating = xp.numpy_dtype(floating)
+    compiler.lowered(*sent_groups.received(data, example), sizes)
+
+
+def _plan(
+    program: tuple[Any, ...], state: str, function: str, call: tuple[Any, ...], made_of: tuple[str, ...], floating: int
+) -> None:
+    """Make the graphs of a plan, if they are made of the same here."""
+    DEFAULTS.floating = xp.numpy_dtype(floating)
+    module, opened = _opened(state, *program)
+    executor = executor_of(module.function_of(opened, function))
+    key = received_key(call)
+    kept = executor.kept(key)
+    if kept is not None and kept.made_of == made_of:
+        plan = executor.plan_of(key)
+        if plan.fusion is not None:
+            plan.fusion.begin()
+
+
+def _opened(state: str, kind: str, *data: Any) -> tuple[Any, Any]:
+    if state not in _PROGRAMS:
+        module = import_module(_OPENERS[kind])
+        _PROGRAMS[state] = module, module.received(*data)
+        while len(_PROGRAMS) > MAX_PROGRAMS:
+            _PROGRAMS.popitem(last=False)
+    _PROGRAMS.move_to_end(state)
+    return _PROGRAMS[state]
