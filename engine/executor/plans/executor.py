@@ -323,7 +323,7 @@ class GraphExecutor:
         """True where the interpreter goes on while the first plan is made, which no other one waits for."""
         if tiering.mode() != "background" or not self._may_run_before_plan() or self.cache.has(key):
             return False
-        return (key in self._ahead and key != self._due) or (tiering.is_idle() and len(self.cache) == 0)
+        return (key in self._ahead and key != self._due) or len(self.cache) == 0
 
     def _is_kept(self, key: Key) -> bool:
         """True of a second call whose plan another process made: it is there in less time than a call may take while

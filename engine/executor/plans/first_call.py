@@ -5,9 +5,8 @@ the call in less time than a plan takes to make.  That is so unless a loop may t
 the inputs, where a count comes from sizes, lengths or numbers among them.  What is called is asked about when it is
 called (`InterpreterState`), so that nothing is compiled for an answer that no run needs; only what a loop calls is
 part of its work.  A program that is loaded, called once and left never pays for a plan; one that is called again has it
-made beside, from its second call on, or in that call where other things are being compiled (`GraphExecutor`).  What is
-known to run once, as an entry at a prompt, leaves what it calls to the plans of that, unless the process ends with it,
-too.
+made beside, from its second call on (`GraphExecutor`).  What is known to run once, as an entry at a prompt, leaves what
+it calls to the plans of that, unless the process ends with it, too.
 """
 
 from __future__ import annotations

@@ -26,11 +26,6 @@ _PROGRAMS: Final[OrderedDict[str, tuple[Any, Any]]] = OrderedDict()
 """Modules and what they opened, by the keys of programs."""
 
 
-def main() -> None:
-    """Do the jobs of programs, until none comes any more."""
-    worker.serve({worker.COMPILE: machine.compile_for, worker.LOWER: _lower, worker.PLAN: _plan})
-
-
 def _lower(data: tuple[Any, ...], example: tuple[Any, ...], sizes: Sizes, floating: int) -> None:
     """Make a kernel of a group."""
     compiler = lowered.SETTINGS.compiler_for(None)
@@ -62,3 +57,12 @@ def _opened(state: str, kind: str, *data: Any) -> tuple[Any, Any]:
             _PROGRAMS.popitem(last=False)
     _PROGRAMS.move_to_end(state)
     return _PROGRAMS[state]
+
+
+HANDLERS: Final = {worker.COMPILE: machine.compile_for, worker.LOWER: _lower, worker.PLAN: _plan}
+"""What the worker does, by the names of jobs."""
+
+
+def main() -> None:
+    """Do the jobs of programs, until none comes any more."""
+    worker.serve(HANDLERS)

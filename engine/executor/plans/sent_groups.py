@@ -15,6 +15,7 @@ from engine.executor.plans.lowered import Example, Sizes, example_of, flat_examp
 from engine.fuser.backend import worker
 from engine.ir.flat import NotPlain, flatten, unflatten
 from engine.ir.graph import Graph
+from engine.lang.interpreter_settings import deep_recursion
 from engine.lang.source import Source
 from engine.lang.types import FunctionType, Type
 
@@ -25,7 +26,8 @@ def makes_kernel(graph: Graph, example: Example, sizes: Sizes) -> bool:
     if flat is None or not worker.is_wanted():
         return False
     try:
-        data = flatten(graph, _NAMELESS)
+        with deep_recursion():
+            data = flatten(graph, _NAMELESS)
     except NotPlain:
         return False
     return worker.does(worker.LOWER, data, flat, sizes, xp.FROM_NUMPY[DEFAULTS.floating].number)
@@ -33,7 +35,8 @@ def makes_kernel(graph: Graph, example: Example, sizes: Sizes) -> bool:
 
 def received(data: tuple[Any, ...], flat: tuple[Any, ...]) -> tuple[Graph, Example]:
     """The graph and the example again."""
-    return unflatten(data, _NAMELESS), example_of(flat)
+    with deep_recursion():
+        return unflatten(data, _NAMELESS), example_of(flat)
 
 
 class _Nameless:

@@ -45,6 +45,10 @@ AGAIN: Final = 60.0
 """Seconds until a worker is asked for again where there was none to be had."""
 _TICK: Final = 0.05
 """Seconds between two looks at whether the program wants to fork, or ends."""
+_ATTEMPTS: Final = 3
+"""Workers that may die of a job."""
+_PATIENCE: Final = 1.0
+"""Seconds that a worker may take to accept a program."""
 _LENGTH: Final = 8
 """Bytes of the length that stands before a message."""
 _MOST: Final = 1 << 28
@@ -91,20 +95,47 @@ def does(*job: Any) -> bool:
     if not is_wanted():
         return False
     try:
-        connection = _connection()
-        if connection is not None:
-            _send(connection, job)
-            mistake = _receive(connection, time.monotonic() + LONG, tiering.has_to_stop)
-            if mistake:
-                tiering.note_mistake(f"in the worker: {mistake}")
-            return True
-    except _Stopped:
-        _hang_up()
-        raise tiering.Postponed from None
-    except (OSError, ValueError, EOFError, TypeError):  # it died, does not answer, or answers what is no answer
-        _hang_up()
+        message = _message(job)
+    except ValueError:  # it nests too deeply
+        return False
+    for attempt in range(_ATTEMPTS):
+        if attempt > 0:
+            _hang_up()
+            time.sleep(_TICK)  # a worker that ends may take a moment until it listens no more
+        try:
+            connection = _connection()
+            if connection is None:
+                break
+            mistake = _answer(connection, message)
+        except _Stopped:
+            _hang_up()
+            raise tiering.Postponed from None
+        except TimeoutError:
+            break
+        except (OSError, ValueError, EOFError, TypeError):  # it is gone, or answers what is no answer
+            continue
+        if mistake:
+            tiering.note_mistake(f"in the worker: {mistake}")
+        return True
+    _hang_up()
     _STATE.not_before = time.monotonic() + AGAIN
     return False
+
+
+def _answer(connection: socket.socket, message: bytes) -> Any:
+    """What the worker says once it is done.  Raises _Stopped, TimeoutError, EOFError or OSError."""
+    connection.settimeout(LONG)
+    connection.sendall(message)
+    until = time.monotonic() + LONG
+    connection.settimeout(_TICK)
+
+    def wait() -> None:
+        if tiering.has_to_stop():
+            raise _Stopped
+        if time.monotonic() > until:
+            raise TimeoutError
+
+    return _received(connection, wait)
 
 
 def _connection() -> socket.socket | None:
@@ -138,10 +169,10 @@ def _started(place: Path) -> socket.socket | None:
 
 def _connected(place: Path) -> socket.socket | None:
     made = socket.socket(socket.AF_UNIX)
+    made.settimeout(_PATIENCE)
     try:
         with _short(place) as name:
             made.connect(name)
-        made.settimeout(_TICK)
     except OSError:
         made.close()
         return None
@@ -179,31 +210,29 @@ class _Stopped(Exception):
     """Somebody has to stop waiting."""
 
 
-def _send(connection: socket.socket, message: Any) -> None:
-    data = marshal.dumps(message)
-    connection.settimeout(LONG)
-    connection.sendall(len(data).to_bytes(_LENGTH, "little") + data)
+def _message(content: Any) -> bytes:
+    data = marshal.dumps(content)
+    return len(data).to_bytes(_LENGTH, "little") + data
 
 
-def _receive(connection: socket.socket, until: float, has_to_stop: Callable[[], bool]) -> Any:
-    """The next message; raises _Stopped, TimeoutError, or EOFError where the other one is gone."""
-    size = int.from_bytes(_bytes(connection, _LENGTH, until, has_to_stop), "little")
+def _received(connection: socket.socket, wait: Callable[[], None] = lambda: None) -> Any:
+    """The next message; `wait()` is called whenever the connection's time is over, and may raise.
+
+    Raises EOFError where the other one is gone, ValueError for what is no message.
+    """
+    size = int.from_bytes(_bytes(connection, _LENGTH, wait), "little")
     if size > _MOST:
         raise ValueError(f"a message of {size} bytes")
-    return marshal.loads(_bytes(connection, size, until, has_to_stop))
+    return marshal.loads(_bytes(connection, size, wait))
 
 
-def _bytes(connection: socket.socket, count: int, until: float, has_to_stop: Callable[[], bool]) -> bytes:
+def _bytes(connection: socket.socket, count: int, wait: Callable[[], None]) -> bytes:
     found = bytearray()
-    connection.settimeout(_TICK)
     while len(found) < count:
         try:
             more = connection.recv(count - len(found))
         except TimeoutError:
-            if has_to_stop():
-                raise _Stopped from None
-            if time.monotonic() > until:
-                raise
+            wait()
             continue
         if not more:
             raise EOFError
@@ -226,11 +255,12 @@ class _Serving:
         """Do the jobs of one program, until it is gone."""
         with suppress(OSError, ValueError, EOFError, TypeError), connection:
             while True:
-                name, *rest = _receive(connection, float("inf"), lambda: False)
+                connection.settimeout(None)
+                name, *rest = _received(connection)
                 with self.busy:
                     mistake = self.mistake(name, rest)
                     self.last = time.monotonic()
-                _send(connection, mistake)
+                connection.sendall(_message(mistake))
 
     def mistake(self, name: str, data: Sequence[Any]) -> str:
         """The mistake of ours that kept the job from being done; empty if it was done, or there is no memory."""

@@ -1,0 +1,229 @@
+"""Jobs of the worker: what it makes of plain data is what the program would have made, and is found by it."""
+
+from __future__ import annotations
+
+import io
+import marshal
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import engine.torch as torch
+from engine.executor.plans import jobs, kept_plans, lowered, making
+from engine.executor.plans.executor import executor_of
+from engine.fuser.backend import tiering, worker
+from engine.torch import nn
+
+torch.manual_seed(0)
+
+
+@pytest.fixture
+def done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """The names of jobs that were done as by a process with the same store, in mode "background".
+
+    What plain data cannot hold fails here, as it does on the way to a process.
+    """
+    monkeypatch.setenv("TSREPL_KERNEL_CACHE", str(tmp_path / "kernels"))
+    kept_plans._engine.cache_clear()
+    before = tiering.mode()
+    tiering.set_mode("background")
+    names: list[str] = []
+
+    def does(*job: Any) -> bool:
+        name, *data = marshal.loads(marshal.dumps(job))
+        floating = lowered.DEFAULTS.floating
+        compiler = lowered.SETTINGS.compiler_for(None)
+        assert compiler is not None
+        with monkeypatch.context() as patch:
+            patch.setattr(worker, "is_wanted", lambda: False)
+            patch.setattr(making, "specialise", SPECIALISE)
+            patch.setattr(compiler, "known", {})
+            jobs.HANDLERS[name](*data)
+        lowered.DEFAULTS.floating = floating
+        names.append(name)
+        return True
+
+    def refuse(*given: Any, **options: Any) -> Any:
+        raise AssertionError("the program did it itself")
+
+    monkeypatch.setattr(worker, "is_wanted", tiering.is_beside)
+    monkeypatch.setattr(worker, "does", does)
+    monkeypatch.setattr(making, "specialise", refuse)
+    yield names
+    tiering.wait()
+    tiering.set_mode(before)
+    jobs._PROGRAMS.clear()
+
+
+SPECIALISE = making.specialise
+
+
+class Pointwise(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.tanh(x * 2.0 + 1.0).softmax(-1)
+
+
+class Layers(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.parts = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.LayerNorm(8), nn.Linear(8, 4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.parts(x.float()) + x
+
+
+class Branches(nn.Module):
+    def forward(self, x: torch.Tensor, n: int = 3) -> torch.Tensor:
+        for i in range(n):
+            if bool(x.sum() > 0):
+                x = torch.sigmoid(x) * i
+            else:
+                x = x.abs() + 1
+        return x
+
+
+class Constants(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return (x + torch.tensor([1.0, 2.0, 3.0, 4.0])).exp() / x.size(0)
+
+
+class Left(nn.Module):
+    """A sort is in no kernel, and `item` in none either."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return (torch.sort(x * 2, -1)[0] + x.sum().item()).clamp(0, 1) * 3
+
+
+MODULES: list[type[nn.Module]] = [Pointwise, Layers, Branches, Constants, Left]
+
+
+def _opened(module: nn.Module) -> Any:
+    file = io.BytesIO()
+    torch.jit.save(torch.jit.script(module), file)
+    return torch.jit.load(io.BytesIO(file.getvalue())).eval()
+
+
+def _calls(m: Any, x: Any) -> Any:
+    with torch.no_grad():
+        answer = m(x)
+        for _ in range(3):
+            for _ in range(3):
+                assert torch.allclose(m(x), answer, equal_nan=True)
+            tiering.wait()
+    return answer
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64], ids=str)
+@pytest.mark.parametrize("module", MODULES, ids=lambda each: each.__name__)
+def test_an_archives_plan_and_kernels_are_made_elsewhere(
+    module: type[nn.Module], dtype: torch.dtype, done: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = module()
+    x = (torch.arange(12).reshape(3, 4) - 5).to(dtype)
+    with torch.no_grad():
+        expected = made(x)
+    m = _opened(made)
+    assert torch.allclose(_calls(m, x), expected)
+    assert done[0] == worker.PLAN
+    assert tiering.failures() == []
+    (plan,) = executor_of(m.forward._function).plans
+    assert plan.history.is_kept
+    assert plan.fusion is None or plan.fusion.groups == [] or worker.LOWER in done
+
+
+def test_the_dtype_of_new_tensors_goes_with_a_job(done: list[str]) -> None:
+    torch.set_default_dtype(torch.float64)
+    try:
+        x = torch.arange(12).reshape(3, 4)
+        assert _calls(_opened(Pointwise()), x).dtype == torch.float64
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert {*done} >= {worker.PLAN, worker.LOWER}
+
+
+@pytest.mark.parametrize("grad", [False, True])
+def test_groups_of_a_program_that_is_in_no_archive_are_lowered_elsewhere(
+    grad: bool, done: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(making, "specialise", SPECIALISE)
+    unit = torch.jit.CompilationUnit("def f(x: Tensor, k: float):\n  return (torch.tanh(x * k) + 1).sum(-1)")
+    x = torch.randn(300, 400, requires_grad=grad)
+    compiler = lowered.SETTINGS.compiler_for(None)
+    assert compiler is not None
+
+    def refuse(*given: Any) -> Any:
+        raise AssertionError("the program lowered it itself")
+
+    expected = (torch.tanh(x * 0.5) + 1).sum(-1)
+    lower = compiler.lower
+    monkeypatch.setattr(compiler, "lower", lambda *given: (refuse if worker.is_wanted() else lower)(*given))
+    for _ in range(3):
+        for _ in range(100):
+            found = unit.f(x, 0.5)
+            assert torch.allclose(found, expected)
+            if grad:
+                found.sum().backward()
+        tiering.wait()
+    assert worker.LOWER in done
+    assert tiering.failures() == []
+
+
+def test_a_plan_that_is_made_of_something_else_is_left_alone(done: list[str], tmp_path: Path) -> None:
+    m = _opened(Pointwise())
+    executor = executor_of(m.forward._function)
+    with torch.no_grad():
+        key = executor.reader.read(m._c if hasattr(m, "_c") else m, torch.ones(2, 2))
+    kept = executor.kept(key)
+    assert kept is not None
+    program = kept.program.sent()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(making, "specialise", SPECIALISE)
+        for made_of, is_there in ((("another", *kept.made_of[1:]), False), (kept.made_of, True)):
+            jobs.HANDLERS[worker.PLAN](
+                program, kept.program.key, kept.function, kept_plans._sent_key(key), made_of,
+                lowered.xp.FROM_NUMPY[lowered.DEFAULTS.floating].number,
+            )  # fmt: skip
+            assert kept.has("plan") == is_there
+
+
+def test_programs_are_remembered_for_a_while() -> None:
+    given = [(str(number), ("archive", 10, (), ())) for number in range(jobs.MAX_PROGRAMS + 2)]
+    opened = [jobs._opened(state, *program)[1] for state, program in given]
+    assert [*jobs._PROGRAMS] == [state for state, _ in given[2:]]
+    assert jobs._opened("3", "archive", 10, (), ())[1] is opened[3]
+    jobs._PROGRAMS.clear()
+
+
+PROGRAM = """
+import io, sys
+import engine, engine.torch as torch
+from engine.executor.plans import making
+from engine.fuser.backend import tiering, worker
+made = []
+specialise = making.specialise
+making.specialise = lambda *given, **options: made.append(1) or specialise(*given, **options)
+m = torch.jit.load(sys.argv[1]).eval()
+x = torch.arange(12.0).reshape(3, 4)
+with torch.no_grad():
+    answers = []
+    for _ in range(3):
+        answers += [m(x).sum().item() for _ in range(5)]
+        tiering.wait()
+print(len({round(each, 4) for each in answers}), made, "llvmlite" in sys.modules, tiering.failures())
+print(worker._STATE.connection is not None)
+"""
+
+
+def test_a_program_imports_no_compiler(tmp_path: Path) -> None:
+    """From beginning to end, with a real worker; a second program finds everything and asks nobody."""
+    torch.jit.save(torch.jit.script(Layers()), tmp_path / "layers.pt")
+    environment = {**os.environ, "TSREPL_COMPILE": "background", "TSREPL_KERNEL_CACHE": str(tmp_path / "kernels")}
+    command = [sys.executable, "-c", PROGRAM, str(tmp_path / "layers.pt")]
+    for asks in (True, False):
+        told = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+        assert told.stdout.splitlines() == ["1 [] False []", str(asks)]
