@@ -59,8 +59,8 @@ def _opened(state: str, kind: str, *data: Any) -> tuple[Any, Any]:
     return _PROGRAMS[state]
 
 
-HANDLERS: Final = {worker.COMPILE: machine.compile_for, worker.LOWER: _lower, worker.PLAN: _plan}
-"""What the worker does, by the names of jobs."""
+HANDLERS: Final[worker.Handlers] = {worker.COMPILE: machine.compile_for, worker.LOWER: _lower, worker.PLAN: _plan}
+"""Functions of the data of jobs, by the names of these."""
 
 
 def main() -> None:

@@ -40,7 +40,7 @@ def received(data: tuple[Any, ...], flat: tuple[Any, ...]) -> tuple[Graph, Examp
 
 
 class _Nameless:
-    """What graphs of groups refer to: no program, and text that nobody reads in the worker."""
+    """Names for what graphs of groups refer to: no program, and text that nobody reads in the worker."""
 
     def name_of_source(self, source: Source) -> str:
         return ""
