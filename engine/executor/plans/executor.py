@@ -23,7 +23,7 @@ from engine.executor.plans.profiled import ProfiledPlans, Recorded
 from engine.executor.plans.spec import Key, SpecReader
 from engine.executor.plans.switches import SWITCHES, is_leaving, tell
 from engine.executor.profiling.settings import PROFILING
-from engine.fuser.backend import tiering
+from engine.fuser.backend import tiering, worker
 from engine.ir.clone import copy_graph
 from engine.ir.graph import Graph
 from engine.ir.unit import Function
@@ -292,6 +292,7 @@ class GraphExecutor:
 
     def _make_ahead(self, key: Key) -> None:
         """Make the plan of a key; if that fails, the interpreter goes on."""
+        worker.begin()
         self._is_there(key, self.cache.get(key, lambda: self._make(key), misses=0)[0])
 
     def _is_there(self, key: Key, plan: ExecutionPlan) -> None:

@@ -10,7 +10,6 @@ import os
 import signal
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -43,14 +42,6 @@ def _spawned(command: list[str], environment: Mapping[str, str]) -> bool:
         return os.waitstatus_to_exitcode(os.waitpid(shell, 0)[1]) == 0
     except ChildProcessError:  # the program has its children waited for, or wants to hear of none
         return True
-
-
-def stand_back(niceness: int) -> None:
-    """Let others go first from here on, as far as the system has that."""
-    with suppress(AttributeError, OSError):
-        os.nice(niceness)
-    with suppress(AttributeError, OSError):
-        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
 
 
 def _is_python() -> bool:

@@ -33,7 +33,7 @@ Job = tuple[Any, ...]
 """The name of what is to be done, and what it is to be done with: numbers, strings, bytes, and tuples of them."""
 Handlers = Mapping[str, Callable[..., object]]
 
-NICE: Final = 2
+NICE: Final = 1
 """More would starve it where programs keep all processors busy."""
 IDLE: Final = 30.0
 """Seconds without a job until the worker goes."""
@@ -68,10 +68,12 @@ _MAIN: Final = "engine.executor.plans.jobs"
 
 @dataclass(slots=True)
 class _State:
-    """The connection of this process, and when (`time.monotonic`) one may be tried again."""
+    """The connection of this process; until when (`time.monotonic`) a worker that was started may come, and from when
+    on one may be asked for again."""
 
     connection: socket.socket | None = None
     process: int = 0
+    expected: float = 0.0
     not_before: float = 0.0
 
 
@@ -86,10 +88,18 @@ def is_wanted() -> bool:
     return tiering.is_beside() and os.environ.get(_SETTING) != "0" and time.monotonic() >= _STATE.not_before
 
 
-def does(*job: Any) -> bool:
-    """True once the worker has done the job, or has found that it cannot be done; False where there is no worker.
+def begin() -> None:
+    """Start a worker, if there is none, for what will be asked of it."""
+    if is_wanted():
+        with suppress(OSError):
+            _connection(waits=False)
 
-    It is asked by that thread alone, since others have somebody waiting for them.
+
+def does(*job: Any, waits: bool = True) -> bool:
+    """True once the worker has done the job, or has found that it cannot be done; False where there is no worker, or
+    none yet, and nobody `waits` for one to start.
+
+    It is asked by the thread that compiles alone, since others have somebody waiting for them.
     Raises `tiering.Postponed` where the program forks or ends.
     """
     if not is_wanted():
@@ -103,9 +113,9 @@ def does(*job: Any) -> bool:
             _hang_up()
             time.sleep(_TICK)  # a worker that ends may take a moment until it listens no more
         try:
-            connection = _connection()
+            connection = _connection(waits)
             if connection is None:
-                break
+                return False
             mistake = _answer(connection, message)
         except _Stopped:
             _hang_up()
@@ -141,11 +151,12 @@ def _answer(connection: socket.socket, message: bytes) -> Any:
     return _received(connection, wait)
 
 
-def _connection() -> socket.socket | None:
+def _connection(waits: bool) -> socket.socket | None:
+    """The connection to the worker, which is started if need be; None where there is none, or none yet."""
     if _STATE.connection is None or _STATE.process != os.getpid():  # a child has its own
         _hang_up()
         place = _place()
-        _STATE.connection = None if place is None else _connected(place) or _started(place)
+        _STATE.connection = None if place is None else _connected(place) or _started(place, waits)
         _STATE.process = os.getpid()
     return _STATE.connection
 
@@ -156,18 +167,22 @@ def _hang_up() -> None:
         _STATE.connection = None
 
 
-def _started(place: Path) -> socket.socket | None:
-    """A connection to a new worker; None where it does not come."""
-    if not processes.start(_MAIN, {}):
-        return None
-    until = time.monotonic() + START
-    while time.monotonic() < until:
-        if (found := _connected(place)) is not None:
-            return found
+def _started(place: Path, waits: bool) -> socket.socket | None:
+    """A connection to a new worker; None where it does not come, or has not come yet."""
+    if _STATE.expected == 0.0 and processes.start(_MAIN, {}):
+        _STATE.expected = time.monotonic() + START
+    found = None
+    while found is None and time.monotonic() < _STATE.expected:
         if tiering.has_to_stop():
             raise _Stopped
+        if not waits:
+            return None
         time.sleep(_TICK / 2)
-    return None
+        found = _connected(place)
+    _STATE.expected = 0.0
+    if found is None:
+        _STATE.not_before = time.monotonic() + AGAIN
+    return found
 
 
 def _connected(place: Path) -> socket.socket | None:
@@ -292,7 +307,8 @@ def serve(handlers: Handlers) -> None:
     place = _place()
     if place is None:
         return
-    processes.stand_back(NICE)
+    with suppress(OSError):
+        os.nice(NICE)
     with private_files.alone(place.with_name(f"{place.name}.lock")) as is_alone:
         if is_alone:
             _listen(place, handlers)

@@ -7,12 +7,13 @@ is left alone.  `main` is the program of the process that builds beside others (
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from engine.fuser.backend import kernel_cache, machine, processes
+from engine.fuser.backend import kernel_cache, machine
 from engine.fuser.images import image, linking
 from engine.fuser.images.objects import ImageError
 from engine.fuser.library import image_files, key, parts, processor
@@ -99,7 +100,9 @@ def is_sound(part: str, current: Key, room: Path) -> bool:
 
 def main() -> None:
     """Build in this process, behind all others."""
-    processes.stand_back(NICE)
+    os.nice(NICE)
+    with suppress(AttributeError, OSError):  # systems that have no such thing
+        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
     room = image_files.folder()
     if room is not None:
         with suppress(Exception):  # which stands beside the files; nobody reads what is written here

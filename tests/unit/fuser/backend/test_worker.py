@@ -60,7 +60,7 @@ def serve(place: Path) -> Iterator[Start]:
 
 @pytest.fixture(autouse=True)
 def _stays_in_front(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "stand_back", lambda niceness: None)
+    monkeypatch.setattr(os, "nice", lambda niceness: 0)
 
 
 def _is_there(place: Path) -> bool:
@@ -178,10 +178,24 @@ def test_a_worker_that_comes_late_is_waited_for(place: Path, monkeypatch: pytest
 
     late = threading.Timer(0.2, worker.serve, ({"note": lambda: None},))
     monkeypatch.setattr(processes, "start", start)
+    assert not worker.does("note", waits=False)
+    assert not worker.does("note", waits=False)
     assert worker.does("note")
+    assert worker.does("note", waits=False)
     worker._hang_up()
     place.unlink()
     late.join(10)
+
+
+def test_one_that_does_not_come_is_waited_for_once(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[str] = []
+    monkeypatch.setattr(processes, "start", lambda module, environment: started.append(module) or True)
+    monkeypatch.setattr(worker, "START", 0.2)
+    worker.begin()
+    assert worker.is_wanted()
+    assert not worker.does("note")
+    assert not worker.is_wanted()
+    assert len(started) == 1
 
 
 def test_one_of_several_workers_stays(serve: Start, place: Path) -> None:
