@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 from engine.aten.dispatch import table
+from engine.aten.values.ivalue import EnumValue
 from engine.aten.values.tensor import Tensor
 from engine.ir.graph import Attr, Block, Graph, InlinedFrom, Node, Use, Value
 from engine.lang.scalars import DTYPE_BY_NUMBER, device
@@ -198,6 +199,8 @@ class _Flattening:
             return "type", flat_type(value, self.names)
         if isinstance(value, device):
             return "device", str(value)
+        if isinstance(value, EnumValue):
+            return "enum", (flat_type(value.type, self.names), value.name)
         if not is_plain_data(value):
             raise NotPlain(repr(value))
         return "", value
@@ -277,4 +280,8 @@ class _Reading:
             return unflatten(value, self.names)
         if tag == "device":
             return device(value)
+        if tag == "enum":
+            kind = type_of_flat(value[0], self.names)
+            assert isinstance(kind, EnumType)
+            return EnumValue(kind, value[1])
         return type_of_flat(value, self.names) if tag == "type" else value

@@ -292,7 +292,6 @@ class GraphExecutor:
 
     def _make_ahead(self, key: Key) -> None:
         """Make the plan of a key; if that fails, the interpreter goes on."""
-        worker.begin()
         self._is_there(key, self.cache.get(key, lambda: self._make(key), misses=0)[0])
 
     def _is_there(self, key: Key, plan: ExecutionPlan) -> None:
@@ -356,10 +355,12 @@ class GraphExecutor:
 
     def plan_of(self, key: Key) -> ExecutionPlan:
         """A new plan without guards."""
+        kept = self.kept(key)
+        if kept is None:
+            worker.begin()  # for the kernels; a plan that is kept may need no process
         kind = fusion_groups.TENSOREXPR_GROUP if PROFILING.is_enabled else fusion_groups.FUSION_GROUP
         return making.make_plan(
-            self.function.name, self.graph, self.reader, key, inlines=self.function.inlines, kind=kind,
-            kept=self.kept(key),
+            self.function.name, self.graph, self.reader, key, inlines=self.function.inlines, kind=kind, kept=kept,
         )  # fmt: skip
 
     def _forget(self, key: Key) -> None:

@@ -20,7 +20,7 @@ from engine.fuser.backend import machine, worker
 
 MAX_PROGRAMS: Final = 4
 """The number of programs that are remembered: a program asks for the plans of its functions one after the other."""
-_OPENERS: Final = {"archive": "engine.serialize.code.sent_programs"}
+_OPENERS: Final = {"archive": "engine.serialize.code.sent_programs", "functions": "engine.ir.flat_program"}
 """Modules that have `received` and `function_of`, by the kinds of programs that they open."""
 _PROGRAMS: Final[OrderedDict[str, tuple[Any, Any]]] = OrderedDict()
 """Modules and what they opened, by the keys of programs."""
@@ -52,7 +52,7 @@ def _plan(
 def _opened(state: str, kind: str, *data: Any) -> tuple[Any, Any]:
     if state not in _PROGRAMS:
         module = import_module(_OPENERS[kind])
-        _PROGRAMS[state] = module, module.received(*data)
+        _PROGRAMS[state] = module, module.received(state, *data)
         while len(_PROGRAMS) > MAX_PROGRAMS:
             _PROGRAMS.popitem(last=False)
     _PROGRAMS.move_to_end(state)

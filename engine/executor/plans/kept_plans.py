@@ -25,16 +25,18 @@ from engine.aten.values.promotion import DEFAULTS
 from engine.executor.plans.spec import Key, SpecReader
 from engine.executor.plans.switches import SWITCHES
 from engine.executor.profiling.settings import PROFILING
-from engine.fuser.backend import kernel_cache, worker
+from engine.fuser.backend import kernel_cache, tiering, worker
 from engine.ir.flat import NotPlain, Program, flatten, unflatten
+from engine.ir.flat_program import SAME_IN_ALL, written
 from engine.ir.graph import Graph, Node
+from engine.ir.match import callees_in
 from engine.ir.rewrites import is_watched
 from engine.ir.unit import Function
 from engine.lang.interpreter_settings import deep_recursion
 from engine.lang.records import dataclass
 
-_SAME_IN_ALL: Final = 0
-"""The version of marshal that writes equal values the same; later ones tell what is shared and interned."""
+SMALL: Final = 300
+"""Nodes of a function, and of those that it calls, up to which its plan is made while a worker starts."""
 _FORMAT: Final = "plan 1"
 
 Calls = list[list[tuple[Any, ...]]]
@@ -46,27 +48,28 @@ class KeptPlan:
     """Graphs of one plan, by what they are: "plan" and "groups", and the calls that its groups came with."""
 
     program: Program
-    function: str
+    function: Function
     call: Key
     made_of: tuple[str, ...]
 
     @classmethod
     def of(cls, function: Function, graph: Graph, reader: SpecReader, key: Key) -> Self | None:
         """The graphs of the function's plan for such a key; None where none are kept."""
-        program = function.program
-        if program is None or reader.device is None or is_watched() or SWITCHES.listeners or PROFILING.is_enabled:
+        if reader.device is None or is_watched() or SWITCHES.listeners or PROFILING.is_enabled:
+            return None
+        if kernel_cache.directory() is None or (program := _program_of(function)) is None:
             return None
         state = program.key
-        if not state or kernel_cache.directory() is None:
+        if not state:
             return None
         try:
             with deep_recursion():
-                generic = marshal.dumps(flatten(graph, program), _SAME_IN_ALL)
+                generic = marshal.dumps(flatten(graph, program), SAME_IN_ALL)
         except (NotPlain, ValueError):  # or nested too deeply for marshal
             return None
         call = str(reader.spec(key)), str(function.inlines), str(DEFAULTS.floating)
         facts = _FORMAT, sys.version, _engine(), state, function.qualname, hashlib.sha256(generic).hexdigest()
-        return cls(program, function.qualname, key, (*facts, *call))
+        return cls(program, function, key, (*facts, *call))
 
     def awaited(self) -> tuple[Graph, dict[Node, str]] | None:
         """The plan's graph; in the thread that compiles, where nobody waits for it, another process may make it."""
@@ -82,9 +85,8 @@ class KeptPlan:
         except NotPlain:
             return False
         floating = xp.FROM_NUMPY[DEFAULTS.floating].number
-        return worker.does(
-            worker.PLAN, program, self.program.key, self.function, _sent_key(self.call), self.made_of, floating
-        )
+        job = program, self.program.key, self.function.qualname, _sent_key(self.call), self.made_of, floating
+        return worker.does(worker.PLAN, *job, waits=not _is_small(self.function))
 
     def find(self, what: str) -> tuple[Graph, dict[Node, str]] | None:
         """A graph, and what was noted of its nodes; None where nothing was kept."""
@@ -132,6 +134,33 @@ class KeptPlan:
 @cache
 def _engine() -> str:
     return kernel_cache.state_of_engine(*kernel_cache.ROOMS)
+
+
+def _is_small(function: Function) -> bool:
+    """True if a plan of the function takes less time than a worker takes to start."""
+    waiting, known, nodes = [function], {function}, 0
+    while waiting and nodes <= SMALL:
+        each = waiting.pop()
+        if not each.is_defined:  # to be compiled first
+            return False
+        nodes += sum(1 for _ in each.graph.all_nodes())
+        more = [callee for callee in callees_in(each.graph) if callee not in known]
+        known.update(more)
+        waiting += more
+    return nodes <= SMALL
+
+
+def _program_of(function: Function) -> Program | None:
+    """The program that the function is part of; None where there is no plain data of it.
+
+    One that is in no archive is written for each plan, where nobody waits for that.
+    """
+    if function.program is not None or not tiering.is_beside():
+        return function.program
+    try:
+        return written(function)
+    except NotPlain:
+        return None
 
 
 def _sent_key(key: Key) -> tuple[Any, ...]:

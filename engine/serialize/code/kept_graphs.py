@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from engine.aten.values.tensor import Tensor
 from engine.ir.flat import NotPlain, flat_type, flatten, type_of_flat, unflatten
+from engine.ir.flat_program import flat_tensors
 from engine.ir.rewrites import is_watched
 from engine.ir.unit import Function
 from engine.lang.deferred import deferred
@@ -139,7 +140,7 @@ class ArchivedProgram:
         """The archive's code, its version and its constants, behind the kind of program.  Raises NotPlain."""
         if self.importer.graphs is None:
             raise NotPlain("an archive without text")
-        constants = tuple(map(_sent, self.importer.constants()))
+        constants = tuple(flat_tensors(self.importer.constants()))
         return "archive", self.importer.version, constants, tuple(self.importer.graphs.texts())
 
     def name_of_source(self, source: Source) -> str:
@@ -186,13 +187,6 @@ class ArchivedProgram:
     def tensor(self, name: int) -> Tensor:
         found: Tensor = self.importer.constants()[name]
         return found
-
-
-def _sent(constant: Any) -> tuple[Any, ...]:
-    if not isinstance(constant, Tensor) or not constant.array.flags.c_contiguous:
-        raise NotPlain("a constant")
-    array = constant.array
-    return constant.dtype.number, array.shape, array.tobytes(), constant.requires_grad
 
 
 # ------------------------------------------------------------------ keys

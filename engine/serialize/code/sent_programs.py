@@ -8,10 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import numpy as np
-
-from engine.aten.values import xp
-from engine.aten.values.tensor import Tensor
+from engine.ir.flat_program import tensor_of
 from engine.ir.unit import Function
 from engine.lang.records import dataclass
 from engine.serialize.code.kept_graphs import KeptGraphs
@@ -19,18 +16,15 @@ from engine.serialize.code.source_import import SourceImporter
 from engine.serialize.container.qualified_names import prefix_of, record_of
 
 
-def received(version: int, constants: Iterable[tuple[Any, ...]], texts: Iterable[tuple[str, bytes]]) -> SourceImporter:
-    """The importer of such code."""
-    found = [_received(*each) for each in constants]
+def received(
+    key: str, version: int, constants: Iterable[tuple[Any, ...]], texts: Iterable[tuple[str, bytes]]
+) -> SourceImporter:
+    """The importer of such code, which finds its own key."""
+    found = [tensor_of(*each) for each in constants]
     records = _Texts(dict(texts))
     importer = SourceImporter(records, lambda: found, version)
     importer.graphs = KeptGraphs(lambda: records.texts.items())
     return importer
-
-
-def _received(number: int, shape: tuple[int, ...], data: bytes, requires_grad: bool) -> Tensor:
-    array = np.frombuffer(data, xp.numpy_dtype(number)).reshape(shape).copy()
-    return Tensor(array, requires_grad=requires_grad)
 
 
 def function_of(importer: SourceImporter, qualname: str) -> Function | None:

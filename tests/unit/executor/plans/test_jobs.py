@@ -188,7 +188,7 @@ def test_a_plan_that_is_made_of_something_else_is_left_alone(done: list[str], tm
         patch.setattr(making, "specialise", SPECIALISE)
         for made_of, is_there in ((("another", *kept.made_of[1:]), False), (kept.made_of, True)):
             jobs.HANDLERS[worker.PLAN](
-                program, kept.program.key, kept.function, kept_plans._sent_key(key), made_of,
+                program, kept.program.key, kept.function.qualname, kept_plans._sent_key(key), made_of,
                 lowered.xp.FROM_NUMPY[lowered.DEFAULTS.floating].number,
             )  # fmt: skip
             assert kept.has("plan") == is_there
@@ -205,11 +205,12 @@ def test_programs_are_remembered_for_a_while() -> None:
 PROGRAM = """
 import io, sys
 import engine, engine.torch as torch
-from engine.executor.plans import making
+from engine.executor.plans import kept_plans, making
 from engine.fuser.backend import tiering, worker
 made = []
 specialise = making.specialise
 making.specialise = lambda *given, **options: made.append(1) or specialise(*given, **options)
+kept_plans.SMALL = 0
 m = torch.jit.load(sys.argv[1]).eval()
 x = torch.arange(12.0).reshape(3, 4)
 with torch.no_grad():
@@ -229,4 +230,38 @@ def test_a_program_imports_no_compiler(tmp_path: Path) -> None:
     command = [sys.executable, "-c", PROGRAM, str(tmp_path / "layers.pt")]
     for asks in (True, False):
         told = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+        assert told.stdout.splitlines() == ["1 [] False []", str(asks)]
+
+
+UNIT = """
+import sys
+import engine, engine.torch as torch
+from engine.executor.plans import kept_plans, making
+from engine.fuser.backend import tiering, worker
+made = []
+specialise = making.specialise
+making.specialise = lambda *given, **options: made.append(1) or specialise(*given, **options)
+kept_plans.SMALL = 0
+unit = torch.jit.CompilationUnit('''
+def layer(x: Tensor, w: Tensor):
+    return torch.relu(torch.mm(x, w)).softmax(-1)
+def f(x: Tensor, w: Tensor, n: int):
+    for _ in range(n):
+        x = layer(x, w) + layer(x, w).tanh()
+    return x
+''')
+x, w = torch.ones(4, 4), torch.ones(4, 4)
+answers = []
+for _ in range(4):
+    answers += [unit.f(x, w, 3).sum().item() for _ in range(50)]
+    tiering.wait()
+print(len({round(each, 4) for each in answers}), made, "llvmlite" in sys.modules, tiering.failures())
+print(worker._STATE.connection is not None)
+"""
+
+
+def test_a_program_in_no_archive_is_known_by_what_it_is_made_of(tmp_path: Path) -> None:
+    environment = {**os.environ, "TSREPL_COMPILE": "background", "TSREPL_KERNEL_CACHE": str(tmp_path / "kernels")}
+    for asks in (True, False):
+        told = subprocess.run([sys.executable, "-c", UNIT], env=environment, check=True, capture_output=True, text=True)
         assert told.stdout.splitlines() == ["1 [] False []", str(asks)]
