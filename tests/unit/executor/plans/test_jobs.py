@@ -17,6 +17,7 @@ import engine.torch as torch
 from engine.executor.plans import jobs, kept_plans, lowered, making
 from engine.executor.plans.executor import executor_of
 from engine.fuser.backend import tiering, worker
+from engine.fuser.library import beside
 from engine.torch import nn
 
 torch.manual_seed(0)
@@ -52,6 +53,7 @@ def done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]
         raise AssertionError("the program did it itself")
 
     monkeypatch.setattr(worker, "is_wanted", tiering.is_beside)
+    monkeypatch.setattr(beside, "_STATE", beside._State(has_asked=True))  # for no library, which takes long
     monkeypatch.setattr(worker, "begin", lambda: None)
     monkeypatch.setattr(worker, "does", does)
     monkeypatch.setattr(making, "specialise", refuse)
@@ -207,6 +209,8 @@ import io, sys
 import engine, engine.torch as torch
 from engine.executor.plans import kept_plans, making
 from engine.fuser.backend import tiering, worker
+from engine.fuser.library import beside
+beside._STATE.has_asked = True  # for no library, which takes long
 made = []
 specialise = making.specialise
 making.specialise = lambda *given, **options: made.append(1) or specialise(*given, **options)
@@ -238,6 +242,8 @@ import sys
 import engine, engine.torch as torch
 from engine.executor.plans import kept_plans, making
 from engine.fuser.backend import tiering, worker
+from engine.fuser.library import beside
+beside._STATE.has_asked = True  # for no library, which takes long
 made = []
 specialise = making.specialise
 making.specialise = lambda *given, **options: made.append(1) or specialise(*given, **options)
