@@ -26,13 +26,13 @@ from engine.aten.values.hooks import HOOKS
 from engine.aten.values.tensor import Tensor, wrapped
 from engine.executor.codegen.fusion_groups import dissolve, form_differentiable_graphs, on
 from engine.executor.codegen.source import GeneratedSource, Slot
-from engine.executor.plans.following import FOLLOWERS, FollowsMode, Run
 from engine.executor.plans.history import PlanHistory
 from engine.executor.plans.pipelines import AFTER_GROUPING, BACKWARD
 from engine.executor.plans.plan import RECENT
 from engine.executor.plans.plan_events import GraphDifferentiated, NodeNotFused
 from engine.executor.plans.spec import Key, SpecReader
 from engine.executor.plans.switches import SWITCHES, tell
+from engine.executor.plans.tiers import FOLLOWERS, Run, Tiered
 from engine.executor.profiling.settings import PROFILING
 from engine.fuser.backend import tiering
 from engine.ir.aliasing.alias_db import AliasDb
@@ -93,7 +93,7 @@ class Specialised:
 
     name: str
     graph: Graph
-    make: Make
+    plan_of: Make
     device: scalars.device | None = scalars.CPU
     """The device of all tensors; None: any."""
     gradients: int = 0
@@ -109,7 +109,7 @@ class Specialised:
         key = self.reader.read(*args)
         plan = self.plans.get(key)
         if plan is None:
-            plan = self.plans[key] = self.make(self.name, self.graph, self.reader, key)
+            plan = self.plans[key] = self.plan_of(self.name, self.graph, self.reader, key)
             plan.gradients = self.gradients
         return plan
 
@@ -372,7 +372,7 @@ def _example(value: Any) -> Any:
 
 
 @dataclass(eq=False, slots=True, weakref_slot=True)
-class PlanDifferentiation(FollowsMode):
+class PlanDifferentiation(Tiered):
     """The state of one plan on its way to differentiable graphs.
 
     `otherwise` starts the plan where there are none; `entry` gives the plan's function, and `enter_by` sets it alone.
@@ -380,7 +380,7 @@ class PlanDifferentiation(FollowsMode):
 
     name: str
     graph: Graph
-    make: Make
+    plan_of: Make
     write: Write
     install: Install
     otherwise: Callable[[], None]
@@ -399,40 +399,39 @@ class PlanDifferentiation(FollowsMode):
     _count: int = 0
     _lock: Any = field(default_factory=lock)
 
-    def install_for(self, mode: tiering.Mode) -> None:
-        """Install the function that this compile mode asks for."""
+    @property
+    def mode(self) -> tiering.Mode:
+        """The compile mode; "off" where nobody wants groups, "eager" where they are wanted at once."""
+        mode = tiering.mode()
         if mode == "off" or not SETTINGS.is_enabled:
-            self.otherwise()
-        elif self.grouped is not None:
-            with tiering.compiling():  # while nobody changes the groups
-                self._install_grouped()
-        else:
-            source, run = self.write(self.graph, {})
-            at_once = mode == "eager" or SETTINGS.keeps_all or PROFILING.is_enabled
-            self.install(self.graph, source, self._first if at_once else tiering.until_worth(run, self._later))
+            return "off"
+        return "eager" if SETTINGS.keeps_all or PROFILING.is_enabled else mode
+
+    @property
+    def is_made(self) -> bool:
+        return self.grouped is not None
+
+    def install_for(self, mode: tiering.Mode) -> None:
+        Tiered.install_for(self, mode)  # classes with slots are made twice, and super() finds the first
         FOLLOWERS.add(self)  # not before, as there may be no function to be had
+
+    def run_plainly(self) -> None:
+        self.otherwise()
+
+    def run_by(self, wrapped: Callable[[Run], Run]) -> None:
+        source, run = self.write(self.graph, {})
+        self.install(self.graph, source, wrapped(run))
 
     def specialised(self, name: str, graph: Graph, gradients: int = 0) -> Specialised:
         """A forward or backward graph of a group, as a function; so many of its inputs are gradients."""
-        return Specialised(name, graph, self.make, scalars.CPU if self.accelerator is None else None, gradients)
+        return Specialised(name, graph, self.plan_of, scalars.CPU if self.accelerator is None else None, gradients)
 
-    def _first(self, *args: Any) -> Any:
-        """The first call, where groups are formed before anything runs."""
-        self.form()
-        return self.entry()(*args)
-
-    def _later(self) -> None:
-        tiering.in_background(self.form)
-
-    def form(self) -> None:
-        """Form the groups, if there are none yet, and let the plan run what the compile mode asks for."""
-        with tiering.compiling():
-            if self.grouped is None and tiering.mode() != "off":
-                self.grouped = copy_graph(self.graph)
-                if self.accelerator is not None:
-                    apply_facts(self.grouped, ("device",))
-                self._group()
-            self.start()
+    def make(self) -> None:
+        """Form the groups."""
+        self.grouped = copy_graph(self.graph)
+        if self.accelerator is not None:
+            apply_facts(self.grouped, ("device",))
+        self._group()
 
     def _group(self) -> None:
         assert self.grouped is not None
@@ -460,7 +459,7 @@ class PlanDifferentiation(FollowsMode):
         name, graph = f"{self.name}_{self._count}", node.attr("Subgraph")
         return DifferentiableGroup(name, node, self, self.write(graph, {})[1])
 
-    def _install_grouped(self) -> None:
+    def run_made(self) -> None:
         assert self.grouped is not None
         if not self.groups:
             self.otherwise()
@@ -492,7 +491,7 @@ class PlanDifferentiation(FollowsMode):
             if self.groups != before:
                 self._group()
                 if tiering.mode() != "off":
-                    self._install_grouped()
+                    self.run_made()
 
     def _split(self, group: DifferentiableGroup) -> None:
         refusal: type[Exception] = _autodiff("specialising").NotDifferentiable

@@ -37,8 +37,8 @@ from engine.passes.pipeline import run_pipeline
 if TYPE_CHECKING:
     from engine.executor.codegen import fusion_groups
     from engine.executor.plans import kept_plans, making, plan_events, shown_graph
-    from engine.executor.plans.following import Run
     from engine.executor.plans.kept_plans import KeptPlan
+    from engine.executor.plans.tiers import Run
 else:
     fusion_groups = deferred("engine.executor.codegen.fusion_groups")
     making, plan_events = deferred("engine.executor.plans.making"), deferred("engine.executor.plans.plan_events")

@@ -32,13 +32,13 @@ from engine.executor.codegen.fusion_groups import (
     with_known_dtypes,
 )
 from engine.executor.codegen.source import GeneratedSource, Slot
-from engine.executor.plans.following import FOLLOWERS, FollowsMode, Run
 from engine.executor.plans.history import PlanHistory, passes_of
 from engine.executor.plans.kept_plans import KeptPlan
 from engine.executor.plans.lowered import Compiler, Example, Layout, Lowered, Sizes, example_of, flat_example, layout_of
 from engine.executor.plans.pipelines import BEFORE_FUSION
 from engine.executor.plans.plan_events import GroupFormed, KernelCompiled, NodeNotFused
 from engine.executor.plans.switches import SWITCHES, tell
+from engine.executor.plans.tiers import FOLLOWERS, Run, Tiered
 from engine.executor.profiling.settings import PROFILING
 from engine.fuser.backend import tiering
 from engine.ir.clone import copy_graph
@@ -191,7 +191,7 @@ def _example(value: Any) -> Any:
 
 
 @dataclass(eq=False, slots=True, weakref_slot=True)
-class PlanFusion(FollowsMode):
+class PlanFusion(Tiered):
     """The state of one plan on its way to kernels.
 
     `otherwise` starts the plan where nothing is fused; `entry` gives the plan's function, and `enter_by` sets it alone.
@@ -234,45 +234,32 @@ class PlanFusion(FollowsMode):
     def __post_init__(self) -> None:
         FOLLOWERS.add(self)
 
-    def install_for(self, mode: tiering.Mode) -> None:
-        """Install the function that this compile mode asks for."""
-        if mode == "off":
-            self.offer(None)
-            self.otherwise()
-        elif self.fused is not None:
-            with tiering.compiling():  # while nobody changes the groups
-                self._install_fused()
-        elif not self._goes_on():
-            source, run = self.write(self.graph, {})
-            counted = self._first if self._is_eager else tiering.until_worth(run, self._form_later)
-            self.install(self.graph, source, counted)
-
-    def _goes_on(self) -> bool:
-        """True if another process formed the groups, for which it paid, and they are there again now."""
-        if self._is_eager or self.kept is None or not self.kept.has("groups"):
-            return False
-        with tiering.compiling_if_free() as is_free:
-            if is_free:
-                self.begin()
-                self._install_fused()
-        return is_free
+    @property
+    def mode(self) -> tiering.Mode:
+        """The compile mode; with guards on groups, plans that fuse at once are made by the calls that want them."""
+        mode = tiering.mode()
+        return "eager" if mode != "off" and PROFILING.guards_groups and PROFILING.fuses_at_once else mode
 
     @property
-    def _is_eager(self) -> bool:
-        """True where groups and kernels are made by the calls that want them, unless the compile mode is "off"."""
-        return tiering.mode() == "eager" or (PROFILING.guards_groups and PROFILING.fuses_at_once)
+    def is_made(self) -> bool:
+        """True once groups are formed: also where another process formed them, for which it paid."""
+        if self.fused is None and self.mode == "background" and self.kept is not None and self.kept.has("groups"):
+            with tiering.compiling_if_free() as is_free:
+                if is_free:
+                    self.make()
+        return self.fused is not None
+
+    def run_plainly(self) -> None:
+        self.offer(None)
+        self.otherwise()
+
+    def run_by(self, wrapped: Callable[[Run], Run]) -> None:
+        source, run = self.write(self.graph, {})
+        self.install(self.graph, source, wrapped(run))
 
     def follow_mode(self) -> None:
         self.offer(None)
-        FollowsMode.follow_mode(self)  # classes with slots are made twice, and super() finds the first
-
-    def _first(self, *args: Any) -> Any:
-        """The first call, where kernels are made before anything runs."""
-        self.form()
-        return self.entry()(*args)
-
-    def _form_later(self) -> None:
-        tiering.in_background(self.form)
+        Tiered.follow_mode(self)  # classes with slots are made twice, and super() finds the first
 
     # -- groups
 
@@ -284,14 +271,7 @@ class PlanFusion(FollowsMode):
             chosen = with_known_dtypes(chosen)
         return chosen if self.accelerator is None else on(self.accelerator, chosen)
 
-    def form(self) -> None:
-        """Form the groups, if there are none yet, and let the plan run what the compile mode asks for."""
-        with tiering.compiling():
-            if self.fused is None and tiering.mode() != "off":
-                self.begin()
-            self.start()
-
-    def begin(self) -> None:
+    def make(self) -> None:
         """Form the first groups, or take those that were kept."""
         found = self.kept.find("groups") if self.kept is not None else None
         if found is not None:
@@ -344,7 +324,7 @@ class PlanFusion(FollowsMode):
         self.history.tell(GroupFormed(self.name, group.name, str(graph)))
         return group
 
-    def _install_fused(self) -> None:
+    def run_made(self) -> None:
         """Let the plan run its groups, in which kernels take the place of what runs now."""
         assert self.fused is not None
         if not self.groups:
@@ -392,7 +372,7 @@ class PlanFusion(FollowsMode):
         with self._lock:
             is_new = key not in group.waiting
             group.waiting[key] = [_example(value) for value in args], [_example(value) for value in results]
-        if self._is_eager:
+        if self.mode == "eager":
             self.compile_waiting()
         elif is_new:
             tiering.in_background(self.compile_waiting)
@@ -409,7 +389,7 @@ class PlanFusion(FollowsMode):
             if not self.unavailable and not {*waiting} <= {*self.groups}:
                 self._group_again()
             if waiting and tiering.mode() != "off":
-                self._install_fused()
+                self.run_made()
                 self._keep_calls()
 
     def _compile(self, group: FusedGroup) -> None:

@@ -46,7 +46,7 @@ def _plan(
     if kept is not None and kept.made_of == made_of:
         plan = executor.plan_of(key)
         if plan.fusion is not None:
-            plan.fusion.begin()
+            plan.fusion.make()
 
 
 def _opened(state: str, kind: str, *data: Any) -> tuple[Any, Any]:

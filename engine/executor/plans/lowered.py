@@ -25,7 +25,7 @@ from engine.aten.values.libraries import device_of
 from engine.aten.values.promotion import DEFAULTS
 from engine.aten.values.tensor import Tensor
 from engine.executor.codegen.fusion_groups import Choice, is_plain, structure
-from engine.executor.plans.following import Run
+from engine.executor.plans.tiers import Run
 from engine.ir.graph import Graph, Node
 from engine.lang import scalars
 from engine.lang.deferred import deferred

@@ -16,7 +16,6 @@ from engine.executor.bytecode.operations import CALLEES
 from engine.executor.codegen.fusion_groups import FUSION_GROUP, dissolve, is_fusion_group
 from engine.executor.codegen.source import FUNCTION, NO_SLOTS, GeneratedSource, NotGenerated, Slot, generate
 from engine.executor.plans.differentiation import PlanDifferentiation
-from engine.executor.plans.following import Run
 from engine.executor.plans.fusion import PlanFusion
 from engine.executor.plans.history import PlanHistory, passes_of
 from engine.executor.plans.kept_plans import KeptPlan
@@ -31,6 +30,7 @@ from engine.executor.plans.pipelines import (
 from engine.executor.plans.plan import GRADIENTS_RECORDED, PLAN, RUNTIME, ExecutionPlan
 from engine.executor.plans.scalar_plans import ScalarPlan, is_scalar
 from engine.executor.plans.spec import Key, SpecReader
+from engine.executor.plans.tiers import Run
 from engine.executor.profiling.bailouts import BAIL_OUT
 from engine.ir.aliasing.alias_db import AliasDb
 from engine.ir.clone import copy_graph
@@ -195,7 +195,7 @@ def _generate(plan: ExecutionPlan, reader: SpecReader, key: Key, kind: str, kept
         return
     if is_scalar(unfused):
         source, run = write(unfused)
-        plan.scalar = ScalarPlan(plan.name, unfused, run, partial(install, source))
+        plan.scalar = ScalarPlan(plan.name, unfused, run, lambda: plan.entry, partial(install, source))
         plan.scalar.start()
         return
     if records:
@@ -210,7 +210,7 @@ def _generate(plan: ExecutionPlan, reader: SpecReader, key: Key, kind: str, kept
         return
     plan.fusion = PlanFusion(
         plan.name, unfused, compiler, write, install_fused, run_unfused, lambda: plan.entry, enter_by, kind=kind,
-        accelerator=accelerator, history=plan.history, kept=kept,
+        accelerator=accelerator, history=plan.history, kept=kept if compiler.keeper is not None else None,
     )  # fmt: skip
     plan.fusion.start()
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.executor.bytecode.operations import operation_of
 from engine.executor.bytecode.traceback import CallSite, execution_error
-from engine.executor.plans.following import FOLLOWERS, Run
+from engine.executor.plans.tiers import FOLLOWERS, Run, Tiered
 from engine.fuser.backend import tiering
 from engine.ir.graph import Graph, Node
 from engine.lang.deferred import deferred
@@ -39,16 +39,14 @@ def is_scalar(graph: Graph) -> bool:
 
 
 @dataclass(eq=False, slots=True, weakref_slot=True)
-class ScalarPlan:
-    """The state of one plan on its way to machine code.  `install` makes a function the plan's.
-
-    `reason` says why there is no kernel.
-    """
+class ScalarPlan(Tiered):
+    """The state of one plan on its way to machine code.  `reason` says why there is no kernel."""
 
     name: str
     graph: Graph
     run: Run
-    install: Callable[[Run], None]
+    entry: Callable[[], Run]
+    enter_by: Callable[[Run], None]
     offer: Callable[[Callable[[Run], Run] | None], None] = lambda bind: None
     """Takes a way to the kernel of a plan that is given numbers alone: of the whole call of the function, a builtin
     that does it by the kernel, where that takes the arguments and does not fail; None where there is no such way."""
@@ -56,6 +54,8 @@ class ScalarPlan:
     binding: bindings.Binding | None = None
     native: Run | None = None
     reason: str = ""
+
+    prepares = False
 
     def __post_init__(self) -> None:
         FOLLOWERS.add(self)
@@ -67,53 +67,45 @@ class ScalarPlan:
             return "it is one kernel of numbers, lists and dicts"
         return self.reason or "it has not run for long enough"
 
-    def start(self) -> None:
-        """Install the function that the compile mode asks for."""
-        mode = tiering.mode()
-        if mode == "off" or self.reason:
-            self.offer(None)
-            self.install(self.run)
-        elif self.native is not None:
-            self._install_native()
-        elif mode == "eager":
-            self.install(self._first)
-        else:
-            self.install(tiering.until_worth(self.run, self._compile_later, prepares=False))
+    @property
+    def mode(self) -> tiering.Mode:
+        """The compile mode; "off" where there is no kernel to be had."""
+        return "off" if self.reason else tiering.mode()
+
+    @property
+    def is_made(self) -> bool:
+        return self.native is not None
 
     def follow_mode(self) -> None:
-        """Install it at once: all functions are there."""
+        """Enter the other tier at once: all functions are there."""
         self.start()
 
-    def _first(self, *args: Any) -> Any:
-        """The first call, which waits for the kernel."""
-        self.compile()
-        return (self.native or self.run)(*args)
+    def run_plainly(self) -> None:
+        self.offer(None)
+        self.enter_by(self.run)
 
-    def _compile_later(self) -> None:
-        tiering.in_background(self.compile)
+    def run_by(self, wrapped: Callable[[Run], Run]) -> None:
+        self.enter_by(wrapped(self.run))
 
-    def compile(self) -> None:
-        """Make the kernel, if there is none yet, and let the plan run it."""
-        with tiering.compiling():
-            if self.native is None and not self.reason and tiering.mode() != "off":
-                try:
-                    self._compile()
-                except (scalar_writer.Unsupported, machine.MachineError, cpython_abi.AbiError) as why:
-                    self.reason = str(why)
-            self.start()
+    def run_made(self) -> None:
+        assert self.native is not None
+        assert self.binding is not None
+        self.enter_by(self.native)
+        if all(isinstance(each, bindings.NumberArgument) for each in self.binding.arguments):
+            self.offer(self._directly)
+
+    def make(self) -> None:
+        """Make the kernel, or say why there is none."""
+        try:
+            self._compile()
+        except (scalar_writer.Unsupported, machine.MachineError, cpython_abi.AbiError) as why:
+            self.reason = str(why)
 
     def _compile(self) -> None:
         self.program = from_scalar.lower(self.graph, self.name)
         self.binding = scalar_call.binding_of(self.program)
         failure = _failure(self.name, self.program)
         self.native = scalar_call.function_of(self.name, self.program, self.binding, self.run, failure)
-
-    def _install_native(self) -> None:
-        assert self.native is not None
-        assert self.binding is not None
-        self.install(self.native)
-        if all(isinstance(each, bindings.NumberArgument) for each in self.binding.arguments):
-            self.offer(self._directly)
 
     def _directly(self, whole_call: Run) -> Run:
         assert self.program is not None

@@ -134,33 +134,6 @@ def in_parts(run: Callable[..., Any], args: Sequence[Any], *, once: bool) -> Any
         return run(*args)
 
 
-WORTH: Final = 20_000_000
-"""Nanoseconds: what takes so long altogether is compiled, which takes a few times as long."""
-
-
-def until_worth(run: Callable[..., Any], then: Callable[[], object], *, prepares: bool = True) -> Callable[..., Any]:
-    """`run`, until so much time was spent in it that compiling pays; then `then()` is called, once.
-
-    The first call does not count where it prepares what later ones use.
-    """
-    first, once = iter((None,) * prepares), iter((None,))
-    spent = 0
-
-    def counted(*args: Any) -> Any:
-        nonlocal spent
-        for _ in first:
-            return run(*args)
-        start = time.perf_counter_ns()
-        result = run(*args)
-        spent += time.perf_counter_ns() - start
-        if spent > WORTH:
-            for _ in once:
-                then()
-        return result
-
-    return counted
-
-
 # ------------------------------------------------------------------ the thread
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import engine.torch as torch
+from engine.executor.plans import tiers
 from engine.executor.plans.fusion import PlanFusion
 from engine.fuser.backend import machine, tiering
 
@@ -29,7 +30,7 @@ THREADS: Final = 8
 @pytest.fixture(autouse=True)
 def _as_it_was(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Everything is worth compiling; afterwards modes and threads are what they were."""
-    monkeypatch.setattr(tiering, "WORTH", -1)
+    monkeypatch.setattr(tiers, "WORTH", -1)
     mode, threads = tiering.mode(), torch.get_num_threads()
     yield
     tiering.wait()

@@ -16,7 +16,7 @@ import engine.torch as torch
 from engine.aten.values.tensor import Tensor
 from engine.executor.bytecode.code import Code
 from engine.executor.interpreter.interpreter import InterpreterState, run_function
-from engine.executor.plans import fusion, lowered
+from engine.executor.plans import fusion, lowered, tiers
 from engine.executor.plans.executor import executor_of
 from engine.executor.plans.explanation import explain
 from engine.executor.plans.lowered import Compiler
@@ -83,7 +83,7 @@ def _sizes(args: Sequence[Any]) -> list[Any]:
 def _stand_in(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
     made = StandIn()
     monkeypatch.setitem(lowered.SETTINGS.compilers, "cpu", Compiler(made.is_fusible, made.lower, made.bind, str))
-    monkeypatch.setattr(tiering, "WORTH", -1)
+    monkeypatch.setattr(tiers, "WORTH", -1)
     before = tiering.mode()
     tiering.set_mode("eager")
     yield made
@@ -186,7 +186,7 @@ def test_plans_run_without_kernels_until_there_are_some(made: StandIn) -> None:
 
 
 def test_what_costs_little_is_not_compiled(made: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tiering, "WORTH", 10**15)
+    monkeypatch.setattr(tiers, "WORTH", 10**15)
     tiering.set_mode("background")
     function = function_of(CHAIN)
     for _ in range(100):

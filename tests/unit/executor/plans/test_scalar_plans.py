@@ -3,6 +3,7 @@
 import pytest
 
 import engine
+from engine.executor.plans import tiers
 from engine.executor.plans.executor import executor_of
 from engine.fuser.backend import tiering
 from engine.lang.errors import ArgumentError, ExecutionError
@@ -46,7 +47,7 @@ def test_a_plan_runs_as_machine_code_or_not(mode):
 
 
 def test_a_plan_is_compiled_once_that_pays(monkeypatch):
-    monkeypatch.setattr(tiering, "WORTH", 0)
+    monkeypatch.setattr(tiers, "WORTH", 0)
     tiering.set_mode("background")
     function = engine.CompilationUnit(SUM).f
     assert function(10) == 12
