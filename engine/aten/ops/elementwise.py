@@ -182,8 +182,7 @@ def log_cumulative_sum(self: Array, dim: int) -> Array:
 
 def sgn(self: Array) -> Array:
     if self.dtype not in xp.COMPLEX:
-        signs = np.asarray(pointwise.sign(self)).astype(self.dtype, copy=False)
-        return np.where(np.isnan(self), 0, signs).astype(self.dtype) if self.dtype == xp.BFLOAT16 else signs
+        return np.asarray(pointwise.sign(self.astype(wide(self.dtype), copy=False))).astype(self.dtype, copy=False)
     size = np.abs(self)
     return np.where(size == 0, 0, self / np.where(size == 0, 1, size)).astype(self.dtype)
 

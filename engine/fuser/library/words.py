@@ -79,8 +79,8 @@ def _conversions() -> Iterator[tuple[tuple[str, str], str]]:
     is_x86, inexact = system().endswith("x86_64"), (*FLOATS, *HALVES, *COMPLEX)
     for source, target in itertools.permutations(TYPES, 2):
         is_cut = source in inexact and target not in (*inexact, BOOL)
-        if (is_cut and not is_x86) or (source == "c128" and target in HALVES):
-            continue  # Note [Numbers without a place] in `converting_calls`; numpy rounds these once, kernels twice
+        if is_cut and not is_x86:
+            continue  # Note [Numbers without a place] in `converting_calls`
         written = "u8" if target == "i8" else target
         read = "u8" if source == BOOL or (source, written) == ("i8", "u8") else source
         yield (source, target), f"convert_{read}_{written}"
