@@ -182,7 +182,7 @@ def log_cumulative_sum(self: Array, dim: int) -> Array:
 
 def sgn(self: Array) -> Array:
     if self.dtype not in xp.COMPLEX:
-        return np.asarray(pointwise.sign(self.astype(wide(self.dtype), copy=False))).astype(self.dtype, copy=False)
+        return xp.cast(np.asarray(pointwise.sign(xp.cast(self, wide(self.dtype)))), self.dtype)
     size = np.abs(self)
     return np.where(size == 0, 0, self / np.where(size == 0, 1, size)).astype(self.dtype)
 
