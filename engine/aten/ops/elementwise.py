@@ -234,7 +234,7 @@ op("aten::deg2rad(Tensor self) -> Tensor", scalar="self * 0.017453292519943295",
    gradient={"self": "grad * 0.017453292519943295"})  # fmt: skip
 op("aten::rad2deg(Tensor self) -> Tensor", scalar="self * 57.29577951308232", dtype="float", variants=ALL,
    gradient={"self": "grad * 57.29577951308232"})  # fmt: skip
-op("aten::sgn(Tensor self) -> Tensor", kernel=sgn, variants=ALL,
+op("aten::sgn(Tensor self) -> Tensor", kernel=sgn, variants=ALL, layout="operands",
    gradient={"self": "_sgn_backward(grad, self, self.sgn())"})  # fmt: skip
 op("aten::signbit(Tensor self) -> Tensor", kernel=signbit, variants=OUT)
 op("aten::angle(Tensor self) -> Tensor", kernel=angle, variants=OUT,

@@ -35,8 +35,8 @@ from engine.fuser.ir.kernel import (
     apply,
     index,
 )
-from engine.fuser.library.forms import Entry, Form, Given, fewest
 from engine.fuser.library import pairs_along
+from engine.fuser.library.forms import Entry, Form, Given, fewest
 from engine.fuser.library.functions import WORDS, alone, calling, guards, left_below, lies_in_order, tensor_at, word
 from engine.fuser.library.words import COMPLEX, NUMBERS_AT, OPERANDS, PLACES_AT
 from engine.fuser.stubs.binding import Binding, NoneArgument, NumberArgument, Result, TensorArgument, size

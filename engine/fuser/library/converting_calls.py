@@ -33,7 +33,7 @@ def {symbol}(n: i64, steps_: i64, places_: i64):
 
 
 def _statements(read: str, written: str) -> list[str]:
-    """What becomes of an element, or of the two parts of a complex one, of which other types take the first."""
+    """The stores of an element, or of the two parts of a complex one, of which other types take the first."""
     parts = ["source[2 * i]", "source[2 * i + 1]"] if read in COMPLEX else ["source[i]"]
     if written in COMPLEX:
         part = COMPLEX[written]

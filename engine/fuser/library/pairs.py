@@ -6,10 +6,10 @@ for what has no expansion: `FUNCTIONS` has those that there are.
 
 Note [Complex functions]
 Kernels know floats alone, so a function of complex numbers is written in the parts of its operands.  The formulas are
-those of the definition, so that the same elements overflow, become NaN, or are zeros of a sign: products are contracted
-as numpy's are, quotients are Smith's, and the rest is the C library's with the cases that Annex G of C lists.  Functions
-of f32 are computed in f64, where nothing cancels or overflows that is in range; of f64, arguments are scaled first.
-What the C library makes in many steps of its own (powers, inverses of trigonometry) is left to it.
+those of the definition, so that the same elements overflow, become NaN, or are zeros of a sign: products are
+contracted as numpy's are, quotients are Smith's, and the rest is the C library's with the cases that Annex G of C
+lists.  Functions of f32 are computed in f64, where nothing cancels or overflows that is in range; of f64, arguments are
+scaled first.  What the C library makes in many steps of its own (powers, inverses of trigonometry) is left to it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from math import e, inf, log, log2, log10
 from typing import Any, Final
 
 from engine.fuser.groups.from_expression import Reader, Unsupported, folded, parsed
-from engine.fuser.ir.kernel import BOOL, constant
+from engine.fuser.ir.kernel import BOOL
 from engine.fuser.ir.math import Number, select, with_sign_of
 from engine.lang.records import dataclass
 

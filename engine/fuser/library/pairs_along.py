@@ -37,7 +37,7 @@ def finished_mean(target_: i64, at: i64, re: f64, im: f64, count: i64):
     return 0
 """,
 }
-"""What becomes of a sum; of the mean by numpy's quotient."""
+"""Stores of sums, and of means by numpy's quotient."""
 _SUMS: Final = """
 def piece_of_sum(source_: i64, n: i64, total: InOut[f64[...]]):
     source = view({part}[...], source_)

@@ -110,4 +110,5 @@ PARTS: Final = (
     _part("more", rows_of, "i32", "u8", "f16", "bf16", "i16", "i8"),
     _part("complex", rows_of, *COMPLEX),
     _part("complex_along", along_of, *COMPLEX),
+    _part("complex_shaped", shaped_of, *COMPLEX),
 )

@@ -267,9 +267,7 @@ def _loop(call: Call, types: Sequence[str], sample: Tensor, natural: Sequence[in
     return (*before, For(i.name, index(0), Name("n", "i64"), (*body.statements, store), kind="vector"))
 
 
-def _loop_of_pairs(
-    call: Call, types: Sequence[str], sample: Tensor, natural: Sequence[int]
-) -> tuple[Statement, ...]:
+def _loop_of_pairs(call: Call, types: Sequence[str], sample: Tensor, natural: Sequence[int]) -> tuple[Statement, ...]:
     """The loop over complex elements, each of which is two floats."""
     i, arguments, result = Name("i", "i64"), call.op.schema.arguments, TYPES[sample.array.dtype]
     lets = list[Let]()
