@@ -27,7 +27,7 @@ from engine.aten.dispatch.op import Op
 from engine.aten.values.promotion import result_type
 from engine.aten.values.tensor import Tensor
 from engine.aten.values.xp import COMPLEX, COMPLEX32, HALVES
-from engine.fuser.library import along, rows, serving
+from engine.fuser.library import along, rows, serving, words
 from engine.fuser.library.descriptors import DTYPES
 from engine.fuser.library.forms import Form
 from tests.table import library_samples
@@ -184,7 +184,7 @@ def test_bodies_record_what_the_definition_records(op: Op) -> None:
     computing = op.functional or op
     written = {i for i, each in enumerate(op.schema.arguments) if each.is_write}
     for form in serving._forms(computing):
-        for type in {"f32", "f64"} & {*types(form)}:
+        for type in {"f32", "f64", *words.COMPLEX} & {*types(form)}:
             for call in itertools.islice(calls(form, type, is_written=False), FEW):
                 if len(call) in written:
                     result = outcome(computing.compiled.run, same(call))
@@ -201,7 +201,7 @@ def requiring(call: Call, written: set[int]) -> Call:
     """The same arguments; tensors that are not written require gradients."""
     given = same(call)
     for i, each in enumerate(given):
-        if isinstance(each, Tensor) and each.array.dtype.kind == "f" and all(each is not given[k] for k in written):
+        if isinstance(each, Tensor) and each.array.dtype.kind in "fc" and all(each is not given[k] for k in written):
             given[i] = each.requires_grad_()
     return given
 

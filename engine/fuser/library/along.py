@@ -35,7 +35,7 @@ from engine.fuser.ir.kernel import (
     apply,
     index,
 )
-from engine.fuser.library import pairs_along
+from engine.fuser.library import complex_along
 from engine.fuser.library.forms import Entry, Form, Given, fewest
 from engine.fuser.library.functions import WORDS, alone, calling, guards, left_below, lies_in_order, tensor_at, word
 from engine.fuser.library.words import COMPLEX, NUMBERS_AT, OPERANDS, PLACES_AT
@@ -161,7 +161,7 @@ class _Found:
 def _function(call: AlongCall, type: str, shape: str) -> _Found | None:
     """The function of a call for tensors of a type and number of dimensions; None where there is none."""
     if type in COMPLEX:
-        return _of_pairs(call, type)
+        return _of_complex(call, type)
     try:
         found = _lowered(call, type, _SHAPES[shape])
     except (NotFused, EngineError, TypeError, ValueError, ArithmeticError, KeyError):
@@ -174,11 +174,11 @@ def _function(call: AlongCall, type: str, shape: str) -> _Found | None:
     return _Found(kernel.name, results[0].type, is_reduced, _WORK, kernel)
 
 
-def _of_pairs(call: AlongCall, type: str) -> _Found | None:
+def _of_complex(call: AlongCall, type: str) -> _Found | None:
     """The function for complex elements, which is one for any dimensions."""
-    if call.op.name not in pairs_along.WAYS:
+    if call.op.name not in complex_along.WAYS:
         return None
-    kernel = pairs_along.function(pairs_along.WAYS[call.op.name], type)
+    kernel = complex_along.function(complex_along.WAYS[call.op.name], type)
     return _Found(kernel.name, type, [True], _WORK, kernel)
 
 

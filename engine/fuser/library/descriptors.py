@@ -35,7 +35,8 @@ from engine.lang.records import dataclass
 _OBJECTS: Final[dict[str, Any]] = {
     "NDARRAY": np.ndarray, "TENSOR": Tensor, "PARAMETER": Parameter, "HOOKS": HOOKS, "MODE": MODE,
     "ENABLED": "enabled", "NONE": None, "FALSE": False, "TRUE": True, "ZERO": 0, "FLOAT": float, "INT": int,
-    "COMPLEX": complex, "LIST": list, "TUPLE": tuple, "SIZE": Size, "STORAGE": Storage, "MEMORY": "memory", "SHAPENAME": "shape",
+    "COMPLEX": complex,
+    "LIST": list, "TUPLE": tuple, "SIZE": Size, "STORAGE": Storage, "MEMORY": "memory", "SHAPENAME": "shape",
     "VIEWKIND": "_view_kind", "MANYVIEWS": "many", "MINUSONE": -1, "NODE": OperatorNode, "SAVED": Saved,
     "SEQUENCES": numbers, "DEFAULTS": DEFAULTS,
 }  # fmt: skip

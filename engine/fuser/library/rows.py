@@ -57,10 +57,10 @@ from engine.fuser.ir.kernel import (
 )
 from engine.fuser.ir.kernel_text import show
 from engine.fuser.ir.math import Number
-from engine.fuser.library import pairs
+from engine.fuser.library import complex_expressions
 from engine.fuser.library.descriptors import DTYPES
 from engine.fuser.library.forms import Entry, Form, Given, fewest
-from engine.fuser.library.pairs import Pair
+from engine.fuser.library.complex_expressions import Pair
 from engine.fuser.library.words import COMPLEX
 from engine.fuser.stubs.cost import operations
 from engine.lang.errors import EngineError
@@ -197,9 +197,12 @@ def row_of(call: Call, type: str) -> Row | None:
     if type == BOOL and numbers:
         return None
     try:
-        sample = op.compiled.run(*(_sample(each, type) for each in given))
+        samples = [_sample(each, type) for each in given]
+        sample = op.compiled.run(*samples)
         if not isinstance(sample, Tensor) or sample.array.dtype not in TYPES:
             return None
+        if any(isinstance(each, Tensor) and np.shares_memory(sample.array, each.array) for each in samples):
+            return None  # numbers that are their own conjugates are shown
         if type not in _INEXACT and TYPES[sample.array.dtype] in FLOATS:
             return None  # of the default dtype, which programs may change
         if not call.tensors and TYPES[sample.array.dtype] != type:
@@ -225,7 +228,7 @@ def _function(call: Call, type: str, sample: Tensor) -> Row:
     types = [BOOL if kind == "TRUTHS" else type for kind in kinds]
     result = TYPES[sample.array.dtype]
     natural = [int(kind in ("TENSORS", "TRUTHS")) for kind in kinds]
-    loop = (_loop_of_pairs if type in COMPLEX else _loop)(call, types, sample, natural)
+    loop = (_loop_of_complex if type in COMPLEX else _loop)(call, types, sample, natural)
     views = [View(Buffer(name, "i64", None, access="inout"), Name(f"{name}_", "i64")) for name in ("steps", "places")]
     operands = [
         View(Buffer(f"x{k}", COMPLEX.get(each, each), None, access="inout"), Load("places", (index(k),), "i64"))
@@ -235,7 +238,8 @@ def _function(call: Call, type: str, sample: Tensor) -> Row:
     others = (Return(index(1)),)
     kernel = Kernel("row", parameters, (*views, If(_are([*natural, 1]), (*operands, *loop), others)))
     symbol = f"row_{hashlib.sha256(show(kernel).encode()).hexdigest()[:20]}"
-    return Row(Entry(symbol, result, _work(loop)), replace(kernel, name=symbol))
+    work = _work(loop) + _MEMORY * (type in COMPLEX)  # which is twice as large
+    return Row(Entry(symbol, result, work), replace(kernel, name=symbol))
 
 
 def _are(steps: Sequence[int]) -> Expression:
@@ -267,7 +271,7 @@ def _loop(call: Call, types: Sequence[str], sample: Tensor, natural: Sequence[in
     return (*before, For(i.name, index(0), Name("n", "i64"), (*body.statements, store), kind="vector"))
 
 
-def _loop_of_pairs(call: Call, types: Sequence[str], sample: Tensor, natural: Sequence[int]) -> tuple[Statement, ...]:
+def _loop_of_complex(call: Call, types: Sequence[str], sample: Tensor, natural: Sequence[int]) -> tuple[Statement, ...]:
     """The loop over complex elements, each of which is two floats."""
     i, arguments, result = Name("i", "i64"), call.op.schema.arguments, TYPES[sample.array.dtype]
     lets = list[Let]()
@@ -276,7 +280,7 @@ def _loop_of_pairs(call: Call, types: Sequence[str], sample: Tensor, natural: Se
         given[name] = _part(f"x{k}", multiply(i, index(natural[k])), type, lets)
     like = next(each.re for each in given.values() if isinstance(each, Pair))
     operands = Operands(given, {"dtype"})
-    found = pairs.element(call.op.scalar or call.op.expression or "", operands, like)
+    found = complex_expressions.element(call.op.scalar or call.op.expression or "", operands, like)
     unknown = operands.unknown(call.op.schema)
     if unknown is not None or isinstance(found, Pair) != (result in COMPLEX):
         raise Unsupported(f"the expression of {call.op.qualified_name} does not look at '{unknown}'")
@@ -307,4 +311,8 @@ def _work(loop: Sequence[Statement]) -> int:
     shorter vectors are."""
     (body,) = (each.body for each in loop if isinstance(each, For))
     roots = (root for each in body for root in parts(each))
-    return 64 + 512 // current().vector * sum(map(operations, roots))
+    return _MEMORY + 512 // current().vector * sum(map(operations, roots))
+
+
+_MEMORY: Final = 64
+"""Nanoseconds for the memory of 1024 elements, roughly."""

@@ -33,7 +33,7 @@ from engine.fuser.ir.kernel import (
     index,
     product,
 )
-from engine.fuser.library import pairs_products
+from engine.fuser.library import complex_products
 from engine.fuser.library.forms import Entry, Form, Given, fewest
 from engine.fuser.library.functions import WORDS, alone, calling, guards, lies_in_order, tensor_at, word
 from engine.fuser.library.words import COMPLEX, SHAPED_WORDS
@@ -169,7 +169,7 @@ def _given(value: Any) -> Given:
 def _function(op: Op, call: ShapedCall, type: str) -> tuple[Entry, Kernel] | None:
     """The function of a call for tensors of a type; None where there is none."""
     if type in COMPLEX:
-        return _of_pairs(op, call, type)
+        return _of_complex(op, call, type)
     try:
         found = _lowered(op, call, type)
     except (NotFused, EngineError, TypeError, ValueError, ArithmeticError, KeyError):
@@ -181,7 +181,7 @@ def _function(op: Op, call: ShapedCall, type: str) -> tuple[Entry, Kernel] | Non
     return Entry(kernel.name, result.type, 0), kernel
 
 
-def _of_pairs(op: Op, call: ShapedCall, type: str) -> tuple[Entry, Kernel] | None:
+def _of_complex(op: Op, call: ShapedCall, type: str) -> tuple[Entry, Kernel] | None:
     """The function for complex elements, which is one for all sizes; None of what is no product."""
     if op.qualified_name not in _PRODUCTS:
         return None
@@ -190,7 +190,7 @@ def _of_pairs(op: Op, call: ShapedCall, type: str) -> tuple[Entry, Kernel] | Non
     ordered = [tensors[place] for place in places]
     ranks, is_turned = [len(each.shape) for each in ordered], ordered[1].kind == "TURNED"
     is_row = op.qualified_name == "aten::linear"
-    kernel = pairs_products.function(type, ranks, places, is_row=is_row, is_turned=is_turned)
+    kernel = complex_products.function(type, ranks, places, is_row=is_row, is_turned=is_turned)
     return Entry(kernel.name, type, 0), kernel
 
 

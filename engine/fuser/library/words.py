@@ -67,8 +67,8 @@ PROCESS: Final = _places(
 """Words of this process.  FREEING: the capsule by which arrays free memory that stubs gave them; 0 where numpy gives it
 all.  FRESH: how many slots of a new tensor hold constants.  PROMOTED: the common type of each two; RAISED: the one of
 tensors with dimensions and those without, -1 where stubs have none such.  CONVERSIONS: row functions that convert, by
-the types of what is read and written; zero where there is none.  DTYPEOBJECTS, DTYPECODES: dtypes as programs in Python name them, and as operators
-do, by a number."""
+the types of what is read and written; zero where there is none.  DTYPEOBJECTS, DTYPECODES: dtypes as programs in Python
+name them, and as operators do, by a number."""
 PIECES: Final = {"PIECE": "piece", "JOINPIECE": "join_piece", "LOOKPIECE": "look_piece", "GATHERPIECE": "gather_piece"}
 """Functions of the library that do a part of the work of a call, each in the word of its name."""
 
