@@ -159,7 +159,8 @@ def call(form: Form, arrays: Sequence[Array], number: Any) -> list[Any]:
             case "TENSORS":
                 found.append(made.setdefault(id(array), Tensor(array)))
             case "TRUTHS":
-                found.append(Tensor(np.abs(array) > 1))
+                with np.errstate(invalid="ignore"):
+                    found.append(Tensor(array > 0))
             case "POINTS":
                 found.append(Tensor(array if array.size == 1 else np.resize(array, ())))
             case _:

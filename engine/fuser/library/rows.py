@@ -58,9 +58,9 @@ from engine.fuser.ir.kernel import (
 from engine.fuser.ir.kernel_text import show
 from engine.fuser.ir.math import Number
 from engine.fuser.library import complex_expressions
+from engine.fuser.library.complex_expressions import Pair
 from engine.fuser.library.descriptors import DTYPES
 from engine.fuser.library.forms import Entry, Form, Given, fewest
-from engine.fuser.library.complex_expressions import Pair
 from engine.fuser.library.words import COMPLEX
 from engine.fuser.stubs.cost import operations
 from engine.lang.errors import EngineError
