@@ -8,8 +8,9 @@ Note [Complex functions]
 Kernels know floats alone, so a function of complex numbers is written in the parts of its operands.  The formulas are
 those of the definition, so that the same elements overflow, become NaN, or are zeros of a sign: products are
 contracted as numpy's are, quotients are Smith's, and the rest is the C library's with the cases that Annex G of C
-lists.  Functions of f32 are computed in f64, where nothing cancels or overflows that is in range; of f64, arguments are
-scaled first.  What the C library makes in many steps of its own (powers, inverses of trigonometry) is left to it.
+lists.  Functions of f32 are computed in f64, where nothing cancels or overflows that is in range; arguments of f64 are
+scaled first.  What the C library makes in many steps of its own (powers, inverses of trigonometry) is left to it, and
+so are sums that cancel before they divide (the logistic function near its poles).
 """
 
 from __future__ import annotations
@@ -112,16 +113,6 @@ def _quotient(a: Pair, b: Pair) -> Pair:
     im = (select(is_real, second, turned) - select(is_real, turned, second)) * scale
     both_zero = greater.equals(0.0) & is_real
     return Pair(select(both_zero, a.re / abs(b.re), re), select(both_zero, a.im / abs(b.re), im))
-
-
-def _inverse(z: Pair) -> Pair:
-    """numpy's reciprocal, which is not the quotient of 1."""
-    is_real = abs(z.im).do("le", abs(z.re))
-    greater, lesser = select(is_real, z.re, z.im), select(is_real, z.im, z.re)
-    ratio = lesser / greater
-    divisor = greater + lesser * ratio
-    one, other = 1.0 / divisor, ratio / divisor
-    return Pair(select(is_real, one, other), -select(is_real, other, one))
 
 
 def _power(z: Any, exponent: Any) -> Pair:
@@ -261,6 +252,9 @@ def _logarithm_to(base: float) -> Callable[[Pair], Pair]:
 
 
 def _logarithm_of_more(z: Pair) -> Pair:
+    """Of f32: numpy's takes the logarithm of a magnitude about 1, of which the last place of f64 is the C library's."""
+    if z.re.type == "f64":
+        raise Unsupported("a last place that decides")
     more = z.re + 1.0
     return Pair(_magnitude(Pair(more, z.im)).do("log"), z.im.do("atan2", more))
 
@@ -345,7 +339,6 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Pair | Number]]] = {
     "logical_not": _logical("bitnot"), "logical_and": _logical("bitand"), "logical_or": _logical("bitor"),
     "logical_xor": _logical("bitxor"),
     "exp": _exponential, "exp2": _times(log(2), _exponential), "sqrt": _root,
-    "sigmoid": lambda z: _inverse(_sum(_exponential(z.each(lambda part: -part)), Pair(z.re.of(1.0), z.re.of(0.0)))),
     "log": _logarithm, "log2": _logarithm_to(log2(e)), "log10": _logarithm_to(log10(e)), "log1p": _logarithm_of_more,
     "sinh": _hyperbolic_sine, "cosh": _hyperbolic_cosine, "tanh": _hyperbolic_tangent,
     "sin": _sine, "tan": lambda z: _across(_hyperbolic_tangent, z),
