@@ -17,6 +17,7 @@ from engine.lang.types import NUMBER, OptionalType, TensorType
 
 OPERATORS = [op for op in entries() if op.functional is None and has_kernel(op) and is_pointwise(op)]
 FLOATS = (np.float32, np.float64, np.float16, ml_dtypes.bfloat16)
+COMPLEX = {np.complex64: np.float32, np.complex128: np.float64}
 DTYPES = (*FLOATS, np.int64, np.int32, np.uint8, np.bool_)
 SPECIAL = (np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-42, -1e-310, 6e-8, 65504.0, -3e38, 1e300, 0.5, -1.0, 1.0, 2.0)
 COMMON = (np.float32, np.int64)
@@ -35,6 +36,9 @@ def values(dtype: Any, count: int, seed: int) -> Any:
     """Special and common numbers of the dtype, in an order of their own for each seed."""
     random = np.random.default_rng(seed)
     with np.errstate(all="ignore"):
+        if dtype in COMPLEX:
+            parts = [values(COMPLEX[dtype], count, 2 * seed + k) for k in range(2)]
+            return np.stack(parts, -1).view(dtype)[..., 0]
         if dtype in FLOATS:
             common = random.normal(0, 2, count).astype(np.float64)
             found = np.where(random.random(count) < 0.4, random.choice(SPECIAL, count), common)
@@ -79,9 +83,21 @@ def arguments(op: Op, tensors: list[Tensor], number: float) -> list[Any]:
 
 
 def agree(found: Any, wanted: Any, least: Any = 0.0) -> None:
-    """Equal dtypes, sizes and elements; `least`: what is allowed in any case, a number or an array of such."""
+    """Equal dtypes, sizes and elements; `least`: what is allowed in any case, a number or an array of such.
+
+    Parts of complex numbers, which cancel, differ by units of the last place of the greater one.
+    """
     assert (found.array.dtype, found.array.shape) == (wanted.array.dtype, wanted.array.shape)
     a, b = found.array, wanted.array
+    if a.dtype == ml_dtypes.complex32:
+        a, b = a.astype(np.complex64), b.astype(np.complex64)
+    if a.dtype.type in COMPLEX:
+        with np.errstate(all="ignore"):
+            size = np.nan_to_num(np.maximum(np.abs(b.real), np.abs(b.imag)).astype(np.float64), posinf=0.0)
+            apart = least + 16 * float(np.finfo(a.dtype).eps) * size
+        for one, other in ((a.real, b.real), (a.imag, b.imag)):
+            agree(Tensor(one), Tensor(other), apart)
+        return
     if a.dtype.kind not in "fV":
         np.testing.assert_array_equal(a, b)
         return

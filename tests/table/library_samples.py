@@ -12,8 +12,9 @@ import numpy as np
 
 from engine.aten.values.libraries import as_strided
 from engine.aten.values.tensor import Tensor
+from engine.fuser.library.descriptors import DTYPES
 from engine.fuser.library.forms import Form, Given
-from engine.fuser.stubs.process import DTYPES
+from engine.fuser.library.words import COMPLEX
 from tests.table.kernel_samples import values
 
 
@@ -36,6 +37,7 @@ SPREADING = (
 MIXED = (((3, 5), (3, 5)), ((), (3, 5)), ((5,), ()), ((1, 5), (3, 1)), ((0, 5), (1,)))
 """Sizes of a tensor of another type, and of the others."""
 NUMBERS = (2.5, -1, 0, 3, -0.0, 0.5, float("inf"), float("nan"), 1e40, 1e-46, 2**40, -(2**63), 2**64, True)
+COMPLEX_NUMBERS = (1.5 - 2j, 0j, complex(-0.0, float("inf")), complex(float("nan"), 1), complex(1e40, 0))
 SHAPES = ((4, 6), (7,), (2, 3, 4), (1, 5), (3, 1), (0, 3), (3, 0), (130, 33), (1, 3000), (2000, 1), (2, 3, 4, 5), ())
 """Sizes of tensors that are gone along a dimension."""
 AXES = ([0, 1], [-2, -1], [0], [], [1, 0])
@@ -113,7 +115,7 @@ def pointwise(form: Form, type: str) -> Iterator[list[Any]]:
     size = DTYPES[type].itemsize
     yield call(form, [as_strided(each, (3, 3), (size, size)) for each in of((9,))], 2)
     yield call(form, of((1,) * 9), 2)
-    for number in NUMBERS:
+    for number in (*NUMBERS, *COMPLEX_NUMBERS):
         yield call(form, of((3, 5)), number)
     if form.is_mixing:
         yield from mixed(form, type)
@@ -157,7 +159,8 @@ def call(form: Form, arrays: Sequence[Array], number: Any) -> list[Any]:
             case "TENSORS":
                 found.append(made.setdefault(id(array), Tensor(array)))
             case "TRUTHS":
-                found.append(Tensor(array > 0))
+                with np.errstate(invalid="ignore"):
+                    found.append(Tensor(array > 0))
             case "POINTS":
                 found.append(Tensor(array if array.size == 1 else np.resize(array, ())))
             case _:
@@ -274,6 +277,10 @@ def _width(form: Form, shape: tuple[int, ...], axis: Any) -> list[int]:
 def _moderate(type: str, shape: tuple[int, ...], seed: int) -> Array:
     """Numbers whose sums, products and squares stay far from the end of the range, and some NaN and infinities."""
     random = np.random.default_rng(seed)
+    if type in COMPLEX:
+        parts = np.stack([_moderate(COMPLEX[type], shape, 3 * seed + k) for k in range(2)], -1)
+        whole: Array = parts.view(DTYPES[type])[..., 0]
+        return whole
     found = random.normal(0, 1, shape)
     if type in ("f32", "f64", "f16", "bf16") and seed % 2 and found.size > 3:
         found.flat[random.integers(0, found.size, 2)] = np.nan, np.inf

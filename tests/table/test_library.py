@@ -26,10 +26,10 @@ from engine.aten.dispatch import table
 from engine.aten.dispatch.op import Op
 from engine.aten.values.promotion import result_type
 from engine.aten.values.tensor import Tensor
-from engine.aten.values.xp import HALVES
-from engine.fuser.library import along, rows, serving
+from engine.aten.values.xp import COMPLEX, COMPLEX32, HALVES
+from engine.fuser.library import along, rows, serving, words
+from engine.fuser.library.descriptors import DTYPES
 from engine.fuser.library.forms import Form
-from engine.fuser.stubs.process import DTYPES
 from tests.table import library_samples
 from tests.table.kernel_samples import agree
 from tests.table.library_samples import Missed, missed, same
@@ -115,7 +115,8 @@ def test_functions_give_what_the_definition_gives(op: Op) -> None:
 
 @pytest.mark.parametrize("name", ["aten::add.Tensor", "aten::mul_.Tensor", "aten::lt.Tensor", "aten::maximum"])
 def test_tensors_of_several_dtypes_are_served(name: str) -> None:
-    """Whatever the dtypes, unless they come to a half one, or to another than that of what is written."""
+    """Whatever the dtypes, unless they come to a half one, to complex ones that have no order, or to another than that
+    of what is written."""
     op = table.find(name)
     assert op is not None
     stubs = serving._chained(op.name, serving._known(op, is_hooked=True), missed)
@@ -123,7 +124,8 @@ def test_tensors_of_several_dtypes_are_served(name: str) -> None:
         for sizes in ((2, 3), ()):
             tensors = [Tensor(np.ones((2, 3), one)), Tensor(np.ones(sizes, other))]
             common = result_type(each.array for each in tensors)
-            is_left = common in HALVES or ("_." in name and common != one)
+            has_order = common not in COMPLEX or "add" in name or "mul" in name
+            is_left = common in (*HALVES, COMPLEX32) or not has_order or ("_." in name and common != one)
             try:
                 found = stubs(*tensors)
             except Missed:
@@ -164,7 +166,7 @@ def cancelled(call: Call, result: Any) -> float:
     if result.dtype.itemsize == 2:
         return 4 * float(np.finfo(np.float32).eps)
     sizes = [each.array.size for each in call if isinstance(each, Tensor)]
-    is_sum = result.dtype.kind == "f" and result.size < max(sizes)
+    is_sum = result.dtype.kind in "fc" and result.size < max(sizes)
     return float(np.finfo(result.dtype).eps) * max(sizes) ** 0.5 if is_sum else 0.0
 
 
@@ -182,7 +184,7 @@ def test_bodies_record_what_the_definition_records(op: Op) -> None:
     computing = op.functional or op
     written = {i for i, each in enumerate(op.schema.arguments) if each.is_write}
     for form in serving._forms(computing):
-        for type in {"f32", "f64"} & {*types(form)}:
+        for type in {"f32", "f64", *words.COMPLEX} & {*types(form)}:
             for call in itertools.islice(calls(form, type, is_written=False), FEW):
                 if len(call) in written:
                     result = outcome(computing.compiled.run, same(call))
@@ -199,7 +201,7 @@ def requiring(call: Call, written: set[int]) -> Call:
     """The same arguments; tensors that are not written require gradients."""
     given = same(call)
     for i, each in enumerate(given):
-        if isinstance(each, Tensor) and each.array.dtype.kind == "f" and all(each is not given[k] for k in written):
+        if isinstance(each, Tensor) and each.array.dtype.kind in "fc" and all(each is not given[k] for k in written):
             given[i] = each.requires_grad_()
     return given
 
@@ -265,7 +267,7 @@ def holding(array: Any) -> Tensor:
 
 ODD: dict[str, Any] = {
     "bytes in another order": holding(X.astype(">f4")), "a tensor of another class": Mine(X.copy()),
-    "an array of another class": holding(X.copy().view(Counted)), "complex numbers": Tensor(X.astype(np.complex64)),
+    "an array of another class": holding(X.copy().view(Counted)),
     "an array": X, "nothing": None, "a list": [1.0],
 }  # fmt: skip
 
@@ -297,6 +299,11 @@ def test_numbers_are_ints_and_floats_of_exactly_these_types() -> None:
     for other in (True, np.float64(2.0), np.int64(2), 2 + 0j, "2", 2**64, Tensor(X)):
         with pytest.raises(Missed):
             stubs(x, other)
+    z = Tensor(X.astype(np.complex64))
+    for number in (2, 2.0, 2j, 1 - 2j):
+        assert stubs(z, number).array.tolist() == (z.array * number).tolist()
+    with pytest.raises(Missed):
+        stubs(z, np.complex64(2j))
 
 
 def test_numbers_alone_have_the_dtype_that_programs_chose() -> None:

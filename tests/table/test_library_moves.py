@@ -22,7 +22,7 @@ from engine.fuser.library import rows, serving, words
 from engine.fuser.library.moving import CONVERTING, MOVING, PAIRED
 from engine.fuser.library.shaped import CALLS, WINDOWS
 from tests.table import library_samples
-from tests.table.kernel_samples import agree
+from tests.table.kernel_samples import COMPLEX, agree
 from tests.table.library_samples import Missed, fixed, missed
 
 ROUNDS = 60
@@ -37,7 +37,8 @@ def _served(library: None) -> None:
 
 
 def of(random: Random, type: Any, *sizes: int) -> Tensor:
-    return Tensor(random.normal(size=sizes).astype(type))
+    parts = [random.normal(size=sizes) for _ in range(1 + (type in COMPLEX))]
+    return Tensor((parts[0] if len(parts) == 1 else parts[0] + 1j * parts[1]).astype(type))
 
 
 def few_or_many(random: Random) -> int:
@@ -156,12 +157,19 @@ def defined(op: Op, given: list[Any]) -> Any:
         HOOKS.python_only = False
 
 
-@pytest.mark.parametrize("name", MADE)
-def test_functions_of_any_size_give_what_the_definition_gives(name: str) -> None:
+TRIED = [
+    *((name, np.float32, np.float64) for name in MADE),
+    *((f"aten::{name}", np.complex64, np.complex128) for name in ("linear", "mm", "addmm", "matmul", "bmm")),
+]
+"""The same with the dtype of most of their tensors, and that of the others."""
+
+
+@pytest.mark.parametrize(("name", "most", "others"), TRIED)
+def test_functions_of_any_size_give_what_the_definition_gives(name: str, most: Any, others: Any) -> None:
     op, random, served = found(name), np.random.default_rng(len(name)), 0
     stubs = stubs_of(op)
     for _ in range(ROUNDS):
-        given = MADE[name](random, np.float32 if random.random() < 0.8 else np.float64)
+        given = MADE[name](random, most if random.random() < 0.8 else others)
         try:
             result = stubs(*given)
         except Missed:
@@ -175,16 +183,16 @@ def test_functions_of_any_size_give_what_the_definition_gives(name: str) -> None
     assert served > ROUNDS // 4
 
 
-@pytest.mark.parametrize("name", MADE)
-def test_sizes_that_do_not_fit_are_left_to_python(name: str) -> None:
+@pytest.mark.parametrize(("name", "most", "others"), TRIED)
+def test_sizes_that_do_not_fit_are_left_to_python(name: str, most: Any, others: Any) -> None:
     op, random = found(name), np.random.default_rng(1)
     stubs = stubs_of(op)
     for _ in range(ROUNDS):
-        given = MADE[name](random, np.float32)
+        given = MADE[name](random, most)
         place = [i for i, each in enumerate(given) if isinstance(each, Tensor)]
         i = place[random.integers(len(place))]
         array = given[i].array
-        ways = (array[..., :0], array[..., None], array[0], np.concatenate([array, array]), array.astype(np.float64))
+        ways = (array[..., :0], array[..., None], array[0], np.concatenate([array, array]), array.astype(others))
         given[i] = Tensor(ways[random.integers(len(ways))])
         try:
             result = stubs(*given)
@@ -195,27 +203,22 @@ def test_sizes_that_do_not_fit_are_left_to_python(name: str) -> None:
         agree(result, wanted, np.full(wanted.array.shape, 1e-4))
 
 
-RECORDED = (
-    "aten::linear",
-    "aten::mm",
-    "aten::addmm",
-    "aten::matmul",
-    "aten::bmm",
-    "aten::convolution",
-    "aten::embedding",
-    "aten::gather",
-)
+RECORDED = [
+    *((f"aten::{name}", np.float32) for name in ("convolution", "embedding", "gather")),
+    *((f"aten::{name}", type) for name in ("linear", "mm", "addmm", "matmul", "bmm")
+      for type in (np.float32, np.complex64)),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", RECORDED)
-def test_calls_are_recorded_as_those_of_the_definition(name: str) -> None:
+@pytest.mark.parametrize(("name", "type"), RECORDED)
+def test_calls_are_recorded_as_those_of_the_definition(name: str, type: Any) -> None:
     """Whichever tensors require grad, the node is the same, and so are gradients of gradients' sources."""
     op, random, served = found(name), np.random.default_rng(4), 0
     serving.record(op)
     stubs = stubs_of(op)
     for _ in range(ROUNDS):
-        given = MADE[name](random, np.float32) if name in MADE else PLACED[name](random)
-        floats = [each for each in given if isinstance(each, Tensor) and each.array.dtype.kind == "f"]
+        given = MADE[name](random, type) if name in MADE else PLACED[name](random)
+        floats = [each for each in given if isinstance(each, Tensor) and each.array.dtype.kind in "fc"]
         for each in floats:
             each.requires_grad_(bool(random.integers(2)))
         try:
@@ -237,7 +240,7 @@ def test_calls_are_recorded_as_those_of_the_definition(name: str) -> None:
         for kept, other in zip(mine.kept, theirs.kept, strict=True):
             assert kept == other or (kept.held is other.held and kept.version == other.version)
         asked = [each for each in floats if each.requires_grad]
-        pairs = (torch.autograd.grad(each.sum(), asked, allow_unused=True) for each in (result, wanted))
+        pairs = (torch.autograd.grad(each.abs().sum(), asked, allow_unused=True) for each in (result, wanted))
         for a, b in zip(*pairs, strict=True):
             agree(a, b, np.full(b.array.shape, 1e-3))
     assert served > ROUNDS // 6
@@ -335,8 +338,8 @@ def assert_converted(result: Any, wanted: Any) -> None:
     a, b = result.array, wanted.array
     assert (a.dtype, a.shape) == (b.dtype, b.shape)
     assert a.strides == b.strides or a.size < 2, (a.strides, b.strides)
-    if a.dtype.kind in "fV":
-        a, b = a.astype(np.float64), b.astype(np.float64)
+    if a.dtype.kind in "fVc":
+        a, b = (each.astype(np.complex128).view(np.float64) for each in (a.ravel(), b.ravel()))
         np.testing.assert_array_equal(np.signbit(a) & (a == 0), np.signbit(b) & (b == 0))
     np.testing.assert_array_equal(a, b)
 
@@ -401,7 +404,7 @@ def test_copies_that_do_not_fit_are_refused_as_ever() -> None:
 # ------------------------------------------------------------------ what is moved
 
 JOINS = ("aten::cat", "aten::concat", "aten::concatenate", "aten::stack")
-TYPES = (np.float32, np.float32, np.float32, np.int64, np.bool_, np.complex64, np.float16)
+TYPES = (np.float32, np.float32, np.complex128, np.int64, np.bool_, np.complex64, np.float16)
 
 
 @pytest.mark.parametrize("name", JOINS)

@@ -52,6 +52,7 @@ EXCEPTIONS: Final = {
     "fuser/groups/rearranging.py": "operators that choose elements, as index arithmetic in kernels",
     "fuser/groups/reshaping.py": "operators that choose elements, as index arithmetic in kernels",
     "fuser/scalars/scalar_rules.py": "operators of numbers as kernel IR",
+    "fuser/library/complex_expressions.py": "functions of scalar expressions in the parts of complex numbers",
     "fuser/library/serving.py": "Python's operators that are operators of the table",
     "fuser/library/looped.py": "calls of operators that loops compute, with the loops",
     "fuser/library/moving.py": "operators that move elements as they are, as calls that stubs know",

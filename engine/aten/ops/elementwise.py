@@ -182,8 +182,7 @@ def log_cumulative_sum(self: Array, dim: int) -> Array:
 
 def sgn(self: Array) -> Array:
     if self.dtype not in xp.COMPLEX:
-        signs = np.asarray(pointwise.sign(self)).astype(self.dtype, copy=False)
-        return np.where(np.isnan(self), 0, signs).astype(self.dtype) if self.dtype == xp.BFLOAT16 else signs
+        return xp.cast(np.asarray(pointwise.sign(xp.cast(self, wide(self.dtype)))), self.dtype)
     size = np.abs(self)
     return np.where(size == 0, 0, self / np.where(size == 0, 1, size)).astype(self.dtype)
 
@@ -235,7 +234,7 @@ op("aten::deg2rad(Tensor self) -> Tensor", scalar="self * 0.017453292519943295",
    gradient={"self": "grad * 0.017453292519943295"})  # fmt: skip
 op("aten::rad2deg(Tensor self) -> Tensor", scalar="self * 57.29577951308232", dtype="float", variants=ALL,
    gradient={"self": "grad * 57.29577951308232"})  # fmt: skip
-op("aten::sgn(Tensor self) -> Tensor", kernel=sgn, variants=ALL,
+op("aten::sgn(Tensor self) -> Tensor", kernel=sgn, variants=ALL, layout="operands",
    gradient={"self": "_sgn_backward(grad, self, self.sgn())"})  # fmt: skip
 op("aten::signbit(Tensor self) -> Tensor", kernel=signbit, variants=OUT)
 op("aten::angle(Tensor self) -> Tensor", kernel=angle, variants=OUT,
@@ -357,6 +356,9 @@ describe("softshrink", refuses=no_code("bic", "softshrink_check"))
 describe("copysign", refuses=no_code("c", "copysign_cpu", common=True))
 describe("logaddexp", refuses=no_code("bi", "logaddexp_cpu", common=True))
 describe("logaddexp2", refuses=no_code("bic", "logaddexp2_cpu", common=True))
+describe("angle", expression="angle(self)")
+describe("conj conj_physical", expression="conj(self)")
+describe("sgn", expression="sgn(self)")
 describe("deg2rad", refuses=unsupported("c", "deg2rad is not supported for complex tensors."))
 describe("rad2deg", refuses=unsupported("c", "rad2deg is not supported for complex tensors."))
 describe("fmax", refuses=unsupported("c", "fmax not implemented for complex tensors.", common=True))

@@ -106,13 +106,15 @@ def cast(array: Array, d: NumpyDtype) -> Array:
     single precision, and so are rounded twice."""
     if array.dtype is d:
         return array
+    order: Any = "C" if 0 in array.strides else "K"
     if array.dtype in COMPLEX and d not in COMPLEX:
-        return array != 0 if d == BOOL else real(array).astype(d)
+        alone: Array = np.empty_like(array, d, order)
+        alone[...] = array != 0 if d == BOOL else cast(real(array), d)
+        return alone
     if (d is FLOAT32 and array.dtype in HALVES) or (d in HALVES and array.dtype is FLOAT32):
         result = np.empty(array.shape, d) if language.worth(array) and array.flags.c_contiguous else None
         if result is not None and convert.run(array.size, array, result, array.size) is not None:
             return result
-    order: Any = "C" if 0 in array.strides else "K"
     if d is FLOAT16 and array.dtype is FLOAT64 and type(array) is np.ndarray:
         halves = np.empty_like(array, d, order)
         halves[...] = array.astype(FLOAT32, order)

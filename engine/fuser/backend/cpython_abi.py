@@ -91,6 +91,9 @@ def _check_python() -> None:
     number = 1.5
     if ctypes.c_double.from_address(id(number) + FLOAT_VALUE).value != number:
         raise AbiError("floats do not keep their number where they should")
+    pair = complex(number, -number)
+    if [*(ctypes.c_double * 2).from_address(id(pair) + FLOAT_VALUE)] != [number, -number]:
+        raise AbiError("complex numbers do not keep their parts where floats keep their number")
 
 
 def _address(name: str) -> int:

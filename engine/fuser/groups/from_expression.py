@@ -13,6 +13,7 @@ import ast
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from math import pi
 from typing import Any, Final
 
 from engine.aten.kernels.expression import OPERATORS
@@ -45,11 +46,11 @@ class Unsupported(Exception):
 
 def element(text: str, operands: Mapping[str, Operand], type: str) -> Expression:
     """The value of the expression, computed in `type`; of predicates it is a bool."""
-    return _typed(_Reader(operands, type).read(_parsed(text)), type)
+    return _typed(Reader(operands, type).read(parsed(text)), type)
 
 
 @cache
-def _parsed(text: str) -> ast.expr:
+def parsed(text: str) -> ast.expr:
     return parse_python_expression(text)
 
 
@@ -64,7 +65,9 @@ def _typed(value: Operand, type: str) -> Expression:
     return constant(value, type)
 
 
-class _Reader:
+class Reader:
+    """Reads the text with these operands, in one type."""
+
     def __init__(self, operands: Mapping[str, Operand], type: str) -> None:
         self.operands, self.type = operands, type
 
@@ -98,7 +101,7 @@ class _Reader:
 
     def call(self, name: str, *given: Operand) -> Operand:
         if not any(isinstance(each, _EXPRESSION) for each in given):
-            return _folded(name, given)  # type: ignore[no-any-return]  # a constant
+            return folded(name, given)  # type: ignore[no-any-return]  # a constant
         if name == "where":
             return self.where(*given)
         if name in _LOGICAL:
@@ -133,7 +136,7 @@ _FOLDED: Final[dict[str, Callable[..., Any]]] = {
 }  # fmt: skip
 
 
-def _folded(name: str, given: tuple[Any, ...]) -> Any:
+def folded(name: str, given: tuple[Any, ...]) -> Any:
     """A function of constants."""
     if name not in _FOLDED or any(each is None for each in given):
         raise Unsupported(f"{name} of constants")
@@ -205,6 +208,12 @@ def _sign(x: Expression) -> Expression:
     return apply("select", primitive("lt", x, _zero(x)), constant(-1, x.type), positive)
 
 
+def _angle(x: Expression) -> Expression:
+    """Of a number on the real line; NaN of NaN."""
+    found = apply("select", primitive("lt", x, _zero(x)), constant(pi, x.type), _zero(x))
+    return apply("select", primitive("ne", x, x), x, found)
+
+
 def _is_infinite(x: Expression) -> Expression:
     return primitive("eq", primitive("abs", x), constant(float("inf"), x.type)) if x.type in FLOATS else _never(x)
 
@@ -246,6 +255,9 @@ COMPOSED: Final[dict[str, Callable[..., Expression]]] = {
     "softplus": lambda x: primitive("add", primitive("maximum", x, _zero(x)), _log_of_more(x)),
     "log_sigmoid": lambda x: primitive("sub", primitive("minimum", x, _zero(x)), _log_of_more(x)),
     "sign": _sign,
+    "sgn": _sign,
+    "angle": _angle,
+    "conj": lambda x: x,
     "isnan": lambda x: primitive("ne", x, x) if x.type in FLOATS else _never(x),
     "isinf": _is_infinite,
     "isfinite": _is_finite,

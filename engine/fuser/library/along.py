@@ -35,9 +35,10 @@ from engine.fuser.ir.kernel import (
     apply,
     index,
 )
+from engine.fuser.library import complex_along
 from engine.fuser.library.forms import Entry, Form, Given, fewest
 from engine.fuser.library.functions import WORDS, alone, calling, guards, left_below, lies_in_order, tensor_at, word
-from engine.fuser.library.words import NUMBERS_AT, OPERANDS, PLACES_AT
+from engine.fuser.library.words import COMPLEX, NUMBERS_AT, OPERANDS, PLACES_AT
 from engine.fuser.stubs.binding import Binding, NoneArgument, NumberArgument, Result, TensorArgument, size
 from engine.ir.constants import constant_value, insert_constant
 from engine.ir.graph import Graph, Value
@@ -159,6 +160,8 @@ class _Found:
 
 def _function(call: AlongCall, type: str, shape: str) -> _Found | None:
     """The function of a call for tensors of a type and number of dimensions; None where there is none."""
+    if type in COMPLEX:
+        return _of_complex(call, type)
     try:
         found = _lowered(call, type, _SHAPES[shape])
     except (NotFused, EngineError, TypeError, ValueError, ArithmeticError, KeyError):
@@ -169,6 +172,14 @@ def _function(call: AlongCall, type: str, shape: str) -> _Found | None:
         return None
     kernel = _wrapped(call.op, found, _SHAPES[shape])
     return _Found(kernel.name, results[0].type, is_reduced, _WORK, kernel)
+
+
+def _of_complex(call: AlongCall, type: str) -> _Found | None:
+    """The function for complex elements, which is one for any dimensions."""
+    if call.op.name not in complex_along.WAYS:
+        return None
+    kernel = complex_along.function(complex_along.WAYS[call.op.name], type)
+    return _Found(kernel.name, type, [True], _WORK, kernel)
 
 
 def _is_reduced(result: Result, rank: int) -> bool | None:

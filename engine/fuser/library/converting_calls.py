@@ -16,7 +16,7 @@ from typing import Final
 
 from engine.fuser.ir.kernel import BOOL, FLOATS, HALVES
 from engine.fuser.library.object_calls import OPENING
-from engine.fuser.library.words import CONVERSIONS
+from engine.fuser.library.words import COMPLEX, CONVERSIONS
 
 _ROW: Final = """
 def {symbol}(n: i64, steps_: i64, places_: i64):
@@ -26,24 +26,40 @@ def {symbol}(n: i64, steps_: i64, places_: i64):
         return 1
     source = view({read}[...], places[0])
     target = view({written}[...], places[1])
-    for i in vector(n):
-        {statement}
+    for i in vector(n):{statements}
     return 0
 
 """
 
 
-def _statement(read: str, written: str) -> str:
+def _statements(read: str, written: str) -> list[str]:
+    """The stores of an element, or of the two parts of a complex one, of which other types take the first."""
+    parts = ["source[2 * i]", "source[2 * i + 1]"] if read in COMPLEX else ["source[i]"]
+    if written in COMPLEX:
+        part = COMPLEX[written]
+        found = [*(f"{part}({each})" for each in parts), f"{part}(0.0)"][:2]
+        return [f"target[2 * i + {k}] = {each}" for k, each in enumerate(found)]
+    if written == BOOL and read in COMPLEX:
+        return [f"target[i] = bitor(bool({parts[0]}), bool({parts[1]}))"]
+    return [f"target[i] = {_converted(parts[0], COMPLEX.get(read, read), written)}"]
+
+
+def _converted(real: str, read: str, written: str) -> str:
     if read not in (*FLOATS, *HALVES) or written in (*FLOATS, *HALVES, BOOL):
-        return f"target[i] = {written}(source[i])"
-    real = "f32(source[i])" if read in HALVES else "source[i]"
+        return f"{written}({real})"
+    real = f"f32({real})" if read in HALVES else real
     bits = 64 if written == "i64" else 32
     found = f"select(abs({real}) < {2.0 ** (bits - 1)!r}, i{bits}({real}), -{2 ** (bits - 1)})"
-    return f"target[i] = {found if written == f'i{bits}' else f'{written}({found})'}"
+    return found if written == f"i{bits}" else f"{written}({found})"
 
 
 CONVERSIONS_OF: Final = "".join(
-    _ROW.format(symbol=symbol, read=read, written=written, statement=_statement(read, written))
+    _ROW.format(
+        symbol=symbol,
+        read=COMPLEX.get(read, read),
+        written=COMPLEX.get(written, written),
+        statements="".join(f"\n        {each}" for each in _statements(read, written)),
+    )
     for symbol in dict.fromkeys(CONVERSIONS.values())
     for _, read, written in [symbol.split("_")]
 )

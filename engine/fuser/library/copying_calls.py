@@ -7,14 +7,17 @@ they lie.
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from engine.fuser.backend.target import current
 from engine.fuser.groups.gemm import turn_helper
 from engine.fuser.ir.kernel_text import show
 
-WHOLES: Final = {1: "u8", 2: "i16", 4: "i32", 8: "i64"}
-"""The types that stand for all others of so many bytes."""
+WHOLES: Final = {1: "u8", 2: "i16", 4: "i32", 8: "i64", 16: "f64"}
+"""The types that stand for all others of so many bytes; of 16 there are two in each element."""
+_LOOPS: Final = {1: "vector", 2: "vector", 4: "vector", 8: "vector", 16: "range"}
+"""Loops over elements; those of 16 bytes are vectors themselves."""
 _FLOATS: Final = {4: "f32", 8: "f64"}
 """Those that vectors are made of."""
 _ROWS: Final = """
@@ -25,24 +28,24 @@ def move_{bytes}(n: i64, source_: i64, step: i64, target_: i64, at: i64):
     source = view({type}[...], source_)
     target = view({type}[...], target_)
     if step == 0:
-        value = source[0]
+        value = source[[0]]
         if at == 1:
-            for i in vector(n):
-                target[i] = value
+            for i in {loop}(n):
+                target[[i]] = value
             return 0
         for i in range(n):
-            target[i * at] = value
+            target[[i * at]] = value
         return 0
     if bitand(step == 2, at == 1):
-        for i in vector(n):
-            target[i] = source[i * 2]
+        for i in {loop}(n):
+            target[[i]] = source[[i * 2]]
         return 0
     if at == 1:
         for i in range(n):
-            target[i] = source[i * step]
+            target[[i]] = source[[i * step]]
         return 0
     for i in range(n):
-        target[i * at] = source[i * step]
+        target[[i * at]] = source[[i * step]]
     return 0
 
 
@@ -52,7 +55,7 @@ def turned_{bytes}(columns: i64, deep: i64, source_: i64, column: i64, target_: 
     left: i64 = 0{vectors}
     for c in range(left, columns):
         for r in range(deep):
-            target[c + r * row] = source[c * column + r]
+            target[[c + r * row]] = source[[c * column + r]]
     return 0
 
 
@@ -71,7 +74,7 @@ def grid_{bytes}(n: i64, rows: i64, source_: i64, step: i64, across: i64, target
     target = view({type}[...], target_)
     for c in range(n):
         for r in range(rows):
-            target[c * at + r * over] = source[c * step + r * across]
+            target[[c * at + r * over]] = source[[c * step + r * across]]
     return 0
 
 
@@ -92,8 +95,9 @@ def second_{bytes}(n: i64, steps_: i64, places_: i64):
 def zero_{bytes}(n: i64, steps_: i64, places_: i64):
     steps = view(i64[...], steps_)
     places = view(i64[...], places_)
-    nothing = allocate({type}[1])
+    nothing = allocate(i64[2])
     nothing[0] = 0
+    nothing[1] = 0
     place: i64 = address_of(address(nothing[0]))
     done: i64 = move_{bytes}(n, place, 0, places[1], steps[1])
     return 0
@@ -178,8 +182,13 @@ def copying() -> str:
             float, lanes = _FLOATS[bytes], vector // bytes
             helpers.append(f"{show(turn_helper(f'{float}x{lanes}'))}\n\n")
             vectors = _VECTORS.format(float=float, lanes=lanes)
-        texts.append(_ROWS.format(bytes=bytes, type=type, vectors=vectors))
+        texts.append(of_size(_ROWS, bytes).format(bytes=bytes, type=type, loop=_LOOPS[bytes], vectors=vectors))
     return "".join((*helpers, *texts, _GRID, *(_GRIDS.format(bytes=bytes) for bytes in WHOLES), _DENSE))
+
+
+def of_size(text: str, bytes: int) -> str:
+    """The text in which `x[[i]]` is the i-th element: one number, or two."""
+    return re.sub(r"\[\[(.+?)\]\]", r"[2 * (\1):2]" if bytes == 16 else r"[\1]", text)
 
 
 ROWS: Final = tuple(f"{name}_{bytes}" for name in ("first", "second", "zero") for bytes in WHOLES)

@@ -26,15 +26,16 @@ from engine.aten.values.storage import Storage
 from engine.aten.values.tensor import Tensor
 from engine.aten.values.xp import FROM_NUMPY
 from engine.fuser.backend import cpython_abi
-from engine.fuser.ir.kernel import FLOATS, SIZES
+from engine.fuser.ir.kernel import FLOATS
 from engine.fuser.library.forms import Form
-from engine.fuser.library.words import ARGUMENTS, DESCRIPTOR, EMPTY, KIND, OPERANDS, PROCESS, TYPES
+from engine.fuser.library.words import ARGUMENTS, COMPLEX, DESCRIPTOR, EMPTY, KIND, OPERANDS, PROCESS, SIZES, TYPES
 from engine.fuser.stubs import process as of_process
 from engine.lang.records import dataclass
 
 _OBJECTS: Final[dict[str, Any]] = {
     "NDARRAY": np.ndarray, "TENSOR": Tensor, "PARAMETER": Parameter, "HOOKS": HOOKS, "MODE": MODE,
     "ENABLED": "enabled", "NONE": None, "FALSE": False, "TRUE": True, "ZERO": 0, "FLOAT": float, "INT": int,
+    "COMPLEX": complex,
     "LIST": list, "TUPLE": tuple, "SIZE": Size, "STORAGE": Storage, "MEMORY": "memory", "SHAPENAME": "shape",
     "VIEWKIND": "_view_kind", "MANYVIEWS": "many", "MINUSONE": -1, "NODE": OperatorNode, "SAVED": Saved,
     "SEQUENCES": numbers, "DEFAULTS": DEFAULTS,
@@ -48,6 +49,10 @@ _SLOTS: Final = {
     "SAVEDVERSION": "saved.version", "SAVEDOUTPUT": "saved.output", "FLOATING": "floating",
 }  # fmt: skip
 """Slots of tensors, storages, hooks and nodes."""
+DTYPES: Final[dict[str, np.dtype[Any]]] = {
+    **of_process.DTYPES, "c64": np.dtype(np.complex64), "c128": np.dtype(np.complex128),
+}  # fmt: skip
+"""The dtypes of arrays by the types of elements."""
 Words = np.ndarray[Any, np.dtype[np.int64]]
 WORD: Final = 8
 
@@ -78,16 +83,17 @@ def process_words() -> Words:
         words[PROCESS["FRESHPLACES"] + i] = offset // WORD
         words[PROCESS["FRESHVALUES"] + i] = words[PROCESS[_CONSTANTS[name]]]
     for i, type in enumerate(TYPES):
-        words[PROCESS["DTYPES"] + i] = cpython_abi.retain(of_process.DTYPES[type])
-        named = FROM_NUMPY[of_process.DTYPES[type]]
+        words[PROCESS["DTYPES"] + i] = cpython_abi.retain(DTYPES[type])
+        named = FROM_NUMPY[DTYPES[type]]
         words[PROCESS["DTYPEOBJECTS"] + i] = cpython_abi.retain(named)
         words[PROCESS["DTYPECODES"] + i] = cpython_abi.retain(named.number)
         words[PROCESS["SIZES"] + i] = SIZES[type]
-        words[PROCESS["ISFLOAT"] + i] = type in FLOATS
-    dtypes = [of_process.DTYPES[type] for type in TYPES]
+        words[PROCESS["ISFLOAT"] + i] = type in (*FLOATS, *COMPLEX)
+    dtypes = [DTYPES[type] for type in TYPES]
+    places = {d: i for i, d in enumerate(dtypes)}
     for i, (one, other) in enumerate(itertools.product(dtypes, dtypes)):
-        words[PROCESS["PROMOTED"] + i] = dtypes.index(promote_types(one, other))
-        words[PROCESS["RAISED"] + i] = dtypes.index(raised(one, other))
+        words[PROCESS["PROMOTED"] + i] = places[promote_types(one, other)]
+        words[PROCESS["RAISED"] + i] = places.get(raised(one, other), -1)
     for i, slot in enumerate(EMPTY):
         words[PROCESS["EMPTY"] + i] = found.slots[slot] // WORD
     cpython_abi.retain(words)  # descriptors have their address, whoever holds those

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from engine.fuser.library.copying_calls import WHOLES
+from engine.fuser.library.copying_calls import WHOLES, of_size
 from engine.fuser.library.object_calls import OPENING
 
 _ROWS: Final = """
@@ -18,10 +18,12 @@ def gather_{bytes}(n: i64, source_: i64, step: i64, pitch: i64, numbers: InOut[i
     target = view({type}[...], target_)
     if bitand(step == 0, pitch == 1):
         for j in range(n):
-            target[begin + j] = source[numbers[begin + j]]
+            near = numbers[begin + j]
+            target[[begin + j]] = source[[near]]
         return 0
     for j in range(n):
-        target[begin + j] = source[j * step + numbers[begin + j] * pitch]
+        place = j * step + numbers[begin + j] * pitch
+        target[[begin + j]] = source[[place]]
     return 0
 
 """
@@ -121,7 +123,7 @@ def gathered(descriptor: i64, args: i64, count: i64):
 """
 GATHERING: Final = "".join(
     (
-        *(_ROWS.format(bytes=bytes, type=type) for bytes, type in WHOLES.items()),
+        *(of_size(_ROWS, bytes).format(bytes=bytes, type=type) for bytes, type in WHOLES.items()),
         _PIECE,
         *(_ROW.format(bytes=bytes) for bytes in WHOLES),
         _STUB,

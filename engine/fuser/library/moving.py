@@ -10,9 +10,9 @@ from dataclasses import replace
 from typing import Final
 
 from engine.aten.dispatch.op import Op
-from engine.fuser.ir.kernel import BOOL, SIZES
+from engine.fuser.ir.kernel import BOOL
 from engine.fuser.library.forms import Entry, Form, Given, fewest
-from engine.fuser.library.words import TYPES
+from engine.fuser.library.words import SIZES, TYPES
 
 _JOINED: Final = (Given("LISTS"), Given("AXIS"))
 _OTHERS: Final = (Given("UNREAD"),) * 3

@@ -1,6 +1,9 @@
 """Helpers of all call stubs, as text of kernel IR: Python's objects, numbers, and a first look at the arguments.
 
 In: nothing.  Out: `OPENING`, `OBJECTS`, `NUMBERS`, `LOOKING`, `READING`.
+
+Numbers beside complex elements need a place in their parts whatever their kind: the definition computes with such
+numbers in Python's precision, in which they meet one another before they meet elements.
 """
 
 from __future__ import annotations
@@ -230,18 +233,34 @@ def put_float(room: i64, type: i64, kind: i64, value: f64):
     return 0
 """
 _PUT: Final = """
+def put_parts(process: i64, room: i64, type: i64, kind: i64, real: f64, imaginary: f64):
+    own = view(i64[...], process)
+    if type < SINGLEPAIRS:
+        alone: i64 = put_float(room, type, kind, real)
+        return alone
+    part = select(type == SINGLEPAIRS, FLOATS, DOUBLES)
+    first: i64 = put_float(room, part, SETTINGS, real)
+    second: i64 = put_float(room + own[SIZES + part], part, SETTINGS, imaginary)
+    return bitand(first, second)
+
+
 def put_number(process: i64, value: i64, type: i64, kind: i64, room: i64):
     own = view(i64[...], process)
     head = view(i64[...], value)
+    parts = view(f64[...], value)
     if head[1] == own[FLOAT]:
-        real = view(f64[...], value)
-        fits: i64 = put_float(room, type, kind, real[FLOATVALUE])
+        fits: i64 = put_parts(process, room, type, kind, parts[FLOATVALUE], 0.0)
         return fits
+    if head[1] == own[COMPLEX]:
+        if type < SINGLEPAIRS:
+            return 0
+        pair: i64 = put_parts(process, room, type, kind, parts[FLOATVALUE], parts[FLOATVALUE + 1])
+        return pair
     whole = allocate(i64[1])
     is_whole: i64 = whole_of(process, value, whole)
     if is_whole == 0:
         return 0
-    put: i64 = put_float(room, type, kind, f64(whole[0]))
+    put: i64 = put_parts(process, room, type, kind, f64(whole[0]), 0.0)
     if put != 0:
         return 1
     written: i64 = put_whole(room, type, kind, whole[0])
@@ -405,13 +424,13 @@ def read(descriptor: i64, args: i64, count: i64, frame: InOut[i64[...]], copies:
         if kind <= SETTINGS:
             frame[ITEMS + k] = select(kind == TRUTHS, 1, own[SIZES + type])
             if kind > TRUTHS:
-                place: i64 = address_of(address(frame[VALUES + k]))
+                place: i64 = address_of(address(frame[VALUES + 2 * k]))
                 fits: i64 = put_number(process, given[i], type, kind, place)
                 if fits == 0:
                     return 0
                 frame[PLACES + k] = place
             if kind == POINTS:
-                copied: i64 = address_of(address(frame[VALUES + k]))
+                copied: i64 = address_of(address(frame[VALUES + 2 * k]))
                 memcpy(copied, frame[PLACES + k], own[SIZES + type])
                 frame[PLACES + k] = copied
                 frame[ARRAYS + k] = 0

@@ -27,6 +27,7 @@ from engine.fuser.library.moving import moves_of
 from engine.fuser.library.rows import rows_of
 from engine.fuser.library.shaped import shaped_of
 from engine.fuser.library.viewing import forms_of
+from engine.fuser.library.words import COMPLEX
 from engine.fuser.stubs import methods
 from engine.lang.records import dataclass
 
@@ -107,4 +108,7 @@ PARTS: Final = (
     _part("more_along", along_of, "f64", "i64", "bool", "bf16"),
     _part("double_shaped", shaped_of, "f64"),
     _part("more", rows_of, "i32", "u8", "f16", "bf16", "i16", "i8"),
+    _part("complex", rows_of, *COMPLEX),
+    _part("complex_along", along_of, *COMPLEX),
+    _part("complex_shaped", shaped_of, *COMPLEX),
 )

@@ -324,8 +324,12 @@ def walk_tiles(frame: InOut[i64[...]], depth: i64, extents: InOut[i64[...]], pla
     at = allocate(i64[DIMENSIONS])
     for j in range(depth):
         at[j] = 0
-    columns = minimum(extents[0], select(frame[BLOCK] == SHORTROW, TILEWIDTH, TILED))
-    height = quotient(TILED, columns)
+    item: i64 = 8
+    for k in range(width):
+        item = maximum(item, frame[ITEMS + k])
+    most = quotient(8 * TILED, item)
+    columns = minimum(extents[0], select(frame[BLOCK] == SHORTROW, TILEWIDTH, most))
+    height = quotient(most, columns)
     while 1 == 1:
         b: i64 = 0
         while b < extents[1]:

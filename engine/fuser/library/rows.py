@@ -30,7 +30,7 @@ from engine.aten.values.tensor import Tensor
 from engine.fuser.backend.target import current
 from engine.fuser.groups.from_expression import Unsupported
 from engine.fuser.groups.from_graph import has_kernel, is_pointwise, pointwise
-from engine.fuser.groups.fusion_group import DTYPES, TYPES, Group
+from engine.fuser.groups.fusion_group import Group, Operands
 from engine.fuser.groups.schedule import Body, Indices, Scheduler, Value
 from engine.fuser.ir.kernel import (
     BOOL,
@@ -49,13 +49,19 @@ from engine.fuser.ir.kernel import (
     Statement,
     Store,
     View,
+    add,
     apply,
     index,
     multiply,
     parts,
 )
 from engine.fuser.ir.kernel_text import show
+from engine.fuser.ir.math import Number
+from engine.fuser.library import complex_expressions
+from engine.fuser.library.complex_expressions import Pair
+from engine.fuser.library.descriptors import DTYPES
 from engine.fuser.library.forms import Entry, Form, Given, fewest
+from engine.fuser.library.words import COMPLEX
 from engine.fuser.stubs.cost import operations
 from engine.lang.errors import EngineError
 from engine.lang.python_syntax import parse_python_expression
@@ -64,7 +70,9 @@ from engine.lang.schema import Argument
 from engine.lang.types import BOOL as BOOLEAN
 from engine.lang.types import FLOAT, NUMBER, OptionalType, unwrap_optional
 
-ELEMENTS: Final = tuple(TYPES.values())
+TYPES: Final = {d: type for type, d in DTYPES.items()}
+"""Types of elements by their dtypes."""
+_INEXACT: Final = (*FLOATS, *HALVES, *COMPLEX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,15 +192,18 @@ def row_of(call: Call, type: str) -> Row | None:
     ]
     if is_halved and not {*numbers} <= rounded_names(op) - numbers_in_range(op):
         return None  # they are not rounded to the half type
-    if type not in (*FLOATS, *HALVES) and any(each.kind == "EQUAL" for each in given):
+    if type not in _INEXACT and any(each.kind == "EQUAL" for each in given):
         return None  # of floats, which are none among whole numbers
     if type == BOOL and numbers:
         return None
     try:
-        sample = op.compiled.run(*(_sample(each, type) for each in given))
+        samples = [_sample(each, type) for each in given]
+        sample = op.compiled.run(*samples)
         if not isinstance(sample, Tensor) or sample.array.dtype not in TYPES:
             return None
-        if type not in (*FLOATS, *HALVES) and TYPES[sample.array.dtype] in FLOATS:
+        if any(isinstance(each, Tensor) and np.shares_memory(sample.array, each.array) for each in samples):
+            return None  # numbers that are their own conjugates are shown
+        if type not in _INEXACT and TYPES[sample.array.dtype] in FLOATS:
             return None  # of the default dtype, which programs may change
         if not call.tensors and TYPES[sample.array.dtype] != type:
             return None  # numbers have a dtype of their own
@@ -208,7 +219,7 @@ def _sample(given: Given, type: str) -> Any:
         case "POINTS":
             return Tensor(np.ones((), DTYPES[type]))
         case "NUMBERS" | "SETTINGS":
-            return 1.0 if type in (*FLOATS, *HALVES) else 1
+            return 1.0 if type in _INEXACT else 1
     return given.value
 
 
@@ -217,17 +228,18 @@ def _function(call: Call, type: str, sample: Tensor) -> Row:
     types = [BOOL if kind == "TRUTHS" else type for kind in kinds]
     result = TYPES[sample.array.dtype]
     natural = [int(kind in ("TENSORS", "TRUTHS")) for kind in kinds]
-    loop = _loop(call, types, sample, natural)
+    loop = (_loop_of_complex if type in COMPLEX else _loop)(call, types, sample, natural)
     views = [View(Buffer(name, "i64", None, access="inout"), Name(f"{name}_", "i64")) for name in ("steps", "places")]
     operands = [
-        View(Buffer(f"x{k}", each, None, access="inout"), Load("places", (index(k),), "i64"))
+        View(Buffer(f"x{k}", COMPLEX.get(each, each), None, access="inout"), Load("places", (index(k),), "i64"))
         for k, each in enumerate([*types, result])
     ]
     parameters = tuple(Scalar(name, "i64") for name in ("n", "steps_", "places_"))
     others = (Return(index(1)),)
     kernel = Kernel("row", parameters, (*views, If(_are([*natural, 1]), (*operands, *loop), others)))
     symbol = f"row_{hashlib.sha256(show(kernel).encode()).hexdigest()[:20]}"
-    return Row(Entry(symbol, result, _work(loop)), replace(kernel, name=symbol))
+    work = _work(loop) + _MEMORY * (type in COMPLEX)  # which is twice as large
+    return Row(Entry(symbol, result, work), replace(kernel, name=symbol))
 
 
 def _are(steps: Sequence[int]) -> Expression:
@@ -259,6 +271,37 @@ def _loop(call: Call, types: Sequence[str], sample: Tensor, natural: Sequence[in
     return (*before, For(i.name, index(0), Name("n", "i64"), (*body.statements, store), kind="vector"))
 
 
+def _loop_of_complex(call: Call, types: Sequence[str], sample: Tensor, natural: Sequence[int]) -> tuple[Statement, ...]:
+    """The loop over complex elements, each of which is two floats."""
+    i, arguments, result = Name("i", "i64"), call.op.schema.arguments, TYPES[sample.array.dtype]
+    lets = list[Let]()
+    given: dict[str, Any] = {a.name: each.value for a, each in zip(arguments, call.given, strict=True)}
+    for k, (name, type) in enumerate(zip(call.operands, types, strict=True)):
+        given[name] = _part(f"x{k}", multiply(i, index(natural[k])), type, lets)
+    like = next(each.re for each in given.values() if isinstance(each, Pair))
+    operands = Operands(given, {"dtype"})
+    found = complex_expressions.element(call.op.scalar or call.op.expression or "", operands, like)
+    unknown = operands.unknown(call.op.schema)
+    if unknown is not None or isinstance(found, Pair) != (result in COMPLEX):
+        raise Unsupported(f"the expression of {call.op.qualified_name} does not look at '{unknown}'")
+    out = len(types)
+    if isinstance(found, Pair):
+        places = [add(multiply(i, index(2)), index(part)) for part in range(2)]
+        stores = [Store(f"x{out}", (places[k],), part.expression) for k, part in enumerate((found.re, found.im))]
+    else:
+        stores = [Store(f"x{out}", (i,), found.expression)]
+    return (For(i.name, index(0), Name("n", "i64"), (*lets, *stores), kind="vector"),)
+
+
+def _part(buffer: str, place: Expression, type: str, lets: list[Let]) -> Pair | Number:
+    """The element of an operand: one number, or two that follow one another."""
+    if type not in COMPLEX:
+        return Number(Load(buffer, (place,), type), lets)
+    first = multiply(place, index(2))
+    re, im = (Load(buffer, (add(first, index(k)),), COMPLEX[type]) for k in range(2))
+    return Pair(Number(re, lets).let(re), Number(im, lets).let(im))
+
+
 def _constantly(element: Expression) -> Callable[[Body, Indices], Expression]:
     return lambda body, indices: element
 
@@ -268,4 +311,8 @@ def _work(loop: Sequence[Statement]) -> int:
     shorter vectors are."""
     (body,) = (each.body for each in loop if isinstance(each, For))
     roots = (root for each in body for root in parts(each))
-    return 64 + 512 // current().vector * sum(map(operations, roots))
+    return _MEMORY + 512 // current().vector * sum(map(operations, roots))
+
+
+_MEMORY: Final = 64
+"""Nanoseconds for the memory of 1024 elements, roughly."""

@@ -33,9 +33,10 @@ from engine.fuser.ir.kernel import (
     index,
     product,
 )
+from engine.fuser.library import complex_products
 from engine.fuser.library.forms import Entry, Form, Given, fewest
 from engine.fuser.library.functions import WORDS, alone, calling, guards, lies_in_order, tensor_at, word
-from engine.fuser.library.words import SHAPED_WORDS
+from engine.fuser.library.words import COMPLEX, SHAPED_WORDS
 from engine.fuser.stubs.binding import Binding, Result, TensorArgument, size, stride
 from engine.ir.constants import insert_constant
 from engine.ir.graph import Graph, Value
@@ -167,6 +168,8 @@ def _given(value: Any) -> Given:
 
 def _function(op: Op, call: ShapedCall, type: str) -> tuple[Entry, Kernel] | None:
     """The function of a call for tensors of a type; None where there is none."""
+    if type in COMPLEX:
+        return _of_complex(op, call, type)
     try:
         found = _lowered(op, call, type)
     except (NotFused, EngineError, TypeError, ValueError, ArithmeticError, KeyError):
@@ -176,6 +179,22 @@ def _function(op: Op, call: ShapedCall, type: str) -> tuple[Entry, Kernel] | Non
         return None
     kernel = _wrapped(found, result)
     return Entry(kernel.name, result.type, 0), kernel
+
+
+def _of_complex(op: Op, call: ShapedCall, type: str) -> tuple[Entry, Kernel] | None:
+    """The function for complex elements, which is one for all sizes; None of what is no product."""
+    if op.qualified_name not in _PRODUCTS:
+        return None
+    tensors = [each for each in call.given if isinstance(each, Example)]
+    places = (1, 2, 0) if op.qualified_name == "aten::addmm" else range(len(tensors))
+    ordered = [tensors[place] for place in places]
+    ranks, is_turned = [len(each.shape) for each in ordered], ordered[1].kind == "TURNED"
+    is_row = op.qualified_name == "aten::linear"
+    kernel = complex_products.function(type, ranks, places, is_row=is_row, is_turned=is_turned)
+    return Entry(kernel.name, type, 0), kernel
+
+
+_PRODUCTS: Final = frozenset({"aten::linear", "aten::mm", "aten::addmm", "aten::matmul", "aten::bmm"})
 
 
 def _lowered(op: Op, call: ShapedCall, type: str) -> Binding:

@@ -12,6 +12,7 @@ from typing import Final
 
 from engine.fuser.backend import cpython_abi as abi
 from engine.fuser.ir.kernel import BOOL, FLOATS, HALVES
+from engine.fuser.ir.kernel import SIZES as REAL_SIZES
 from engine.fuser.library.processor import system
 from engine.fuser.stubs.binding import RELEASE_AFTER
 
@@ -29,8 +30,12 @@ KEPT: Final = 12
 """Things that a node keeps at most."""
 EMPTY: Final = ("_edges", "tensor_hooks", "retained", "hooks", "prehooks")
 """Slots of a new node that hold None."""
-TYPES: Final = ("f32", "f64", "i64", "bool", "i32", "u8", "f16", "bf16", "i16", "i8")
+COMPLEX: Final = {"c64": "f32", "c128": "f64"}
+"""Types of complex elements -> the type of their two parts, which follow one another.  Kernels know the parts alone."""
+TYPES: Final = ("f32", "f64", "i64", "bool", "i32", "u8", "f16", "bf16", "i16", "i8", *COMPLEX)
 """Types of elements in the order in which descriptors have their row functions."""
+SIZES: Final = {**REAL_SIZES, **{type: 2 * REAL_SIZES[part] for type, part in COMPLEX.items()}}
+"""The size of an element, in bytes."""
 
 
 def _places(*names: str | tuple[str, int]) -> dict[str, int]:
@@ -44,7 +49,7 @@ def _places(*names: str | tuple[str, int]) -> dict[str, int]:
 
 PROCESS: Final = _places(
     "NDARRAY", "TENSOR", "PARAMETER", "HOOKS", "MODE", "ENABLED", "NONE", "FALSE", "TRUE", "ZERO", "FLOAT", "INT",
-    "LIST", "TUPLE", "SIZE", "STORAGE",
+    "COMPLEX", "LIST", "TUPLE", "SIZE", "STORAGE",
     "MEMORY", "SHAPENAME", "VIEWKIND", "MANYVIEWS", "MINUSONE", "NODE", "SAVED", "SEQUENCES", "DEFAULTS",
     # offsets of slots, in words
     "ARRAY", "GRAD", "OWNSTORAGE", "BASE", "VERSION", "OWNER", "TRACE", "PYTHONONLY", "REBASED", "PAUSED",
@@ -61,9 +66,9 @@ PROCESS: Final = _places(
 )  # fmt: skip
 """Words of this process.  FREEING: the capsule by which arrays free memory that stubs gave them; 0 where numpy gives it
 all.  FRESH: how many slots of a new tensor hold constants.  PROMOTED: the common type of each two; RAISED: the one of
-tensors with dimensions and those without.  CONVERSIONS: row functions that convert, by the types of what is read and
-written; zero where there is none.  DTYPEOBJECTS, DTYPECODES: dtypes as programs in Python name them, and as operators
-do, by a number."""
+tensors with dimensions and those without, -1 where stubs have none such.  CONVERSIONS: row functions that convert, by
+the types of what is read and written; zero where there is none.  DTYPEOBJECTS, DTYPECODES: dtypes as programs in Python
+name them, and as operators do, by a number."""
 PIECES: Final = {"PIECE": "piece", "JOINPIECE": "join_piece", "LOOKPIECE": "look_piece", "GATHERPIECE": "gather_piece"}
 """Functions of the library that do a part of the work of a call, each in the word of its name."""
 
@@ -71,9 +76,9 @@ PIECES: Final = {"PIECE": "piece", "JOINPIECE": "join_piece", "LOOKPIECE": "look
 def _conversions() -> Iterator[tuple[tuple[str, str], str]]:
     """Each pair of types, and the function that converts them: bools are read as bytes, and whole numbers lose their
     first bits whatever their sign."""
-    is_x86 = system().endswith("x86_64")
+    is_x86, inexact = system().endswith("x86_64"), (*FLOATS, *HALVES, *COMPLEX)
     for source, target in itertools.permutations(TYPES, 2):
-        is_cut = source in (*FLOATS, *HALVES) and target not in (*FLOATS, *HALVES, BOOL)
+        is_cut = source in inexact and target not in (*inexact, BOOL)
         if is_cut and not is_x86:
             continue  # Note [Numbers without a place] in `converting_calls`
         written = "u8" if target == "i8" else target
@@ -156,7 +161,7 @@ _GATHER: Final = _places(
 the result, and how many dimensions before; how far elements lie apart in a row, and along the index's dimension; of
 each dimension its size in the result and how many bytes on it leads."""
 _FRAME: Final = _places(
-    ("ARRAYS", OPERANDS + 1), ("PLACES", OPERANDS + 1), ("VALUES", OPERANDS + 1), ("ITEMS", OPERANDS + 1),
+    ("ARRAYS", OPERANDS + 1), ("PLACES", OPERANDS + 1), ("VALUES", 2 * (OPERANDS + 1)), ("ITEMS", OPERANDS + 1),
     ("ELEMENTS", OPERANDS + 1), ("SHAPE", DIMENSIONS), ("ORDER", DIMENSIONS), ("OUTSTRIDES", DIMENSIONS),
     ("EXTENTS", DIMENSIONS), ("STRIDES", DIMENSIONS * (OPERANDS + 1)), ("STEPS", DIMENSIONS * (OPERANDS + 1)),
     "ROW", "WIDTH", "DEPTH", "RANK", "TYPE", "TOTAL", "ISPLAIN", "LONGEST", "BLOCK", "ISTILED", "HISTORYOF",
@@ -192,7 +197,7 @@ NAMES: Final[Mapping[str, int]] = {
     "TYPECOUNT": len(TYPES), "EMPTIES": len(EMPTY),
     "IMMORTAL": int(sys.version_info >= (3, 12)),
     "FLOATS": 0, "DOUBLES": 1, "LONGS": 2, "BOOLS": 3, "INTS": 4, "BYTES": 5, "HALVES": 6, "BRAINS": 7, "SHORTS": 8,
-    "CHARS": 9,
+    "CHARS": 9, "SINGLEPAIRS": 10, "DOUBLEPAIRS": 11,
     # the fields of objects, in words of 64 and of 32 bits
     "ITEM": 3, "FLOATVALUE": 2, "DATA": abi.DATA // 8, "DIMS": abi.DIMENSIONS // 8, "STRIDESOF": abi.STRIDES // 8,
     "BASEOF": abi.BASE // 8, "DTYPE": abi.DTYPE // 8, "NDIM": abi.NDIM // 4, "FLAGS": abi.ARRAY_FLAGS // 4,
