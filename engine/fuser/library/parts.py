@@ -100,11 +100,12 @@ PARTS: Final = (
     _part("float", rows_of, "f32"),
     _part("float_along", along_of, "f32"),
     _part("float_shaped", shaped_of, "f32"),
-    _part("loops", looped_of, "f32", "f64"),
+    _part("loops", looped_of, "f32", "f64", "i64", "bool"),
     _part("whole", rows_of, "i64", "bool"),
     Part("float_layers", _layers),
     _part("double", rows_of, "f64"),
     _part("more_along", along_of, "f64", "i64", "bool", "bf16"),
     _part("double_shaped", shaped_of, "f64"),
+    _part("more_loops", looped_of, "i32", "u8", "f16", "bf16", "i16", "i8"),
     _part("more", rows_of, "i32", "u8", "f16", "bf16", "i16", "i8"),
 )

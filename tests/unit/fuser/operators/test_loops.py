@@ -76,7 +76,25 @@ EXACT: dict[str, tuple[Loop, Callable[[], tuple[Any, ...]]]] = {
     "minima": (cumulative.minima, lambda: (numbers(2, 9, 4), zeros(2, 9, 4), zeros(2, 9, 4, d=int), 2, 9, 4)),
     "overdriven": (filtering.overdriven, lambda: (
         plain(3, 40), plain(3, 40, seed=1), plain(3), plain(3, seed=1), zeros(3, 40), 3, 40)),
-    "add_rows": (scattering.add_rows, lambda: (plain(2, 4, 3), places(4, 5), plain(2, 5, 3), 2, 4, 5, 3)),
+    "add_rows": (
+        scattering.add_rows, lambda: (plain(2, 4, 3), places(4, 5, low=-4), plain(2, 5, 3), 2, 4, 5, 3, -4)),
+    "add_rows outside": (scattering.add_rows, lambda: (plain(2, 4, 3), places(5, 9), plain(2, 9, 3), 2, 4, 9, 3, 0)),
+    "put_rows": (
+        scattering.put_rows, lambda: (plain(2, 4, 3), places(4, 5, low=-4), plain(2, 5, 3), 2, 4, 5, 3, -4, 1)),
+    "put_rows outside": (scattering.put_rows, lambda: (plain(2, 4, 3), places(4, 5) - 1, plain(1), 2, 4, 5, 3, 0, 0)),
+    "put_each": (scattering.put_each, lambda: (plain(2, 4, 3), places(4, 2, 5, 3), plain(2, 5, 3), 2, 4, 5, 3, 1)),
+    "put_each of one": (scattering.put_each, lambda: (plain(2, 4, 3), places(4, 2, 5, 3), plain(1), 2, 4, 5, 3, 0)),
+    "put_chosen": (
+        scattering.put_chosen, lambda: (plain(30), places(2, 30).astype(np.bool_), plain(30, seed=1), 30, 30)),
+    "put_chosen of few": (
+        scattering.put_chosen, lambda: (plain(30), places(2, 30).astype(np.bool_), plain(3, seed=1), 30, 3)),
+    **{
+        f"reduce_each {how} {includes}": (scattering.reduce_each, lambda how=how, includes=includes: (
+            numbers(2, 4, 3), places(4, 2, 5, 3), numbers(2, 5, 3), 2, 4, 5, 3, how, includes))
+        for how in range(4) for includes in range(2)
+    },
+    "average_each": (scattering.average_each, lambda: (
+        plain(2, 4, 3), places(4, 2, 5, 3), plain(2, 5, 3), zeros(24, d=int), 2, 4, 5, 3, 0)),
     "greatest": (pooling.greatest, lambda: (
         numbers(2, 7, 9), zeros(2, 4, 4), zeros(2, 4, 4, d=int), 2, 7, 9, 3, 2, 2, 3, 1, 1, 4, 4)),
     "averages": (pooling.averages, lambda: (plain(2, 7, 9), zeros(2, 4, 4), *_WINDOWS, 1)),
@@ -90,10 +108,6 @@ EXACT: dict[str, tuple[Loop, Callable[[], tuple[Any, ...]]]] = {
         plain(4, 5), plain(5), plain(5, seed=1), zeros(4, 5), zeros(4), zeros(4), 4, 5, 1, 1, 1e-5)),
     "short_rows_backward": (normalizing.short_rows_backward, lambda: (
         plain(4, 5), plain(4, 5, seed=1), plain(5), zeros(4, 5), zeros(5), zeros(5), 4, 5, 1, 1e-5)),
-    "added_each": (scattering.added_each, lambda: (
-        plain(2, 4, 3), places(4, 2, 5, 3), plain(2, 5, 3), zeros(2, 4, 3), 2, 4, 5, 3)),
-    "added_rows": (scattering.added_rows, lambda: (
-        plain(2, 4, 3), places(4, 5, low=-4), plain(2, 5, 3), zeros(2, 4, 3), 2, 4, 5, 3, -4)),
     "summed_rows": (scattering.summed_rows, lambda: (plain(5, 3), places(4, 5), zeros(4, 3), 4, 5, 3, 2)),
     "add_each": (scattering.add_each, lambda: (plain(2, 4, 3), places(4, 2, 5, 3), plain(2, 5, 3), 2, 4, 5, 3)),
     "add_each outside": (
@@ -229,7 +243,8 @@ def all_loops() -> Iterator[tuple[str, Loop]]:
 
 def test_each_loop_that_kernels_run_is_tried_here() -> None:
     tried = {function.function.__name__ for function, _ in (EXACT | CLOSE).values()}
-    parts = {"is_after", "swap", "copy_in", "add_line", "add_three_lines", "spread_line", "line_product", "mean_of",
+    parts = {"is_after", "swap", "outside",
+             "together", "copy_in", "add_line", "add_three_lines", "spread_line", "line_product", "mean_of",
              "spread_of", "stepwise_mean", "stepwise_spread", "channel_mean", "channel_variance"}  # fmt: skip
     assert {name for name, _ in all_loops()} == tried | parts
 
