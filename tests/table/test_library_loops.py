@@ -246,6 +246,44 @@ def by_mask(random: Random, type: Any) -> list[Any]:
     return [x, mask, of(random, type, some(random), x.array.size if random.random() < 0.8 else 1)]
 
 
+def lines(random: Random, type: Any) -> list[Any]:
+    """Rows, many of whose numbers are equal, or are none, now and then; and a dimension."""
+    sizes = [some(random, 4) for _ in range(some(random, 4))]
+    dim = int(random.integers(-len(sizes), len(sizes)))
+    sizes[dim] = (some(random, 9), some(random, 200), 1000 + some(random, 200))[random.choice(3, p=(0.5, 0.4, 0.1))]
+    array = numbers(random, type, *sizes)
+    if array.dtype.kind == "f":
+        array = array.round(int(random.integers(4)))
+        if random.random() < 0.3:
+            array.ravel()[:: some(random, 9)] = np.nan
+    else:
+        array = array * random.integers(1, 50, size=sizes)
+    return [Tensor(array) if random.random() < 0.8 else Tensor(np.repeat(array, 2, -1)[..., ::2]), dim]
+
+
+def in_order(random: Random, type: Any) -> list[Any]:
+    return [*lines(random, type), bool(random.integers(2))][: some(random, 4)]
+
+
+def stably(random: Random, type: Any) -> list[Any]:
+    x, *rest = in_order(random, type)
+    return [x, True, *rest]
+
+
+def firsts(random: Random, type: Any) -> list[Any]:
+    x, dim = lines(random, type)
+    k = int(random.integers(1, 1 + min(x.array.shape[dim], (3, 20, 200)[random.integers(3)])))
+    return [x, k, dim, bool(random.integers(2)), bool(random.integers(2))]
+
+
+def kth(random: Random, type: Any) -> list[Any]:
+    return [*firsts(random, type)[:3], bool(random.integers(2))]
+
+
+def middle(random: Random, type: Any) -> list[Any]:
+    return [*lines(random, type), bool(random.integers(2))]
+
+
 def table_back(random: Random, type: Any) -> list[Any]:
     size, places = some(random), [some(random) for _ in range(random.integers(3))]
     index = Tensor(random.integers(0, size, places))
@@ -261,7 +299,9 @@ MADE: dict[str, Make] = {
     "aten::scatter.src": scattered, "aten::scatter.value": scattered_number, "aten::scatter.reduce": scattered_by,
     "aten::scatter_reduce.two": reduced, "aten::index_add": added, "aten::index_copy": copied_rows,
     "aten::index_fill.int_Scalar": filled_rows, "aten::index_put": put, "aten::masked_scatter": by_mask,
-    "aten::_embedding_backward": table_back,
+    "aten::sort": in_order, "aten::sort.stable": stably, "aten::argsort": in_order, "aten::argsort.stable": stably,
+    "aten::topk": firsts, "aten::kthvalue": kth, "aten::median.dim": middle,
+    "aten::median": lambda random, type: lines(random, type)[:1], "aten::_embedding_backward": table_back,
 }  # fmt: skip
 """Arguments of each operator that loops compute."""
 SERVED: list[tuple[str, Any]] = [
@@ -430,7 +470,8 @@ RECORDED: dict[str, Make] = {
     "aten::scatter_add": scattered, "aten::index_add": added, "aten::index_put": put, "aten::index.Tensor": indexed,
     "aten::constant_pad_nd": padded, "aten::scatter.src": scattered, "aten::scatter.value": scattered_number,
     "aten::scatter_reduce.two": reduced, "aten::index_copy": copied_rows, "aten::index_fill.int_Scalar": filled_rows,
-    "aten::masked_scatter": by_mask,
+    "aten::masked_scatter": by_mask, "aten::sort": in_order, "aten::sort.stable": stably, "aten::topk": firsts,
+    "aten::kthvalue": kth, "aten::median.dim": middle, "aten::median": MADE["aten::median"],
 }  # fmt: skip
 """Arguments of operators that are recorded in these ways."""
 
@@ -552,7 +593,8 @@ def test_writes_to_what_was_kept_are_noticed(name: str) -> None:
 
 
 KEEPS_NO_TENSORS = {
-    "aten::cat", "aten::stack", "aten::index.Tensor", "aten::index_put", "aten::constant_pad_nd",
+    "aten::cat", "aten::stack", "aten::index.Tensor", "aten::index_put", "aten::constant_pad_nd", "aten::sort",
+    "aten::sort.stable", "aten::topk", "aten::kthvalue", "aten::median.dim",
 }  # fmt: skip
 """Operators whose nodes keep forms, lists of indices, or results."""
 

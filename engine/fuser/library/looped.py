@@ -1,5 +1,5 @@
 """Operators that loops compute, as kernel IR: normalization with its gradients, pooling with places, what is written or
-brought together at places.
+brought together at places, sorting and selection.
 
 In: `LOOPS`, a row for each kind of call of an operator.  Out: the forms of these calls, and the functions that serve
 them, `i64 FUNCTION(i64 *words, i64 phase)` of `words.LOOPED`: at first it says the results' sizes and the ints that the
@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from engine.aten.dispatch.op import Op
 from engine.aten.kernels.row_normalization import SHORT
-from engine.aten.stepwise import normalizing, pooling, scattering
+from engine.aten.stepwise import normalizing, pooling, scattering, selecting
 from engine.aten.stepwise.language import Buffer, Loop, loop
 from engine.fuser.groups.from_loop import kernel_of
 from engine.fuser.groups.fusion_group import DTYPES
@@ -572,6 +572,98 @@ def table_sizes(words: Buffer) -> Any:
     return 0
 
 
+# ------------------------------------------------------------------ in order
+
+
+@loop
+def rows_sizes(words: Buffer, axis: int, steps: int) -> Any:
+    """Chooses what comes before a dimension of the tensor, that, and what comes after; room for two rows."""
+    at = axis + words[RANKS] if axis < 0 else axis
+    if at < 0 or at >= words[RANKS]:
+        return 1
+    words[CHOSEN] = product(words, 0, 0, at)
+    words[CHOSEN + 1] = words[SIZES + at]
+    words[CHOSEN + 2] = product(words, 0, at + 1, words[RANKS])
+    for room in range(2):
+        words[ROOMS + room] = 2 * words[SIZES + at]
+    words[WORK] = steps * product(words, 0, 0, words[RANKS])
+    return 0
+
+
+SORTING: Final = 40
+CHOOSING: Final = 10
+"""Roughly the nanoseconds that an element takes until all are in order, or one is found."""
+LONGEST: Final = selecting.SHORT
+
+
+@loop
+def sorted_sizes(words: Buffer) -> Any:
+    """Of rows in order, with the dimension and whether the largest come first."""
+    wrong = rows_sizes(words, words[NUMBERS], SORTING)
+    words[CHOSEN + 3] = words[NUMBERS + 1]
+    for result in range(2):
+        words[NEW_RANKS + result] = words[RANKS]
+        for d in range(words[RANKS]):
+            words[NEW_SIZES + result * MOST + d] = words[SIZES + d]
+    words[ROOMS + 2] = product(words, 0, 0, words[RANKS])
+    return wrong
+
+
+@loop
+def first_sizes(words: Buffer) -> Any:
+    """Of the first of rows in order, with their number, the dimension and whether these are the largest."""
+    wrong, k = rows_sizes(words, words[NUMBERS + 1], CHOOSING), words[NUMBERS]
+    axis = words[NUMBERS + 1] + words[RANKS] if words[NUMBERS + 1] < 0 else words[NUMBERS + 1]
+    words[CHOSEN + 3] = k
+    words[CHOSEN + 4] = words[NUMBERS + 2]
+    for result in range(2):
+        words[NEW_RANKS + result] = words[RANKS]
+        for d in range(words[RANKS]):
+            words[NEW_SIZES + result * MOST + d] = k if d == axis else words[SIZES + d]
+    return 1 if wrong != 0 or k < 1 or k > words[CHOSEN + 1] else 0
+
+
+@loop
+def one_of_rows_sizes(words: Buffer, axis: int, keeps: int) -> Any:
+    """Of one element of each row and its place."""
+    wrong, at = rows_sizes(words, axis, CHOOSING), axis + words[RANKS] if axis < 0 else axis
+    for result in range(2):
+        kept = 0
+        for d in range(words[RANKS]):
+            if d != at or keeps != 0:
+                words[NEW_SIZES + result * MOST + kept] = 1 if d == at else words[SIZES + d]
+                kept = kept + 1
+        words[NEW_RANKS + result] = kept
+    return wrong
+
+
+@loop
+def kth_sizes(words: Buffer) -> Any:
+    """Of the k-th of rows, with that, the dimension and whether the results keep it."""
+    wrong, k = one_of_rows_sizes(words, words[NUMBERS + 1], words[NUMBERS + 2]), words[NUMBERS]
+    words[CHOSEN + 3] = k - 1
+    return 1 if wrong != 0 or k < 1 or k > words[CHOSEN + 1] or words[CHOSEN + 1] > LONGEST else 0
+
+
+@loop
+def middle_sizes(words: Buffer) -> Any:
+    return one_of_rows_sizes(words, words[NUMBERS], words[NUMBERS + 1])
+
+
+@loop
+def middle_of_all_sizes(words: Buffer) -> Any:
+    total = product(words, 0, 0, words[RANKS])
+    words[CHOSEN] = 1
+    words[CHOSEN + 1] = total
+    words[CHOSEN + 2] = 1
+    words[NEW_RANKS] = 0
+    words[ROOMS] = total
+    words[ROOMS + 1] = total
+    words[ROOMS + 2] = 1
+    words[WORK] = CHOOSING * total
+    return 0
+
+
 # ------------------------------------------------------------------ the calls
 
 _POOL: Final = (INTS, INTS, INTS)
@@ -588,6 +680,19 @@ def _each(
 def _rows(sizes: Loop, work: Loop, *rest: Given, types: tuple[str, ...] = SIGNED) -> Looped:
     """Calls with a place for each row of values."""
     return Looped((CHANGED, INT, PLACES, *rest), sizes, work, types=types)
+
+
+def _sorted(*given: Given) -> Looped:
+    return Looped((LAID, *given), sorted_sizes, selecting.sorted_rows, (OWN, WHOLE), (OWN, WHOLE), SIGNED)
+
+
+def _sorted_places(*given: Given) -> Looped:
+    return Looped((LAID, *given), sorted_sizes, selecting.sorted_places, (WHOLE,), (OWN, WHOLE, OWN), SIGNED)
+
+
+def _selected(*given: Given, sizes: Loop, work: Loop) -> Looped:
+    """Calls that choose elements of rows, with their places."""
+    return Looped(given, sizes, work, (OWN, WHOLE), (OWN, WHOLE), SIGNED)
 
 
 LOOPS: Final[Mapping[str, Sequence[Looped]]] = {
@@ -639,6 +744,16 @@ LOOPS: Final[Mapping[str, Sequence[Looped]]] = {
         Looped((CHANGED_LAID, LISTED, ARRAY, NONE_OF_IT), put_sizes, scattering.put_rows, types=()),
     ],
     "aten::masked_scatter": [Looped((CHANGED, MASK, ARRAY), chosen_sizes, scattering.put_chosen, types=())],
+    "aten::sort": [_sorted(INT, FLAG)],
+    "aten::sort.stable": [_sorted(UNREAD, INT, FLAG)],
+    "aten::argsort": [_sorted_places(INT, FLAG)],
+    "aten::argsort.stable": [_sorted_places(UNREAD, INT, FLAG)],
+    "aten::topk": [_selected(ARRAY, INT, INT, FLAG, UNREAD, sizes=first_sizes, work=selecting.first_of_rows)],
+    "aten::kthvalue": [_selected(ARRAY, INT, INT, FLAG, sizes=kth_sizes, work=selecting.kth_that_is_there)],
+    "aten::median.dim": [_selected(ARRAY, INT, FLAG, sizes=middle_sizes, work=selecting.medians)],
+    "aten::median": [
+        Looped((ARRAY,), middle_of_all_sizes, selecting.median_of_all, (OWN,), (OWN, WHOLE, WHOLE), SIGNED)
+    ],
     "aten::_embedding_backward": [
         Looped((ARRAY, PLACES, INT, INT, Given("SAME", False)), table_sizes, scattering.summed_rows)
     ],

@@ -121,12 +121,27 @@ EXACT: dict[str, tuple[Loop, Callable[[], tuple[Any, ...]]]] = {
         scattering.sum_weighted_bags,
         lambda: (plain(9, 4), places(9, 12), np.array([0, 5, 5, 12]), plain(12), zeros(3, 4), 3, 4)),
     "swap_each": (scattering.swap_each, lambda: (np.arange(50), places(1 << 32, 49), 50)),
-    "kth_of_rows": (
-        selecting.kth_of_rows,
-        lambda: (numbers(5, 31), zeros(31), zeros(31, d=int), zeros(5), zeros(5, d=int), 5, 31, 11)),
-    "stable_places": (
-        selecting.stable_places,
-        lambda: (plain(4, 9).round(), np.sort(plain(4, 9).round())[:, 3].copy(), zeros(4, d=int), 4, 9, 3)),
+    **{
+        f"{way.function.__name__} of {name}": (way, lambda of=of, results=results, rest=rest: (
+            of(2, 150, 3), *results(), zeros(300), zeros(300, d=int), 2, 150, 3, *rest))
+        for name, of in (("numbers", lambda *sizes: numbers(*sizes).round(1)), ("few", lambda *s: plain(*s).round()))
+        for way, results, rest in (
+            (selecting.sorted_rows, lambda: (zeros(900), zeros(900, d=int)), (0,)),
+            (selecting.sorted_rows, lambda: (zeros(900), zeros(900, d=int)), (1,)),
+            (selecting.kth_of_rows, lambda: (zeros(6), zeros(6, d=int)), (11,)),
+            (selecting.kth_that_is_there, lambda: (zeros(6), zeros(6, d=int)), (70,)),
+            (selecting.medians, lambda: (zeros(6), zeros(6, d=int)), ()),
+            (selecting.first_of_rows, lambda: (zeros(12), zeros(12, d=int)), (2, 1)),
+            (selecting.first_of_rows, lambda: (zeros(120), zeros(120, d=int)), (20, 0)),
+            (selecting.first_of_rows, lambda: (zeros(600), zeros(600, d=int)), (100, 1)),
+        )
+    },
+    "sorted_places": (selecting.sorted_places, lambda: (
+        numbers(4, 9), zeros(36, d=int), zeros(18), zeros(18, d=int), zeros(36), 4, 9, 1, 1)),
+    "median_of_all": (selecting.median_of_all, lambda: (
+        numbers(36), zeros(1), zeros(36), zeros(36, d=int), zeros(1, d=int), 1, 36, 1)),
+    "stable_places": (selecting.stable_places, lambda: (
+        plain(4, 9).round(), np.sort(plain(4, 9).round())[:, 3].copy(), zeros(4, d=int), 4, 9, 1, 3)),
     "in_pixels": (sampling.in_pixels, lambda: (plain(20, 2), zeros(20), zeros(20), 20, 5, 4, 0)),
     "in_pixels, aligned": (sampling.in_pixels, lambda: (plain(20, 2), zeros(20), zeros(20), 20, 5, 4, 1)),
     "around": (
@@ -243,7 +258,7 @@ def all_loops() -> Iterator[tuple[str, Loop]]:
 
 def test_each_loop_that_kernels_run_is_tried_here() -> None:
     tried = {function.function.__name__ for function, _ in (EXACT | CLOSE).values()}
-    parts = {"is_after", "swap", "outside",
+    parts = {"is_after", "is_before", "swap", "ordered", "keep_first", "insert_in_order", "part_around_kth", "outside",
              "together", "copy_in", "add_line", "add_three_lines", "spread_line", "line_product", "mean_of",
              "spread_of", "stepwise_mean", "stepwise_spread", "channel_mean", "channel_variance"}  # fmt: skip
     assert {name for name, _ in all_loops()} == tried | parts
