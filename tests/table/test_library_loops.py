@@ -105,7 +105,7 @@ def some(random: Random, most: int = 6) -> int:
 def spread(random: Random, type: Any, x: Tensor) -> Tensor:
     """A gradient of the tensor's sizes, now and then one number for all elements."""
     grad = of(random, type, *x.array.shape)
-    return Tensor(np.broadcast_to(grad.array.ravel()[:1], grad.array.shape)) if random.random() < 0.2 else grad
+    return Tensor(np.broadcast_to(grad.array.ravel()[0], grad.array.shape)) if random.random() < 0.2 else grad
 
 
 def positive(tensor: Tensor | None) -> Tensor | None:
@@ -246,6 +246,23 @@ def by_mask(random: Random, type: Any) -> list[Any]:
     return [x, mask, of(random, type, some(random), x.array.size if random.random() < 0.8 else 1)]
 
 
+def losses(random: Random, type: Any) -> list[Any]:
+    """Of scores, of targets of which some do not count."""
+    classes, samples, space = some(random), some(random), [some(random) for _ in range(random.integers(3))]
+    sizes = [samples, *space] if random.random() < 0.8 else []
+    scores = of(random, type, *sizes[:1], classes, *sizes[1:])
+    targets = random.integers(0, classes, sizes)
+    ignored = int(random.integers(-1, classes)) if random.random() < 0.5 else -100
+    weight = of(random, type, classes) if random.random() < 0.2 else None
+    return [scores, Tensor(targets), weight, int(random.integers(3)), ignored]
+
+
+def losses_back(random: Random, type: Any) -> list[Any]:
+    scores, targets, weight, reduction, ignored = losses(random, type)
+    grad = spread(random, type, targets if reduction == 0 else Tensor(np.zeros(())))
+    return [grad, scores, targets, weight, reduction, ignored]
+
+
 def lines(random: Random, type: Any) -> list[Any]:
     """Rows, many of whose numbers are equal, or are none, now and then; and a dimension."""
     sizes = [some(random, 4) for _ in range(some(random, 4))]
@@ -299,6 +316,7 @@ MADE: dict[str, Make] = {
     "aten::scatter.src": scattered, "aten::scatter.value": scattered_number, "aten::scatter.reduce": scattered_by,
     "aten::scatter_reduce.two": reduced, "aten::index_add": added, "aten::index_copy": copied_rows,
     "aten::index_fill.int_Scalar": filled_rows, "aten::index_put": put, "aten::masked_scatter": by_mask,
+    "aten::_nll_loss": losses, "aten::_nll_loss_backward": losses_back,
     "aten::sort": in_order, "aten::sort.stable": stably, "aten::argsort": in_order, "aten::argsort.stable": stably,
     "aten::topk": firsts, "aten::kthvalue": kth, "aten::median.dim": middle,
     "aten::median": lambda random, type: lines(random, type)[:1], "aten::_embedding_backward": table_back,
@@ -472,6 +490,7 @@ RECORDED: dict[str, Make] = {
     "aten::scatter_reduce.two": reduced, "aten::index_copy": copied_rows, "aten::index_fill.int_Scalar": filled_rows,
     "aten::masked_scatter": by_mask, "aten::sort": in_order, "aten::sort.stable": stably, "aten::topk": firsts,
     "aten::kthvalue": kth, "aten::median.dim": middle, "aten::median": MADE["aten::median"],
+    "aten::_nll_loss": losses, "aten::nll_loss_nd": losses, "aten::nll_loss": losses,
 }  # fmt: skip
 """Arguments of operators that are recorded in these ways."""
 

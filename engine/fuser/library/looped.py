@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from engine.aten.dispatch.op import Op
 from engine.aten.kernels.row_normalization import SHORT
-from engine.aten.stepwise import normalizing, pooling, scattering, selecting
+from engine.aten.stepwise import choosing, normalizing, pooling, scattering, selecting
 from engine.aten.stepwise.language import Buffer, Loop, loop
 from engine.fuser.groups.from_loop import kernel_of
 from engine.fuser.groups.fusion_group import DTYPES
@@ -572,6 +572,49 @@ def table_sizes(words: Buffer) -> Any:
     return 0
 
 
+# ------------------------------------------------------------------ losses
+
+
+@loop
+def class_sizes(words: Buffer, scores: int, targets: int) -> Any:
+    """Chooses samples, classes, places of samples, the way to reduce losses, and the class that does not count; not 0
+    where there is no target for each place of each sample."""
+    rank, wrong = words[RANKS + scores], 0
+    axis = 1 if rank > 1 else 0
+    if rank < 1 or words[RANKS + targets] != rank - 1:
+        wrong = 1
+    for d in range(rank - 1):
+        if words[SIZES + targets * MOST + d] != words[SIZES + scores * MOST + d + (1 if d >= axis else 0)]:
+            wrong = 1
+    words[CHOSEN] = product(words, scores, 0, axis)
+    words[CHOSEN + 1] = words[SIZES + scores * MOST + axis]
+    words[CHOSEN + 2] = product(words, scores, axis + 1, rank)
+    words[CHOSEN + 3] = words[NUMBERS]
+    words[CHOSEN + 4] = words[NUMBERS + 1]
+    return wrong
+
+
+@loop
+def class_loss_sizes(words: Buffer) -> Any:
+    wrong = class_sizes(words, 0, 1)
+    give(words, 0, 1)
+    words[WORK] = 4 * words[WORK]
+    if words[NUMBERS] != 0:
+        words[NEW_RANKS] = 0
+    return wrong
+
+
+@loop
+def class_slope_sizes(words: Buffer) -> Any:
+    wrong = class_sizes(words, 1, 2)
+    if words[NUMBERS] == 0 and differ(words, 0, 2, -1) != 0:
+        wrong = 1
+    if words[NUMBERS] != 0 and words[RANKS] != 0:
+        wrong = 1
+    give(words, 0, 1)
+    return wrong
+
+
 # ------------------------------------------------------------------ in order
 
 
@@ -744,6 +787,10 @@ LOOPS: Final[Mapping[str, Sequence[Looped]]] = {
         Looped((CHANGED_LAID, LISTED, ARRAY, NONE_OF_IT), put_sizes, scattering.put_rows, types=()),
     ],
     "aten::masked_scatter": [Looped((CHANGED, MASK, ARRAY), chosen_sizes, scattering.put_chosen, types=())],
+    "aten::_nll_loss": [Looped((ARRAY, PLACES, NOTHING, INT, INT), class_loss_sizes, choosing.class_losses)],
+    "aten::_nll_loss_backward": [
+        Looped((ARRAY, ARRAY, PLACES, NOTHING, INT, INT), class_slope_sizes, choosing.class_slopes)
+    ],
     "aten::sort": [_sorted(INT, FLAG)],
     "aten::sort.stable": [_sorted(UNREAD, INT, FLAG)],
     "aten::argsort": [_sorted_places(INT, FLAG)],

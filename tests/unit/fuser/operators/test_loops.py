@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from engine.aten.stepwise import (
+    choosing,
     converting,
     convolving,
     cumulative,
@@ -136,6 +137,17 @@ EXACT: dict[str, tuple[Loop, Callable[[], tuple[Any, ...]]]] = {
             (selecting.first_of_rows, lambda: (zeros(600), zeros(600, d=int)), (100, 1)),
         )
     },
+    **{
+        f"class_losses {reduction}": (choosing.class_losses, lambda reduction=reduction: (
+            plain(2, 5, 3), places(5, 2, 3), zeros(6), 2, 5, 3, reduction, 1))
+        for reduction in range(3)
+    },
+    "class_losses outside": (choosing.class_losses, lambda: (plain(2, 5), places(9, 2), zeros(2), 2, 5, 1, 0, 1)),
+    **{
+        f"class_slopes {reduction}": (choosing.class_slopes, lambda reduction=reduction: (
+            plain(2, 3), plain(2, 5, 3), places(5, 2, 3), zeros(2, 5, 3), 2, 5, 3, reduction, 1))
+        for reduction in range(3)
+    },
     "sorted_places": (selecting.sorted_places, lambda: (
         numbers(4, 9), zeros(36, d=int), zeros(18), zeros(18, d=int), zeros(36), 4, 9, 1, 1)),
     "median_of_all": (selecting.median_of_all, lambda: (
@@ -240,6 +252,7 @@ def test_loops_that_add_in_any_order_come_close(name: str) -> None:
 
 def all_loops() -> Iterator[tuple[str, Loop]]:
     for module in (
+        choosing,
         converting,
         convolving,
         filtering,
