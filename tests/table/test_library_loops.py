@@ -246,6 +246,19 @@ def by_mask(random: Random, type: Any) -> list[Any]:
     return [x, mask, of(random, type, some(random), x.array.size if random.random() < 0.8 else 1)]
 
 
+def planes(rest: Sequence[Any], more: Sequence[Any] = ()) -> Make:
+    """Arguments of convolutions with a kernel for each channel."""
+
+    def make(random: Random, type: Any) -> list[Any]:
+        channels, kernel = some(random), [some(random, 5), some(random, 5)]
+        x = of(random, type, some(random, 4), channels, *(int(random.integers(4, 20)) for _ in range(2)))
+        settings = [[some(random, 4), some(random, 4)], [int(random.integers(3))] * some(random, 3), [some(random, 3)]]
+        weight, bias = of(random, type, channels, 1, *kernel), perhaps(random, type, channels)
+        return [x, weight, bias, *settings, *rest, channels if random.random() < 0.9 else 1, *more]
+
+    return make
+
+
 def losses(random: Random, type: Any) -> list[Any]:
     """Of scores, of targets of which some do not count."""
     classes, samples, space = some(random), some(random), [some(random) for _ in range(random.integers(3))]
@@ -316,7 +329,8 @@ MADE: dict[str, Make] = {
     "aten::scatter.src": scattered, "aten::scatter.value": scattered_number, "aten::scatter.reduce": scattered_by,
     "aten::scatter_reduce.two": reduced, "aten::index_add": added, "aten::index_copy": copied_rows,
     "aten::index_fill.int_Scalar": filled_rows, "aten::index_put": put, "aten::masked_scatter": by_mask,
-    "aten::_nll_loss": losses, "aten::_nll_loss_backward": losses_back,
+    "aten::_nll_loss": losses, "aten::_nll_loss_backward": losses_back, "aten::conv2d": planes([]),
+    "aten::convolution": planes([False, [0, 0]]), "aten::_convolution": planes([False, [0, 0]], [False] * 4),
     "aten::sort": in_order, "aten::sort.stable": stably, "aten::argsort": in_order, "aten::argsort.stable": stably,
     "aten::topk": firsts, "aten::kthvalue": kth, "aten::median.dim": middle,
     "aten::median": lambda random, type: lines(random, type)[:1], "aten::_embedding_backward": table_back,
@@ -490,7 +504,8 @@ RECORDED: dict[str, Make] = {
     "aten::scatter_reduce.two": reduced, "aten::index_copy": copied_rows, "aten::index_fill.int_Scalar": filled_rows,
     "aten::masked_scatter": by_mask, "aten::sort": in_order, "aten::sort.stable": stably, "aten::topk": firsts,
     "aten::kthvalue": kth, "aten::median.dim": middle, "aten::median": MADE["aten::median"],
-    "aten::_nll_loss": losses, "aten::nll_loss_nd": losses, "aten::nll_loss": losses,
+    "aten::convolution": MADE["aten::convolution"], "aten::_nll_loss": losses, "aten::nll_loss_nd": losses,
+    "aten::nll_loss": losses,
 }  # fmt: skip
 """Arguments of operators that are recorded in these ways."""
 

@@ -75,6 +75,24 @@ def each_plane(
 
 
 @loose
+def planes_and_bias(
+    x: Buffer, kernels: Buffer, bias: Buffer, result: Buffer, room: Buffer, planes: int, channels: int, tall: int,
+    broad: int, rows: int, columns: int, height: int, width: int, top: int, left: int, kernel_rows: int,
+    kernel_columns: int, row_step: int, column_step: int, row_gap: int, column_gap: int, has_bias: int,
+) -> None:  # fmt: skip
+    """`each_plane`, with a number added to all of a channel; the room may hold anything."""
+    for i in range(rows * columns):
+        room[i] = 0
+    each_plane(
+        x, kernels, result, room, planes, channels, tall, broad, rows, columns, height, width, top, left, kernel_rows,
+        kernel_columns, row_step, column_step, row_gap, column_gap,
+    )  # fmt: skip
+    for plane in range(planes if has_bias else 0):
+        for i in range(plane * height * width, (plane + 1) * height * width):
+            result[i] += bias[plane % channels]
+
+
+@loose
 def spread_line(grad: Buffer, result: Buffer, start: int, into: int, count: int, step: int, factor: float) -> None:
     for j in range(count):
         result[into + j * step] += factor * grad[start + j]

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from engine.aten.dispatch.op import Op
 from engine.aten.kernels.row_normalization import SHORT
-from engine.aten.stepwise import choosing, normalizing, pooling, scattering, selecting
+from engine.aten.stepwise import choosing, convolving, normalizing, pooling, scattering, selecting
 from engine.aten.stepwise.language import Buffer, Loop, loop
 from engine.fuser.groups.from_loop import kernel_of
 from engine.fuser.groups.fusion_group import DTYPES
@@ -448,6 +448,42 @@ def padded_sizes(words: Buffer) -> Any:
     return 0
 
 
+@loop
+def plane_sizes(words: Buffer) -> Any:
+    """Of convolutions with a kernel for each channel: chooses planes, channels, and of both dimensions the sizes of
+    images, of these with what is around them, of results, paddings, sizes of kernels, steps and gaps, and whether there
+    is a bias."""
+    channels = words[SIZES + 1]
+    if words[RANKS] != 4 or words[RANKS + 1] != 4 or words[NUMBERS] != channels or is_vector(words, 2, channels) == 0:
+        return 1
+    if words[SIZES + MOST] != channels or words[SIZES + MOST + 1] != 1:
+        return 1
+    for which in range(3):
+        if words[LISTS + which * EACH] < 1 or words[LISTS + which * EACH] > 2:
+            return 1
+    give(words, 0, 0)
+    words[CHOSEN] = words[SIZES] * channels
+    words[CHOSEN + 1] = channels
+    for axis in range(2):
+        length, kernel = words[SIZES + 2 + axis], words[SIZES + MOST + 2 + axis]
+        step, padding, gap = setting(words, 0, axis), setting(words, 1, axis), setting(words, 2, axis)
+        if step < 1 or padding < 0 or gap < 1 or length + 2 * padding < gap * (kernel - 1) + 1:
+            return 1
+        places = (length + 2 * padding - gap * (kernel - 1) - 1) // step + 1
+        words[NEW_SIZES + 2 + axis] = places
+        words[CHOSEN + 2 + axis] = length
+        words[CHOSEN + 4 + axis] = length + 2 * padding
+        words[CHOSEN + 6 + axis] = places
+        words[CHOSEN + 8 + axis] = padding
+        words[CHOSEN + 10 + axis] = kernel
+        words[CHOSEN + 12 + axis] = step
+        words[CHOSEN + 14 + axis] = gap
+    words[CHOSEN + 16] = 1 if words[RANKS + 2] >= 0 else 0
+    words[ROOMS] = words[CHOSEN + 4] * words[CHOSEN + 5]
+    words[WORK] = words[WORK] + words[CHOSEN] * words[CHOSEN + 6] * words[CHOSEN + 7] * words[CHOSEN + 10]
+    return 0
+
+
 # ------------------------------------------------------------------ places
 
 
@@ -725,6 +761,11 @@ def _rows(sizes: Loop, work: Loop, *rest: Given, types: tuple[str, ...] = SIGNED
     return Looped((CHANGED, INT, PLACES, *rest), sizes, work, types=types)
 
 
+def _planes(*rest: Given) -> Looped:
+    """Convolutions with a kernel for each channel."""
+    return Looped((LAID, ARRAY, MAYBE, *_POOL, *rest), plane_sizes, convolving.planes_and_bias, rooms=(OWN,))
+
+
 def _sorted(*given: Given) -> Looped:
     return Looped((LAID, *given), sorted_sizes, selecting.sorted_rows, (OWN, WHOLE), (OWN, WHOLE), SIGNED)
 
@@ -766,6 +807,9 @@ LOOPS: Final[Mapping[str, Sequence[Looped]]] = {
     "aten::avg_pool2d_backward": [
         Looped((ARRAY, LAID, *_POOL, FLAG, FLAG, NOTHING), average_gradient_sizes, pooling.averages_back)
     ],
+    "aten::conv2d": [_planes(INT)],
+    "aten::convolution": [_planes(NONE_OF_IT, UNREAD, INT)],
+    "aten::_convolution": [_planes(NONE_OF_IT, UNREAD, INT, *[UNREAD] * 4)],
     "aten::constant_pad_nd": [Looped((ARRAY, INTS, REAL), padded_sizes, pooling.padded)],
     "aten::scatter_add": [_each(scattered_sizes, scattering.add_each, ARRAY)],
     "aten::scatter.src": [_each(scattered_sizes, scattering.put_each, ARRAY, types=())],

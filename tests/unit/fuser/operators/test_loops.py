@@ -186,6 +186,8 @@ CLOSE: dict[str, tuple[Loop, Callable[[], tuple[Any, ...]]]] = {
     "recursive": (filtering.recursive, lambda: (plain(4, 40), plain(2, 3) * FLOAT(0.3), zeros(4, 42), 4, 2, 40, 3)),
     "each_plane": (
         convolving.each_plane, lambda: (plain(6, 7, 6), plain(3, 3, 2), zeros(6, 4, 7), zeros(9, 8), *_PLANES)),
+    "planes_and_bias": (convolving.planes_and_bias, lambda: (
+        plain(6, 7, 6), plain(3, 3, 2), plain(3), zeros(6, 4, 7), plain(9, 8), *_PLANES, 1)),
     "each_plane, wider": (
         convolving.each_plane, lambda: (plain(6, 7, 6), plain(3, 3, 3), zeros(6, 7, 3), zeros(9, 8), *_WIDER)),
     "spread_each_plane": (
