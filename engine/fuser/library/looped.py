@@ -478,6 +478,8 @@ def plane_sizes(words: Buffer) -> Any:
         words[CHOSEN + 10 + axis] = kernel
         words[CHOSEN + 12 + axis] = step
         words[CHOSEN + 14 + axis] = gap
+    step = words[CHOSEN + 13]
+    words[CHOSEN + 5] = (words[CHOSEN + 5] + step - 1) // step * step
     words[CHOSEN + 16] = 1 if words[RANKS + 2] >= 0 else 0
     words[ROOMS] = words[CHOSEN + 4] * words[CHOSEN + 5]
     words[WORK] = words[WORK] + words[CHOSEN] * words[CHOSEN + 6] * words[CHOSEN + 7] * words[CHOSEN + 10]

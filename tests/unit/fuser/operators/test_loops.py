@@ -63,6 +63,7 @@ _PLANES = (6, 3, 7, 6, 9, 8, 4, 7, 1, 1, 3, 2, 2, 1, 1, 1)
 """6 planes of 3 channels, 7 x 6 with one row and column around; kernels of 3 x 2 in steps of (2, 1): 4 x 7 places."""
 _WINDOWS = (2, 7, 9, 3, 2, 2, 3, 1, 1, 4, 4)
 """2 planes of 7 x 9, windows of 3 x 2 in steps of (2, 3) with one row and column around: 4 x 4 of them."""
+_STEPS = (6, 3, 7, 5, 9, 8, 4, 3, 1, 1, 3, 3, 2, 2, 1, 1)
 _WIDER = (6, 3, 7, 6, 9, 8, 7, 3, 1, 1, 3, 3, 1, 2, 1, 1)
 EXACT: dict[str, tuple[Loop, Callable[[], tuple[Any, ...]]]] = {
     "sums": (cumulative.sums, lambda: (plain(2, 5, 3), zeros(2, 5, 3), zeros(3, d=float), 2, 5, 3)),
@@ -188,6 +189,8 @@ CLOSE: dict[str, tuple[Loop, Callable[[], tuple[Any, ...]]]] = {
         convolving.each_plane, lambda: (plain(6, 7, 6), plain(3, 3, 2), zeros(6, 4, 7), zeros(9, 8), *_PLANES)),
     "planes_and_bias": (convolving.planes_and_bias, lambda: (
         plain(6, 7, 6), plain(3, 3, 2), plain(3), zeros(6, 4, 7), plain(9, 8), *_PLANES, 1)),
+    "each_plane, in steps": (
+        convolving.each_plane, lambda: (plain(6, 7, 5), plain(3, 3, 3), zeros(6, 4, 3), zeros(9, 8), *_STEPS)),
     "each_plane, wider": (
         convolving.each_plane, lambda: (plain(6, 7, 6), plain(3, 3, 3), zeros(6, 7, 3), zeros(9, 8), *_WIDER)),
     "spread_each_plane": (
@@ -274,8 +277,9 @@ def all_loops() -> Iterator[tuple[str, Loop]]:
 def test_each_loop_that_kernels_run_is_tried_here() -> None:
     tried = {function.function.__name__ for function, _ in (EXACT | CLOSE).values()}
     parts = {"is_after", "is_before", "swap", "ordered", "keep_first", "insert_in_order", "part_around_kth", "outside",
-             "together", "copy_in", "add_line", "add_three_lines", "spread_line", "line_product", "mean_of",
-             "spread_of", "stepwise_mean", "stepwise_spread", "channel_mean", "channel_variance"}  # fmt: skip
+             "together", "copy_in", "copy_phase", "place_in", "add_line", "add_three_lines", "spread_line",
+             "line_product", "mean_of", "spread_of", "stepwise_mean", "stepwise_spread", "channel_mean",
+             "channel_variance"}  # fmt: skip
     assert {name for name, _ in all_loops()} == tried | parts
 
 
