@@ -147,6 +147,17 @@ def is_vector(words: Buffer, tensor: int, count: int) -> Any:
 
 
 @loop
+def choose_vectors(words: Buffer, first: int, count: int, length: int) -> Any:
+    """Chooses, from the fifth number on, which of `count` vectors there are; 1 if one has another length, else 0."""
+    wrong = 0
+    for other in range(first, first + count):
+        if is_vector(words, other, length) == 0:
+            wrong = 1
+        words[CHOSEN + 4 + other - first] = 1 if words[RANKS + other] >= 0 else 0
+    return wrong
+
+
+@loop
 def give(words: Buffer, result: int, tensor: int) -> Any:
     """Let the result have a tensor's sizes."""
     words[NEW_RANKS + result] = words[RANKS + tensor]
@@ -234,17 +245,14 @@ def short_row_gradient_sizes(words: Buffer) -> Any:
 def channel_sizes(words: Buffer, tensor: int, first: int, count: int) -> Any:
     """Chooses the samples, channels and places of a tensor, and after whether it is training which of `count` vectors
     of channels there are; not 0 where they are no such."""
-    channels, wrong = words[SIZES + tensor * MOST + 1], 0
+    channels = words[SIZES + tensor * MOST + 1]
+    wrong = choose_vectors(words, first, count, channels)
     words[CHOSEN] = words[SIZES + tensor * MOST]
     words[CHOSEN + 1] = channels
     words[CHOSEN + 2] = product(words, tensor, 2, words[RANKS + tensor])
     words[CHOSEN + 3] = words[NUMBERS]
     if words[RANKS + tensor] < 2:
         wrong = 1
-    for other in range(first, first + count):
-        if is_vector(words, other, channels) == 0:
-            wrong = 1
-        words[CHOSEN + 4 + other - first] = 1 if words[RANKS + other] >= 0 else 0
     if words[NUMBERS] != 0 and words[CHOSEN] * words[CHOSEN + 2] < 2:
         wrong = 1
     if words[NUMBERS] == 0 and (words[RANKS + first + count - 2] < 0 or words[RANKS + first + count - 1] < 0):
@@ -285,7 +293,7 @@ def batch_gradient_sizes(words: Buffer) -> Any:
 @loop
 def group_sizes(words: Buffer, tensor: int, first: int, count: int) -> Any:
     """Chooses rows, groups, their channels and these' places, and which of `count` vectors of channels there are."""
-    channels, groups, wrong = words[SIZES + tensor * MOST + 1], words[NUMBERS], 0
+    channels, groups = words[SIZES + tensor * MOST + 1], words[NUMBERS]
     if words[RANKS + tensor] < 2 or groups < 1 or groups > channels:
         return 1
     if channels % groups != 0:
@@ -294,10 +302,7 @@ def group_sizes(words: Buffer, tensor: int, first: int, count: int) -> Any:
     words[CHOSEN + 1] = groups
     words[CHOSEN + 2] = channels // groups
     words[CHOSEN + 3] = product(words, tensor, 2, words[RANKS + tensor])
-    for other in range(first, first + count):
-        if is_vector(words, other, channels) == 0:
-            wrong = 1
-        words[CHOSEN + 4 + other - first] = 1 if words[RANKS + other] >= 0 else 0
+    wrong = choose_vectors(words, first, count, channels)
     if words[CHOSEN + 2] * words[CHOSEN + 3] < SHORT:
         wrong = 1
     return wrong

@@ -278,8 +278,8 @@ def test_each_loop_that_kernels_run_is_tried_here() -> None:
     tried = {function.function.__name__ for function, _ in (EXACT | CLOSE).values()}
     parts = {"is_after", "is_before", "swap", "ordered", "keep_first", "insert_in_order", "part_around_kth", "outside",
              "together", "copy_in", "copy_phase", "place_in", "add_line", "add_three_lines", "spread_line",
-             "line_product", "mean_of", "spread_of", "stepwise_mean", "stepwise_spread", "channel_mean",
-             "channel_variance"}  # fmt: skip
+             "line_product", "members", "total_of", "squares_of", "mean_of", "spread_of", "stepwise_mean",
+             "stepwise_spread", "channel_mean", "channel_variance"}  # fmt: skip
     assert {name for name, _ in all_loops()} == tried | parts
 
 
