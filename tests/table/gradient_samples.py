@@ -91,6 +91,8 @@ LISTED: dict[str, tuple[Any, ...]] = {
     "_roi_align_backward": (floats(1, 2, 2, 2), tensor([[0.0, 0.5, 0.5, 3.0, 2.5]]), 1.0, 2, 2, [1, 2, 5, 4], 2, True),
     "_linear_to_input": (floats(2, 3), floats(3, 4)),
     "_linear_to_weight": (floats(2, 3), floats(2, 4), floats(3, 4)),
+    "_nll_loss": (floats(3, 4), tensor([1, 0, 3]), None, 1, 0),
+    "_nll_loss_backward": (floats(3), floats(3, 4), tensor([1, 0, 3]), None, 0, 0),
     "_put_back": (floats(1, 2, 2), floats(1, 2, 3), tensor([[[0, 3], [4, 1]]]), 2),
     "_group_norm": (floats(2, 4, 3), 2, floats(4, seed=1), floats(4, seed=2), 1e-5),
     "_corner_sums": (floats(2, 2, 6), tensor(CORNERS), floats(2, 2, 3, seed=1)),

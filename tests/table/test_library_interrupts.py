@@ -209,6 +209,8 @@ LONG: Final[Mapping[str, Long]] = {
     "windows": Long(
         "max_pool2d_with_indices", 51, lambda n: [rows(n, 16, 64, 256), *[[2, 2]] * 2, [0, 0], [1, 1], False]
     ),
+    "values at places": Long("scatter_.src", 51, lambda n: [room(n * K, 256), 1, places(n * K, 256), rows(n * K, 256)]),
+    "rows in order": Long("sort", 13, lambda n: [rows(n * K, 256), 1, False]),
     "recorded functions": Long("exp", 161, lambda n: [recorded(rows(n * K, 256))]),
     "recorded linear": Long("linear", 13, lambda n: [rows(n * K, 512), recorded(rows(512, 512)), recorded(row(512))]),
     "recorded embedding": Long("embedding", 255, lambda n: [recorded(rows(K, 256)), named(n * K, K), -1, False, False]),

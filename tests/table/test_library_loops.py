@@ -2,13 +2,15 @@
 
 Calls of random sizes, layouts and values.  What a stub takes equals the operator's definition in mode "off" (sums up to
 100 units of the greatest term and the root of their number), with its dtypes, sizes and strides, and writes what that
-writes.  Nodes have the names, plans, forms, edges and kept values of those that Python makes; gradients, and gradients
-of gradients, are those of mode "off"; writes to what was kept are refused.
+writes; so do operators in place, which say that they have written.  Nodes have the names, plans, forms, edges and kept
+values of those that Python makes; gradients, and gradients of gradients, are those of mode "off"; writes to what was
+kept are refused.
 """
 
 from __future__ import annotations
 
 import gc
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -22,8 +24,10 @@ from engine.aten.dispatch import table
 from engine.aten.dispatch.op import Op
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.tensor import Tensor
+from engine.fuser.groups.fusion_group import DTYPES
 from engine.fuser.library import serving
-from engine.fuser.library.looped import LOOPS
+from engine.fuser.library.looped import LOOPS, PLACES
+from engine.fuser.library.words import TYPES
 from tests.table.library_samples import Missed, missed, same
 
 ROUNDS = 60
@@ -56,6 +60,12 @@ def by_numpy() -> Iterator[None]:
         HOOKS.python_only = False
 
 
+def defined(op: Op, given: Sequence[Any]) -> Any:
+    """What the definition gives; arguments that are not given have their defaults."""
+    with by_numpy():
+        return op.compiled.run(*given, *(each.default for each in op.schema.arguments[len(given) :]))
+
+
 def outcome(run: Callable[..., Any], given: Sequence[Any]) -> Any:
     """What a call gives, or its error."""
     try:
@@ -67,9 +77,15 @@ def outcome(run: Callable[..., Any], given: Sequence[Any]) -> Any:
 # ------------------------------------------------------------------ arguments
 
 
+@np.errstate(invalid="ignore")
+def numbers(random: Random, type: Any, *sizes: int) -> np.ndarray[Any, Any]:
+    """Of whole numbers only a few."""
+    return random.integers(2, size=sizes).astype(type) if type == np.bool_ else random.normal(size=sizes).astype(type)
+
+
 def of(random: Random, type: Any, *sizes: int) -> Tensor:
     """A tensor, whose last dimensions are exchanged in memory, or which has gaps, now and then."""
-    array = random.normal(size=sizes).astype(type)
+    array = numbers(random, type, *sizes)
     way = random.integers(8)
     if way == 0 and array.ndim > 1:
         return Tensor(np.ascontiguousarray(array.swapaxes(-1, -2)).swapaxes(-1, -2))
@@ -89,7 +105,7 @@ def some(random: Random, most: int = 6) -> int:
 def spread(random: Random, type: Any, x: Tensor) -> Tensor:
     """A gradient of the tensor's sizes, now and then one number for all elements."""
     grad = of(random, type, *x.array.shape)
-    return Tensor(np.broadcast_to(grad.array.ravel()[:1], grad.array.shape)) if random.random() < 0.2 else grad
+    return Tensor(np.broadcast_to(grad.array.ravel()[0], grad.array.shape)) if random.random() < 0.2 else grad
 
 
 def positive(tensor: Tensor | None) -> Tensor | None:
@@ -196,7 +212,106 @@ def put(random: Random, type: Any) -> list[Any]:
     x = of(random, type, *[some(random) for _ in range(some(random, 4))])
     size = x.array.shape[0]
     index = Tensor(random.integers(-size, size, [some(random) for _ in range(random.integers(3))]))
-    return [x, [index], of(random, type, *index.array.shape, *x.array.shape[1:]), random.random() < 0.8]
+    return [x, [index], of(random, type, *index.array.shape, *x.array.shape[1:]), random.random() < 0.6]
+
+
+def scattered_number(random: Random, type: Any) -> list[Any]:
+    return [*scattered(random, type)[:3], (0, 1, -2, 1.5, 300)[random.integers(5)]]
+
+
+def scattered_by(random: Random, type: Any) -> list[Any]:
+    return [*scattered(random, type), ("add", "multiply")[random.integers(2)]]
+
+
+def reduced(random: Random, type: Any) -> list[Any]:
+    x, dim, index, source = scattered(random, type)
+    if random.random() < 0.3 and np.dtype(type).kind == "f":
+        source = Tensor(np.where(source.array > 1, np.nan, source.array))
+    return [x, dim, index, source, ("sum", "prod", "mean", "amax", "amin")[random.integers(5)], random.random() < 0.5]
+
+
+def copied_rows(random: Random, type: Any) -> list[Any]:
+    return added(random, type)[:4]
+
+
+def filled_rows(random: Random, type: Any) -> list[Any]:
+    x, dim, index, _ = copied_rows(random, type)
+    size = x.array.shape[dim]
+    return [x, dim, Tensor(index.array - size * random.integers(2, size=index.array.shape)), 3]
+
+
+def by_mask(random: Random, type: Any) -> list[Any]:
+    x = of(random, type, *[some(random) for _ in range(some(random, 4))])
+    mask = of(random, np.bool_, *x.array.shape)
+    return [x, mask, of(random, type, some(random), x.array.size if random.random() < 0.8 else 1)]
+
+
+def planes(rest: Sequence[Any], more: Sequence[Any] = ()) -> Make:
+    """Arguments of convolutions with a kernel for each channel."""
+
+    def make(random: Random, type: Any) -> list[Any]:
+        channels, kernel = some(random), [some(random, 5), some(random, 5)]
+        x = of(random, type, some(random, 4), channels, *(int(random.integers(4, 20)) for _ in range(2)))
+        settings = [[some(random, 4), some(random, 4)], [int(random.integers(3))] * some(random, 3), [some(random, 3)]]
+        weight, bias = of(random, type, channels, 1, *kernel), perhaps(random, type, channels)
+        return [x, weight, bias, *settings, *rest, channels if random.random() < 0.9 else 1, *more]
+
+    return make
+
+
+def losses(random: Random, type: Any) -> list[Any]:
+    """Of scores, of targets of which some do not count."""
+    classes, samples, space = some(random), some(random), [some(random) for _ in range(random.integers(3))]
+    sizes = [samples, *space] if random.random() < 0.8 else []
+    scores = of(random, type, *sizes[:1], classes, *sizes[1:])
+    targets = random.integers(0, classes, sizes)
+    ignored = int(random.integers(-1, classes)) if random.random() < 0.5 else -100
+    weight = of(random, type, classes) if random.random() < 0.2 else None
+    return [scores, Tensor(targets), weight, int(random.integers(3)), ignored]
+
+
+def losses_back(random: Random, type: Any) -> list[Any]:
+    scores, targets, weight, reduction, ignored = losses(random, type)
+    grad = spread(random, type, targets if reduction == 0 else Tensor(np.zeros(())))
+    return [grad, scores, targets, weight, reduction, ignored]
+
+
+def lines(random: Random, type: Any) -> list[Any]:
+    """Rows, many of whose numbers are equal, or are none, now and then; and a dimension."""
+    sizes = [some(random, 4) for _ in range(some(random, 4))]
+    dim = int(random.integers(-len(sizes), len(sizes)))
+    sizes[dim] = (some(random, 9), some(random, 200), 1000 + some(random, 200))[random.choice(3, p=(0.5, 0.4, 0.1))]
+    array = numbers(random, type, *sizes)
+    if array.dtype.kind == "f":
+        array = array.round(int(random.integers(4)))
+        if random.random() < 0.3:
+            array.ravel()[:: some(random, 9)] = np.nan
+    else:
+        array = array * random.integers(1, 50, size=sizes)
+    return [Tensor(array) if random.random() < 0.8 else Tensor(np.repeat(array, 2, -1)[..., ::2]), dim]
+
+
+def in_order(random: Random, type: Any) -> list[Any]:
+    return [*lines(random, type), bool(random.integers(2))][: some(random, 4)]
+
+
+def stably(random: Random, type: Any) -> list[Any]:
+    x, *rest = in_order(random, type)
+    return [x, True, *rest]
+
+
+def firsts(random: Random, type: Any) -> list[Any]:
+    x, dim = lines(random, type)
+    k = int(random.integers(1, 1 + min(x.array.shape[dim], (3, 20, 200)[random.integers(3)])))
+    return [x, k, dim, bool(random.integers(2)), bool(random.integers(2))]
+
+
+def kth(random: Random, type: Any) -> list[Any]:
+    return [*firsts(random, type)[:3], bool(random.integers(2))]
+
+
+def middle(random: Random, type: Any) -> list[Any]:
+    return [*lines(random, type), bool(random.integers(2))]
 
 
 def table_back(random: Random, type: Any) -> list[Any]:
@@ -211,10 +326,21 @@ MADE: dict[str, Make] = {
     "aten::_batch_norm_backward": channels_back, "aten::_group_norm": groups, "aten::_group_norm_backward": groups_back,
     "aten::max_pool2d_with_indices": greatest, "aten::_put_back": put_back, "aten::avg_pool2d": averages,
     "aten::avg_pool2d_backward": averages_back, "aten::constant_pad_nd": padded, "aten::scatter_add": scattered,
-    "aten::index_add": added,
-    "aten::index_put": put, "aten::_embedding_backward": table_back,
+    "aten::scatter.src": scattered, "aten::scatter.value": scattered_number, "aten::scatter.reduce": scattered_by,
+    "aten::scatter_reduce.two": reduced, "aten::index_add": added, "aten::index_copy": copied_rows,
+    "aten::index_fill.int_Scalar": filled_rows, "aten::index_put": put, "aten::masked_scatter": by_mask,
+    "aten::_nll_loss": losses, "aten::_nll_loss_backward": losses_back, "aten::conv2d": planes([]),
+    "aten::convolution": planes([False, [0, 0]]), "aten::_convolution": planes([False, [0, 0]], [False] * 4),
+    "aten::sort": in_order, "aten::sort.stable": stably, "aten::argsort": in_order, "aten::argsort.stable": stably,
+    "aten::topk": firsts, "aten::kthvalue": kth, "aten::median.dim": middle,
+    "aten::median": lambda random, type: lines(random, type)[:1], "aten::_embedding_backward": table_back,
 }  # fmt: skip
 """Arguments of each operator that loops compute."""
+SERVED: list[tuple[str, Any]] = [
+    (name, DTYPES[type]) for name in MADE for type in TYPES if any(row.type_of(type) for row in LOOPS[name])
+]
+"""Each operator, and the dtypes that it has loops for."""
+IN_PLACE: list[tuple[str, Any]] = [(name, type) for name, type in SERVED if any(row.changes for row in LOOPS[name])]
 
 
 def test_each_operator_is_tried() -> None:
@@ -245,8 +371,7 @@ def assert_near(mine: Tensor, theirs: Tensor, given: Sequence[Any]) -> None:
 
 @torch.no_grad()
 @np.errstate(all="ignore")
-@pytest.mark.parametrize("type", [np.float32, np.float64])
-@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize(("name", "type"), SERVED, ids=str)
 def test_loops_give_what_the_definition_gives(name: str, type: Any) -> None:
     """And write what it writes; other calls are left as they are."""
     op, random, served = found(name), np.random.default_rng(len(name)), 0
@@ -261,13 +386,41 @@ def test_loops_give_what_the_definition_gives(name: str, type: Any) -> None:
                 np.testing.assert_array_equal(mine.array, theirs.array)
             continue
         served += 1
-        with by_numpy():
-            wanted = op.compiled.run(*other)
+        wanted = defined(op, other)
         for mine, theirs in zip(tensors_in(result), tensors_in(wanted), strict=True):
             assert_near(mine, theirs, given)
         for mine, theirs in zip(tensors_in(one), tensors_in(other), strict=True):
             np.testing.assert_allclose(mine.array, theirs.array, rtol=1e-5, atol=1e-6)
             assert mine._version == theirs._version == 0
+    assert served > ROUNDS // 6
+
+
+@torch.no_grad()
+@np.errstate(all="ignore")
+@pytest.mark.parametrize(("name", "type"), IN_PLACE, ids=str)
+def test_operators_in_place_write_what_the_definition_writes(name: str, type: Any) -> None:
+    """And nothing else, where other tensors share their memory, too; what they do not take they leave as it is."""
+    first, dot, overload = name.partition(".")
+    op, random, served = found(f"{first}_{dot}{overload}"), np.random.default_rng(len(name)), 0
+    stubs = stubs_of(op)
+    for _ in range(ROUNDS):
+        given = MADE[name](random, type)
+        one, other = same(given), same(given)
+        try:
+            result = stubs(*one)
+        except Missed:
+            for mine, theirs in zip(tensors_in(one), tensors_in(given), strict=True):
+                np.testing.assert_array_equal(mine.array, theirs.array)
+            continue
+        served += 1
+        defined(op, other)
+        assert result is one[0] and (result._version, other[0]._version) == (1, 1)
+        for mine, theirs in zip(tensors_in(one), tensors_in(other), strict=True):
+            assert_near(mine, theirs, given)
+        alike = [i for i, each in enumerate(given) if isinstance(each, Tensor) and each.dtype == given[0].dtype]
+        for i in alike[1:]:
+            given[i] = given[0]
+            assert isinstance(outcome(stubs, given), Missed)
     assert served > ROUNDS // 6
 
 
@@ -288,24 +441,27 @@ def test_sizes_that_do_not_fit_are_left_to_python(name: str) -> None:
         result = outcome(stubs, one)
         if isinstance(result, Missed):
             continue
-        with by_numpy():
-            wanted = outcome(op.compiled.run, other)
+        wanted = outcome(defined, [op, other])
         assert not isinstance(wanted, Exception), (wanted, given)
         for mine, theirs in zip(tensors_in(result), tensors_in(wanted), strict=True):
             assert_near(mine, theirs, given)
 
 
-@pytest.mark.parametrize(
-    "name", ["aten::_put_back", "aten::scatter_add", "aten::index_add", "aten::_embedding_backward"]
-)
+@pytest.mark.parametrize("name", [name for name, rows in LOOPS.items() if PLACES in rows[0].given])
 def test_places_that_there_are_not_are_left_to_python(name: str) -> None:
-    op, random = found(name), np.random.default_rng(3)
-    for wrong in (-1, 10**6):
+    """Also by operators in place, which have written nothing then."""
+    random, (first, dot, overload) = np.random.default_rng(3), name.partition(".")
+    names = [name, f"{first}_{dot}{overload}"] if LOOPS[name][0].changes else [name]
+    for op, wrong in itertools.product(map(found, names), (-1 if "fill" not in name else -7, 10**6)):
         given = MADE[name](random, np.float32)
         index = next(each for each in given if isinstance(each, Tensor) and each.array.dtype == np.int64)
         index.array.flat[-1] = wrong
+        before = [np.copy(each.array) for each in tensors_in(given)]
         with pytest.raises(Missed):
             stubs_of(op)(*given)
+        for each, was in zip(tensors_in(given), before, strict=True):
+            np.testing.assert_array_equal(each.array, was)
+            assert each._version == 0
 
 
 def test_running_statistics_that_share_memory_are_left_to_python() -> None:
@@ -344,7 +500,12 @@ RECORDED: dict[str, Make] = {
     "aten::batch_norm": batch_norm, "aten::native_batch_norm": channels, "aten::group_norm": group_norm,
     "aten::max_pool2d": greatest, "aten::max_pool2d_with_indices": greatest, "aten::avg_pool2d": averages,
     "aten::scatter_add": scattered, "aten::index_add": added, "aten::index_put": put, "aten::index.Tensor": indexed,
-    "aten::constant_pad_nd": padded,
+    "aten::constant_pad_nd": padded, "aten::scatter.src": scattered, "aten::scatter.value": scattered_number,
+    "aten::scatter_reduce.two": reduced, "aten::index_copy": copied_rows, "aten::index_fill.int_Scalar": filled_rows,
+    "aten::masked_scatter": by_mask, "aten::sort": in_order, "aten::sort.stable": stably, "aten::topk": firsts,
+    "aten::kthvalue": kth, "aten::median.dim": middle, "aten::median": MADE["aten::median"],
+    "aten::convolution": MADE["aten::convolution"], "aten::_nll_loss": losses, "aten::nll_loss_nd": losses,
+    "aten::nll_loss": losses,
 }  # fmt: skip
 """Arguments of operators that are recorded in these ways."""
 
@@ -383,8 +544,7 @@ def recorded(name: str) -> Iterator[tuple[list[Any], Any, Any]]:
         for each, before in zip(floats(given), written, strict=True):
             if each.array.flags.writeable:
                 each.array[...] = before
-        with by_numpy():
-            yield given, result, op.compiled.run(*given)
+        yield given, result, defined(op, given)
 
 
 @np.errstate(all="ignore")
@@ -459,15 +619,18 @@ def test_writes_to_what_was_kept_are_noticed(name: str) -> None:
         changed = next((each for each in mine.grad_fn.kept if isinstance(each, Saved) and each.output < 0), None)
         if changed is None:
             continue
-        changed.held.detach().mul_(2)
+        changed.held.detach().zero_()
         errors = [outcome(each.sum().backward, []) for each in (mine, theirs)]
         assert str(errors[0]) == str(errors[1]) and "modified by an inplace operation" in str(errors[0])
         noticed += 1
     assert noticed > 3 or name in KEEPS_NO_TENSORS
 
 
-KEEPS_NO_TENSORS = {"aten::cat", "aten::stack", "aten::index.Tensor", "aten::index_put", "aten::constant_pad_nd"}
-"""Operators whose nodes keep forms, or lists of indices."""
+KEEPS_NO_TENSORS = {
+    "aten::cat", "aten::stack", "aten::index.Tensor", "aten::index_put", "aten::constant_pad_nd", "aten::sort",
+    "aten::sort.stable", "aten::topk", "aten::kthvalue", "aten::median.dim",
+}  # fmt: skip
+"""Operators whose nodes keep forms, lists of indices, or results."""
 
 
 def test_hooks_of_nodes_see_the_gradients_of_all_results() -> None:

@@ -95,12 +95,12 @@ def added(random: Random, type: Any) -> list[Any]:
 
 def convolution(rest: list[Any]) -> Make:
     def make(random: Random, type: Any) -> list[Any]:
-        window, step, padding = WINDOWS[random.integers(len(WINDOWS))]
+        window, step, padding, gap = WINDOWS[random.integers(len(WINDOWS))]
         channels, results = few(random, 20), few(random, 40)
         image = of(random, type, few(random), channels, few(random, 20), few(random, 30))
         weight = of(random, type, results, channels, window, window)
         bias = perhaps(random, of(random, type, results))
-        return [image, weight, bias, [step] * 2, [padding] * 2, [1, few(random, 2)], *rest]
+        return [image, weight, bias, [step] * 2, [padding] * 2, [gap, gap if random.random() < 0.9 else 3], *rest]
 
     return make
 

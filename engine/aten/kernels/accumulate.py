@@ -93,12 +93,10 @@ def _add_rows(target: Array, axis: int, places: Array, given: Array) -> bool:
         return False
     size = target.shape[axis]
     outer, inner = math.prod(target.shape[:axis]), math.prod(target.shape[axis + 1 :])
-    if places.size and int(places.min()) < 0:
-        places = np.where(places < 0, places + size, places)
     values = np.ascontiguousarray(given, target.dtype)
     work = values.size
-    done = add_rows.run(work, target, np.ascontiguousarray(places), values, outer, size, places.size, inner)
-    return done is not None
+    done = add_rows.run(work, target, np.ascontiguousarray(places), values, outer, size, places.size, inner, -size)
+    return done == 0
 
 
 def _row_by_row(function: np.ufunc, target: Array, places: Array, values: Array) -> None:

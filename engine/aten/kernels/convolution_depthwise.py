@@ -31,6 +31,7 @@ def _in_planes(function: Loop, given: Sequence[Array], result: Array, x: Sizes, 
     sizes = [n + 2 * p for n, p in zip(x[2:], space.padding, strict=True)]
     reach = [(c - 1) * s + e for c, s, e in zip(out, space.stride, space.extent(), strict=True)]
     sizes = list(map(max, sizes, reach))
+    sizes[1] += -sizes[1] % space.stride[1]
     arrays = (*map(np.ascontiguousarray, given), result, np.zeros(sizes, result.dtype))
     geometry = (*space.padding, *space.kernel, *space.stride, *space.dilation)
     work = planes * math.prod(out) * math.prod(space.kernel)

@@ -7,17 +7,15 @@ short rows; callers check first that there is a tie.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from engine.aten.stepwise import selecting
 from engine.aten.stepwise.language import worth
 from engine.aten.values.xp import Array
-
-SHORT: Final = 1024
-"""Longer rows are not gone through."""
 
 Before = Callable[[Any, Any], bool]
 Item = tuple[Any, int]
@@ -55,14 +53,16 @@ def kth_in_machine_code(x: Array, axis: int, k: int, is_stable: bool = False) ->
     """
     if not worth(x):
         return None
-    rows = np.ascontiguousarray(np.moveaxis(x, axis, -1))
-    length, shape = x.shape[axis], (*rows.shape[:-1], 1)
+    length, shape = x.shape[axis], (*x.shape[:axis], 1, *x.shape[axis + 1 :])
+    outer, inner = math.prod(shape[:axis]), math.prod(shape[axis:])
     values, places = np.empty(shape, x.dtype), np.empty(shape, np.int64)
     items, order = np.empty(length, x.dtype), np.empty(length, np.int64)
-    done = selecting.kth_of_rows.run(8 * x.size, rows, items, order, values, places, values.size, length, k)
-    if done is not None and is_stable:
-        done = selecting.stable_places.run(8 * x.size, rows, values, places, values.size, length, k)
-    return None if done is None else (np.moveaxis(values, -1, axis), np.moveaxis(places, -1, axis))
+    given, found, sizes = np.ascontiguousarray(x), (values, places), (outer, length, inner)
+    if is_stable:
+        done = selecting.medians.run(8 * x.size, given, *found, items, order, *sizes)
+    else:
+        done = selecting.kth_of_rows.run(8 * x.size, given, *found, items, order, *sizes, k)
+    return None if done is None else found
 
 
 def _split_around(items: list[Item], low: int, high: int) -> tuple[int, int]:

@@ -28,6 +28,9 @@ DEFAULT_SEED: Final = 67280421310721
 _BLOCK: Final = 16
 _STATE: Final = struct.Struct("<QQd")
 _MASK: Final = 0xFFFFFFFFFFFFFFFF
+_HALF: Final = np.uint64(32)
+_PRECISE: Final = np.uint64((1 << 53) - 1)
+"""The bits of a word that a float64 has."""
 
 
 class Generator:
@@ -96,8 +99,9 @@ class Generator:
         return raw.astype(np.uint64, copy=False)
 
     def words64(self, count: int) -> Array:
-        pairs = self.words32(2 * count).reshape(count, 2)
-        joined: Array = (pairs[:, 0] << np.uint64(32)) | pairs[:, 1]
+        words = self.words32(2 * count)
+        joined: Array = words[::2] << _HALF
+        joined |= words[1::2]
         return joined
 
     def uniform(self, shape: tuple[int, ...], d: xp.NumpyDtype) -> Array:
@@ -165,8 +169,16 @@ class Generator:
 
         Beside probabilities of fewer bits than a float64 has, the numbers drawn are those of a float32, as PyTorch's.
         """
-        few = isinstance(p, np.ndarray) and p.dtype.itemsize < 8
+        if isinstance(p, float):
+            return self.chosen(shape, p).astype(np.float64)
+        few = p.dtype.itemsize < 8
         return np.asarray(self.uniform(shape, xp.FLOAT32 if few else xp.FLOAT64) < p).astype(np.float64)
+
+    def chosen(self, shape: tuple[int, ...], p: float) -> Array:
+        """True with that probability: where `uniform` of float64 would draw less, by the bits that it draws."""
+        words = self.words64(math.prod(shape))
+        words &= _PRECISE
+        return (words < math.ceil(p * (int(_PRECISE) + 1))).reshape(shape)
 
 
 class Stream:

@@ -243,7 +243,8 @@ def _keep_mask(like: Array, p: float) -> Array:
         return np.zeros(like.shape, like.dtype)
     if like.dtype not in xp.COMPLEX:
         check_cast(xp.FLOAT32, like.dtype)
-    return (generator().bernoulli(like.shape, 1 - p) / (1 - p)).astype(like.dtype)
+    kept, made = generator().chosen(like.shape, 1 - p), like.dtype.type
+    return np.asarray(np.where(kept, made(1 / (1 - p)), made(0)))
 
 
 def _check_probability(p: float) -> None:

@@ -19,7 +19,6 @@ from engine.aten.dispatch.compose import (
     cast,
     reduced,
     run,
-    same_type,
     sum_over,
     where,
     without_gradient,
@@ -29,8 +28,9 @@ from engine.aten.dispatch.table import describe, op
 from engine.aten.kernels.refusals import no_code
 from engine.aten.kernels.rules import are_within
 from engine.aten.values import xp
-from engine.aten.values.promotion import result_type
+from engine.aten.values.promotion import result_type, wide
 from engine.aten.values.tensor import Tensor, from_numpy
+from engine.aten.values.xp import Array
 from engine.lang.errors import OperatorError, OperatorIndexError, OperatorValueError
 
 Loss = Callable[..., Tensor]
@@ -77,46 +77,47 @@ op("aten::_smooth_distance(Tensor self, Tensor target, Scalar beta) -> Tensor",
 
 def nll_loss(self: Tensor, target: Tensor, weight: Tensor | None, reduction: int, ignore_index: int) -> Tensor:
     """Minus the score of each target's class, weighted by class."""
-    rank = self.array.ndim
-    without_gradient("nll_loss_forward" if rank < 3 else "nll_loss2d_forward", weight=weight)
+    without_gradient("nll_loss_forward" if self.array.ndim < 3 else "nll_loss2d_forward", weight=weight)
+    loss: Tensor = run("_nll_loss", self, target, weight, reduction, ignore_index)
+    return loss
+
+
+def class_scores(self: Array, target: Array, weight: Array | None, reduction: int, ignore_index: int) -> Array:
+    kept, classes, weights = _classes(self, target, weight, ignore_index)
+    axis = 1 if self.ndim > 1 else 0
+    scores = np.take_along_axis(self, classes, axis).squeeze(axis).astype(weights.dtype)
+    loss = np.where(kept, -scores * weights, 0)
+    if reduction != NONE:
+        loss = loss.sum() / weights.sum() if reduction == MEAN else loss.sum()
+    return np.asarray(loss).astype(self.dtype)
+
+
+def class_scores_backward(
+    grad_output: Array, self: Array, target: Array, weight: Array | None, reduction: int, ignore_index: int
+) -> Array:
+    kept, classes, weights = _classes(self, target, weight, ignore_index)
+    axis = 1 if self.ndim > 1 else 0
+    slopes = np.where(kept, -weights * grad_output / (weights.sum() if reduction == MEAN else 1), 0)
+    result = np.zeros(self.shape, self.dtype)
+    np.put_along_axis(result, classes, np.expand_dims(slopes, axis).astype(self.dtype), axis)
+    return result
+
+
+def _classes(self: Array, target: Array, weight: Array | None, ignore_index: int) -> tuple[Array, Array, Array]:
+    """Which targets count, the class of each (0 where it does not) along the dimension of classes, and its weight."""
     _check_classes(self, target, weight)
-    same_type(self, weight)
-    axis = 1 if rank > 1 else 0
-    target = target.reshape([]) if rank == 1 == target.array.ndim else target
-    if weight is None:
-        classes = self.array.shape[axis]
-        are_all = are_within(target.array, classes)
-        if (are_all and not 0 <= ignore_index < classes) or not (target.array == ignore_index).any():
-            return _nll_of_all(self, target, axis, reduction, are_all)
-    kept = run("ne.Scalar", target, ignore_index)
-    chosen = cast(where(kept, target, 0), xp.INT64)
+    axis = 1 if self.ndim > 1 else 0
+    target = target.reshape(()) if self.ndim == 1 else target
+    kept = target != ignore_index
+    chosen = np.where(kept, target, 0).astype(np.int64)
     _check_range(chosen, self.shape[axis])
-    scores = self.gather(axis, chosen.unsqueeze(axis)).squeeze(axis)
-    weights = cast(kept, self.array.dtype)
-    if weight is not None:
-        picked: Tensor = run("index_select", weight, 0, chosen.reshape([-1]))
-        weights = weights * picked.reshape(list(target.shape))
-    loss = where(kept, -scores * weights, 0.0)
-    if reduction == NONE:
-        return loss
-    total = reduced(loss, SUM)
-    return total / reduced(weights, SUM) if reduction == MEAN else total
+    used = wide(self.dtype)
+    weights = kept.astype(used) if weight is None else kept * weight[chosen].astype(used)
+    return kept, np.expand_dims(chosen, axis), weights
 
 
-def _nll_of_all(self: Tensor, target: Tensor, axis: int, reduction: int, are_classes: bool) -> Tensor:
-    """The same where all targets count, and alike."""
-    chosen = cast(target, xp.INT64)
-    if not are_classes:
-        _check_range(chosen, self.shape[axis])
-    loss: Tensor = -run("squeeze.dim", run("gather", self, axis, run("unsqueeze", chosen, axis), False), axis)
-    if reduction == NONE:
-        return loss
-    total = reduced(loss, SUM)
-    return total / float(target.array.size) if reduction == MEAN else total
-
-
-def _check_classes(self: Tensor, target: Tensor, weight: Tensor | None) -> None:
-    shape, given = self.array.shape, target.array.shape
+def _check_classes(self: Array, target: Array, weight: Array | None) -> None:
+    shape, given = self.shape, target.shape
     if not shape:
         raise OperatorError("input tensor should be 1D or 2D")
     if len(shape) == 1 and given not in ((), (1,)):
@@ -124,8 +125,8 @@ def _check_classes(self: Tensor, target: Tensor, weight: Tensor | None) -> None:
     wanted = given if len(shape) == 1 else (shape[0], *shape[2:])
     if given and given[:1] != wanted[:1]:
         raise OperatorValueError(f"Expected input batch_size ({shape[0]}) to match target batch_size ({given[0]}).")
-    if target.array.dtype not in (xp.INT64, xp.UINT8):
-        raise OperatorError(f"expected target dtype to be Long or Byte, but got {xp.ir_name(target.array.dtype)}")
+    if target.dtype not in (xp.INT64, xp.UINT8):
+        raise OperatorError(f"expected target dtype to be Long or Byte, but got {xp.ir_name(target.dtype)}")
     if len(shape) == 2 and len(given) > 1:
         raise OperatorError("0D or 1D target tensor expected, multi-target not supported")
     if given != wanted:
@@ -134,17 +135,18 @@ def _check_classes(self: Tensor, target: Tensor, weight: Tensor | None) -> None:
             hints=(f"the input has the shape {list(shape)}; its dimension 1 holds the classes",),
         )
     classes = shape[1 if len(shape) > 1 else 0]
-    if weight is not None and weight.array.shape != (classes,):
+    if weight is not None and weight.shape != (classes,):
         raise OperatorError(
             f"weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of "
             f"shape: {list(weight.shape)}"
         )
+    if weight is not None and weight.dtype != self.dtype:
+        raise OperatorError(f"expected scalar type {xp.ir_name(self.dtype)} but found {xp.ir_name(weight.dtype)}")
 
 
-def _check_range(target: Tensor, classes: int) -> None:
-    array = target.array
-    if not are_within(array, classes):
-        wrong = array[(array < 0) | (array >= classes)].flat[0]
+def _check_range(target: Array, classes: int) -> None:
+    if not are_within(target, classes):
+        wrong = target[(target < 0) | (target >= classes)].flat[0]
         raise OperatorIndexError(f"Target {wrong} is out of bounds.", hints=(f"there are {classes} classes",))
 
 
@@ -158,7 +160,7 @@ def cross_entropy_loss(
     if target.shape == self.shape and self.ndim:
         return _soft_targets(self, target, weight, reduction, label_smoothing, axis)
     scores = run("log_softmax.int", self, axis, None)
-    loss = nll_loss(scores, target, weight, reduction, ignore_index)
+    loss: Tensor = run("nll_loss_nd", scores, target, weight, reduction, ignore_index)
     if label_smoothing == 0:
         return loss
     smooth = _smooth_part(scores, target, weight, reduction, ignore_index, axis)
@@ -298,11 +300,17 @@ op(f"aten::l1_loss({_PAIR}, int reduction=1) -> Tensor", python=l1_loss, jit_aut
 _with_out(f"aten::smooth_l1_loss({_PAIR}, int reduction=1, float beta=1.) -> Tensor", smooth_l1_loss,
           jit_autocast="full")  # fmt: skip
 _with_out(f"aten::huber_loss({_PAIR}, int reduction=1, float delta=1.) -> Tensor", huber_loss)
+_CLASSES: Final = "Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index"
+op(f"aten::_nll_loss({_CLASSES}) -> Tensor", kernel=class_scores, dtype="same", layout="contiguous",
+   gradient={"self": "_nll_loss_backward(grad, self, target, weight, reduction, ignore_index)"})  # fmt: skip
+op(f"aten::_nll_loss_backward(Tensor grad_output, {_CLASSES}) -> Tensor", kernel=class_scores_backward, shape="self",
+   layout="contiguous",
+   gradient={"grad_output": "_nll_loss(grad, target, weight, reduction, ignore_index)", "self": "None"})  # fmt: skip
 for _name in ("nll_loss", "nll_loss2d"):
     _with_out(f"aten::{_name}({_PAIR}, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor",
-              nll_loss, jit_autocast="full")  # fmt: skip
+              nll_loss, jit_autocast="full", recorded_as="_nll_loss")  # fmt: skip
 op(f"aten::nll_loss_nd({_PAIR}, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor",
-   python=nll_loss, unboxed=unboxed.on_tensors, autocast="full")  # fmt: skip
+   python=nll_loss, unboxed=unboxed.on_tensors, autocast="full", recorded_as="_nll_loss")  # fmt: skip
 op(f"aten::cross_entropy_loss({_PAIR}, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100, "
    "float label_smoothing=0.) -> Tensor", python=cross_entropy_loss, unboxed=unboxed.on_tensors,
    autocast="full")  # fmt: skip

@@ -17,15 +17,16 @@ from engine.aten.dispatch.table import describe, op, out_form
 from engine.aten.dispatch.wrapping import overwrite
 from engine.aten.kernels.accumulate import accumulate
 from engine.aten.kernels.memory import check_memory
-from engine.aten.kernels.order_statistics import SHORT, kth_in_machine_code, kth_place
+from engine.aten.kernels.order_statistics import kth_in_machine_code, kth_place
 from engine.aten.kernels.refusals import no_code, unsupported
 from engine.aten.kernels.rules import broadcast_shapes, no_kernel, wrap_dim
 from engine.aten.ops.indexing import along, checked_source
 from engine.aten.ops.parts import as_strided_view, diagonal
 from engine.aten.ops.reductions import over
-from engine.aten.ops.sorting import order
+from engine.aten.ops.sorting import laid, order
 from engine.aten.stepwise import cumulative
 from engine.aten.stepwise.language import Loop, worth
+from engine.aten.stepwise.selecting import SHORT
 from engine.aten.values import xp
 from engine.aten.values.promotion import converted, result_type, wide
 from engine.aten.values.tensor import Tensor
@@ -115,7 +116,7 @@ def kthvalue(self: Array, k: int, dim: int, keepdim: bool) -> tuple[Array, Array
         places = np.apply_along_axis(
             lambda row: [kth_place(row.tolist(), k - 1)], axis, xp.cast(self, wide(self.dtype))
         )
-    return (values, places) if keepdim else (values.squeeze(axis), places.squeeze(axis))
+    return (laid(values), laid(places)) if keepdim else (laid(values.squeeze(axis)), laid(places.squeeze(axis)))
 
 
 def mode(self: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:

@@ -9,9 +9,10 @@ import numpy as np
 from engine.aten.dispatch import out_checks
 from engine.aten.dispatch.table import describe, op
 from engine.aten.kernels.memory import check_memory
-from engine.aten.kernels.order_statistics import SHORT, top_places
+from engine.aten.kernels.order_statistics import top_places
 from engine.aten.kernels.refusals import no_code, unsupported
 from engine.aten.kernels.rules import no_kernel, wrap_dim
+from engine.aten.stepwise.selecting import SHORT
 from engine.aten.values import xp
 from engine.aten.values.promotion import wide
 from engine.aten.values.xp import Array
@@ -26,10 +27,16 @@ def order(self: Array, dim: int, descending: bool) -> Array:
     if self.ndim == 0:
         return np.zeros((), np.int64)
     x = self.astype(wide(self.dtype), copy=False)
-    if not descending:
-        return np.asarray(np.argsort(x, axis=dim, kind="stable"))
-    backwards = np.flip(np.argsort(np.flip(x, dim), axis=dim, kind="stable"), dim)
-    return np.asarray(self.shape[dim] - 1 - backwards)
+    if descending:
+        found = self.shape[dim] - 1 - np.flip(np.argsort(np.flip(x, dim), axis=dim, kind="stable"), dim)
+    else:
+        found = np.argsort(x, axis=dim, kind="stable")
+    return laid(found)
+
+
+def laid(found: Array) -> Array:
+    """The array in C order, also by the strides of dimensions of size 1, which numpy leaves as they come."""
+    return found.ravel().reshape(found.shape)
 
 
 def sort(self: Array, dim: int, descending: bool) -> tuple[Array, Array]:
@@ -63,17 +70,17 @@ def topk(self: Array, k: int, dim: int, largest: bool, sorted: bool) -> tuple[Ar
         found = [_first_places(row, k, largest) for row in rows.reshape(-1, count).tolist()]
         few = np.array(found, np.int64).reshape(*rows.shape[:-1], k)
         if not is_last:
-            few = np.ascontiguousarray(np.moveaxis(few, -1, dim))
-        return _taken(self, few, dim), few
+            few = laid(np.moveaxis(few, -1, dim))
+        return laid(_taken(self, few, dim)), few
     sure = _sure_places(self, k, dim, largest)
     if sure is not None:
-        return np.take_along_axis(self, sure, dim), sure
+        return laid(np.take_along_axis(self, sure, dim)), laid(sure)
     ordered = order(self, dim, largest)
     places = np.take(ordered, np.arange(k), axis=dim)
     if self.size and k > 0 and count <= SHORT and k * 64 > count and _has_tie(self, ordered, dim):
         rows = self.astype(wide(self.dtype), copy=False)
-        places = np.ascontiguousarray(np.apply_along_axis(lambda row: top_places(row.tolist(), k, largest), dim, rows))
-    return np.take_along_axis(self, places, dim), places
+        places = np.apply_along_axis(lambda row: top_places(row.tolist(), k, largest), dim, rows)
+    return laid(np.take_along_axis(self, places, dim)), laid(places)
 
 
 _FEW: Final = 256
@@ -110,7 +117,7 @@ def _sure_places(self: Array, k: int, dim: int, largest: bool) -> Array | None:
     before, after = np.take(values, np.arange(k), dim), np.take(values, np.arange(1, k + 1), dim)
     if not np.all(before < after) or np.isnan(rows).any():
         return None
-    return np.ascontiguousarray(np.take_along_axis(first, np.take(by_value, np.arange(k), dim), dim))
+    return np.asarray(np.take_along_axis(first, np.take(by_value, np.arange(k), dim), dim))
 
 
 def _has_tie(self: Array, ordered: Array, dim: int) -> bool:
@@ -172,10 +179,8 @@ op("aten::bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Ten
 
 # ------------------------------------------------------------------ layouts
 
-describe(
-    "sort.stable sort argsort",
-    layout="operands",
-)
+describe("sort.stable sort argsort", layout="operands")
+describe("topk", layout="contiguous")
 
 # ------------------------------------------------------------------ dtypes refused, and checks of `out`
 

@@ -2,37 +2,57 @@
 
 In: images (planes, tall, broad), a kernel for each of `channels` planes, flat; how many rows and columns there are
 around an image, the steps of windows, the gaps between a kernel's elements; room for one image with what is around
-it, (rows, columns).  Out: written.  Steps of one and two columns are loops of their own, which LLVM makes vectors of.
+it, (rows, columns), zeros, whose columns are a multiple of their step.  Out: written.  Steps of one and two columns are
+loops of their own, which LLVM makes vectors of.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from engine.aten.stepwise.language import Buffer, like, loose
+from engine.aten.stepwise.language import Buffer, like, loop, loose
 
 
-@loose
-def copy_in(x: Buffer, room: Buffer, plane: int, tall: int, broad: int, columns: int, top: int, left: int) -> None:
-    for row in range(tall):
-        into, start = (row + top) * columns + left, (plane * tall + row) * broad
-        for j in range(broad):
-            room[into + j] = x[start + j]
+@loop
+def place_in(column: int, columns: int, step: int) -> Any:
+    """Where a column of a row in the room lies: columns that are a step apart lie next to each other."""
+    return column % step * (columns // step) + column // step
 
 
-@loose
-def add_line(x: Buffer, result: Buffer, start: int, into: int, count: int, step: int, factor: float) -> None:
+@loop
+def copy_phase(x: Buffer, room: Buffer, start: int, into: int, count: int, step: int) -> None:
     for j in range(count):
-        result[into + j] += factor * x[start + j * step]
+        room[into + j] = x[start + j * step]
+
+
+@loop
+def copy_in(
+    x: Buffer, room: Buffer, plane: int, tall: int, broad: int, columns: int, top: int, left: int, step: int
+) -> None:  # fmt: skip
+    for row in range(tall):
+        for first in range(min(step, broad)):
+            start, count = (plane * tall + row) * broad + first, (broad - first + step - 1) // step
+            into = (row + top) * columns + place_in(first + left, columns, step)
+            if step == 1:
+                copy_phase(x, room, start, into, count, 1)
+            elif step == 2:
+                copy_phase(x, room, start, into, count, 2)
+            else:
+                copy_phase(x, room, start, into, count, step)
+
+
+@loose
+def add_line(x: Buffer, result: Buffer, start: int, into: int, count: int, factor: float) -> None:
+    for j in range(count):
+        result[into + j] += factor * x[start + j]
 
 
 @loose
 def add_three_lines(
-    x: Buffer, result: Buffer, start: int, into: int, count: int, step: int, gap: int, a: float, b: float, c: float
+    x: Buffer, result: Buffer, one: int, two: int, three: int, into: int, count: int, a: float, b: float, c: float
 ) -> None:  # fmt: skip
     for j in range(count):
-        place = start + j * step
-        result[into + j] += a * x[place] + b * x[place + gap] + c * x[place + 2 * gap]
+        result[into + j] += a * x[one + j] + b * x[two + j] + c * x[three + j]
 
 
 @loose
@@ -43,7 +63,7 @@ def each_plane(
 ) -> None:  # fmt: skip
     """result (planes, height, width): the windows of x times the kernels."""
     for plane in range(planes):
-        copy_in(x, room, plane, tall, broad, columns, top, left)
+        copy_in(x, room, plane, tall, broad, columns, top, left, column_step)
         kernel = plane % channels * kernel_rows * kernel_columns
         for row in range(height):
             into = (plane * height + row) * width
@@ -54,24 +74,36 @@ def each_plane(
                 factor = kernel + r * kernel_columns
                 c = 0
                 while c + 3 <= kernel_columns:
-                    start = line + c * column_gap
-                    one, two, three = kernels[factor + c], kernels[factor + c + 1], kernels[factor + c + 2]
-                    if column_step == 1:
-                        add_three_lines(room, result, start, into, width, 1, column_gap, one, two, three)
-                    elif column_step == 2:
-                        add_three_lines(room, result, start, into, width, 2, column_gap, one, two, three)
-                    else:
-                        add_three_lines(room, result, start, into, width, column_step, column_gap, one, two, three)
+                    one = line + place_in(c * column_gap, columns, column_step)
+                    two = line + place_in((c + 1) * column_gap, columns, column_step)
+                    three = line + place_in((c + 2) * column_gap, columns, column_step)
+                    add_three_lines(
+                        room, result, one, two, three, into, width, kernels[factor + c], kernels[factor + c + 1],
+                        kernels[factor + c + 2],
+                    )  # fmt: skip
                     c += 3
                 while c < kernel_columns:
-                    start, one = line + c * column_gap, kernels[factor + c]
-                    if column_step == 1:
-                        add_line(room, result, start, into, width, 1, one)
-                    elif column_step == 2:
-                        add_line(room, result, start, into, width, 2, one)
-                    else:
-                        add_line(room, result, start, into, width, column_step, one)
+                    start = line + place_in(c * column_gap, columns, column_step)
+                    add_line(room, result, start, into, width, kernels[factor + c])
                     c += 1
+
+
+@loose
+def planes_and_bias(
+    x: Buffer, kernels: Buffer, bias: Buffer, result: Buffer, room: Buffer, planes: int, channels: int, tall: int,
+    broad: int, rows: int, columns: int, height: int, width: int, top: int, left: int, kernel_rows: int,
+    kernel_columns: int, row_step: int, column_step: int, row_gap: int, column_gap: int, has_bias: int,
+) -> None:  # fmt: skip
+    """`each_plane`, with a number added to all of a channel; the room may hold anything."""
+    for i in range(rows * columns):
+        room[i] = 0
+    each_plane(
+        x, kernels, result, room, planes, channels, tall, broad, rows, columns, height, width, top, left, kernel_rows,
+        kernel_columns, row_step, column_step, row_gap, column_gap,
+    )  # fmt: skip
+    for plane in range(planes if has_bias else 0):
+        for i in range(plane * height * width, (plane + 1) * height * width):
+            result[i] += bias[plane % channels]
 
 
 @loose
@@ -110,10 +142,10 @@ def spread_each_plane(
 
 
 @loose
-def line_product(grad: Buffer, x: Buffer, start: int, place: int, count: int, step: int) -> Any:
+def line_product(grad: Buffer, x: Buffer, start: int, place: int, count: int) -> Any:
     total = like(x, 0.0)
     for j in range(count):
-        total += grad[start + j] * x[place + j * step]
+        total += grad[start + j] * x[place + j]
     return total
 
 
@@ -125,18 +157,13 @@ def kernels_of_planes(
 ) -> None:  # fmt: skip
     """Into kernels, which are zero: the sums of grad (planes, height, width) times what each element has seen of x."""
     for plane in range(planes):
-        copy_in(x, room, plane, tall, broad, columns, top, left)
+        copy_in(x, room, plane, tall, broad, columns, top, left, column_step)
         kernel = plane % channels * kernel_rows * kernel_columns
         for r in range(kernel_rows):
             for c in range(kernel_columns):
-                total = like(x, 0.0)
+                total, shift = like(x, 0.0), place_in(c * column_gap, columns, column_step)
                 for row in range(height):
                     start = (plane * height + row) * width
-                    place = (row * row_step + r * row_gap) * columns + c * column_gap
-                    if column_step == 1:
-                        total += line_product(grad, room, start, place, width, 1)
-                    elif column_step == 2:
-                        total += line_product(grad, room, start, place, width, 2)
-                    else:
-                        total += line_product(grad, room, start, place, width, column_step)
+                    place = (row * row_step + r * row_gap) * columns + shift
+                    total += line_product(grad, room, start, place, width)
                 kernels[kernel + r * kernel_columns + c] += total

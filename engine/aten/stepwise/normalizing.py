@@ -15,26 +15,37 @@ PART: Final = 2048
 
 
 @loose
-def mean_of(x: Buffer, start: int, count: int) -> Any:
+def total_of(x: Buffer, start: int, count: int) -> Any:
     total = double(0.0)
     for first in range(start, start + count, PART):
         part = like(x, 0.0)
         for i in range(first, min(first + PART, start + count)):
             part += x[i]
         total += double(part)
-    return like(x, total / count)
+    return total
 
 
 @loose
-def spread_of(x: Buffer, start: int, count: int, mean: float, eps: float) -> Any:
-    """One over the root of the mean square about the mean, and eps."""
+def squares_of(x: Buffer, start: int, count: int, mean: float) -> Any:
+    """The sum of squares about the mean."""
     total = double(0.0)
     for first in range(start, start + count, PART):
         part = like(x, 0.0)
         for i in range(first, min(first + PART, start + count)):
             part += (x[i] - mean) * (x[i] - mean)
         total += double(part)
-    return like(x, 1.0 / root(total / count + eps))
+    return total
+
+
+@loose
+def mean_of(x: Buffer, start: int, count: int) -> Any:
+    return like(x, total_of(x, start, count) / count)
+
+
+@loose
+def spread_of(x: Buffer, start: int, count: int, mean: float, eps: float) -> Any:
+    """One over the root of the mean square about the mean, and eps."""
+    return like(x, 1.0 / root(squares_of(x, start, count, mean) / count + eps))
 
 
 # ------------------------------------------------------------------ rows
@@ -209,12 +220,7 @@ def groups_backward(
 def channel_mean(x: Buffer, channel: int, batch: int, channels: int, places: int) -> Any:
     total = double(0.0)
     for b in range(batch):
-        start = (b * channels + channel) * places
-        for first in range(start, start + places, PART):
-            part = like(x, 0.0)
-            for i in range(first, min(first + PART, start + places)):
-                part += x[i]
-            total += double(part)
+        total += total_of(x, (b * channels + channel) * places, places)
     return like(x, total / (batch * places))
 
 
@@ -222,12 +228,7 @@ def channel_mean(x: Buffer, channel: int, batch: int, channels: int, places: int
 def channel_variance(x: Buffer, channel: int, batch: int, channels: int, places: int, mean: float) -> Any:
     total = double(0.0)
     for b in range(batch):
-        start = (b * channels + channel) * places
-        for first in range(start, start + places, PART):
-            part = like(x, 0.0)
-            for i in range(first, min(first + PART, start + places)):
-                part += (x[i] - mean) * (x[i] - mean)
-            total += double(part)
+        total += squares_of(x, (b * channels + channel) * places, places, mean)
     return like(x, total / (batch * places))
 
 

@@ -6,6 +6,8 @@ and begin `before` the first row or column.  Out: written.
 
 from __future__ import annotations
 
+from typing import Any
+
 from engine.aten.stepwise.language import Buffer, like, loop
 
 
@@ -34,6 +36,17 @@ def greatest(
 
 
 @loop
+def members(
+    top: int, left: int, height: int, width: int, down: int, across: int, before_down: int, before_across: int,
+    counts_padding: int,
+) -> Any:  # fmt: skip
+    """The number of elements of a window, or of places, also of those in the padding."""
+    above, before = before_down if counts_padding else 0, before_across if counts_padding else 0
+    tall = min(top + down, height + above) - max(top, -above)
+    return tall * (min(left + across, width + before) - max(left, -before))
+
+
+@loop
 def averages(
     x: Buffer, result: Buffer, planes: int, height: int, width: int, down: int, across: int,
     step_down: int, step_across: int, before_down: int, before_across: int, rows: int, columns: int,
@@ -48,15 +61,14 @@ def averages(
             for column in range(columns):
                 left = column * step_across - before_across
                 last = min(left + across, width)
-                members = (end - max(top, 0)) * (last - max(left, 0))
-                if counts_padding:
-                    tall, wide = min(top + down, height + before_down), min(left + across, width + before_across)
-                    members = (tall - top) * (wide - left)
+                shared = members(
+                    top, left, height, width, down, across, before_down, before_across, counts_padding
+                )  # fmt: skip
                 total = like(x, 0.0)
                 for i in range(max(top, 0), end):
                     for at in range(base + i * width + max(left, 0), base + i * width + last):
                         total += x[at]
-                result[(plane * rows + row) * columns + column] = total / like(x, members)
+                result[(plane * rows + row) * columns + column] = total / like(x, shared)
 
 
 @loop
@@ -91,11 +103,10 @@ def averages_back(
             for column in range(columns):
                 left = column * step_across - before_across
                 last = min(left + across, width)
-                members = (end - max(top, 0)) * (last - max(left, 0))
-                if counts_padding:
-                    tall, wide = min(top + down, height + before_down), min(left + across, width + before_across)
-                    members = (tall - top) * (wide - left)
-                share = grad[(plane * rows + row) * columns + column] / like(x, members)
+                shared = members(
+                    top, left, height, width, down, across, before_down, before_across, counts_padding
+                )  # fmt: skip
+                share = grad[(plane * rows + row) * columns + column] / like(x, shared)
                 for i in range(max(top, 0), end):
                     for at in range(base + i * width + max(left, 0), base + i * width + last):
                         result[at] += share

@@ -169,13 +169,16 @@ def of_method(words: Words, most: int, *, is_spread: bool = False) -> Words:
 
 def _given(kind: str, value: Any) -> int:
     """The address of the object that an argument has to be, or the bits of the number."""
-    if kind == "EQUAL":
+    if kind == "EQUAL" or (kind == "REALS" and value is not None):
         (bits,) = struct.unpack("<q", struct.pack("<d", value))
         return int(bits)
-    if kind in ("RANKED", "TURNED", "INDEX", "BOUND", "BLOCKS"):
+    if kind in ("RANKED", "TURNED", "INDEX", "BOUND", "BLOCKS", "CHANGED"):
         return int(value)
-    if kind == "WORDS":
-        words = np.array([len(value), *value], np.int64)
+    if kind == "KEEPS":
+        return int(value or 0)
+    if kind in ("WORDS", "OPTIONS"):
+        listed = [cpython_abi.retain(sys.intern(each)) for each in value] if kind == "OPTIONS" else value
+        words = np.array([len(value), *listed], np.int64)
         cpython_abi.retain(words)
         return int(words.ctypes.data)
     if kind == "SAME":

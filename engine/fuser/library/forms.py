@@ -18,6 +18,7 @@ Kind = Literal[
     "TENSORS", "POINTS", "TRUTHS", "NUMBERS", "SETTINGS", "SAME", "EQUAL", "UNREAD", "REALS", "AXIS", "AXES",
     "LASTSIZES", "KEEPS", "LISTS", "WORDS", "INDEX", "BOUND", "MANYINTS", "TARGETS", "WHOLES", "VECTORS", "TABLES",
     "INDICES", "RANKED", "TURNED", "ROWED", "SHOWN", "LIKE", "NUMBERED", "NAMED", "BLOCKS", "MAYBES", "STATES",
+    "CHANGED", "OPTIONS",
 ]  # fmt: skip
 """See `words.KIND`."""
 LINES: Final = "lines_"

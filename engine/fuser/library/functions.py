@@ -200,8 +200,9 @@ def calling(
 ) -> Kernel:
     """A function that calls the kernel after these statements; its symbol begins with its kind and tells what it does.
 
-    Functions that differ in names only are one, as those of operators with several overloads are.  The parameters are
-    numbers of 64 bits; the kernel becomes the last of its helpers, after those that the statements call.
+    Functions that differ in names only are one, as those of operators with several overloads are, and so are kernels of
+    functions that differ in more.  The parameters are numbers of 64 bits; the kernel becomes the last of its helpers,
+    after those that the statements call.
     """
     helpers = *helpers, *kernel.helpers
     inner = replace(kernel, body=in_pieces(kernel.body), helpers=())
@@ -209,10 +210,13 @@ def calling(
     body = (*before, call, Return(Name("code", "i64")))
     scalars = tuple(Scalar(name, "i64") for name in parameters)
     made = Kernel(kind, scalars, body, helpers=(*helpers, inner))
-    symbol = f"{kind}_{hashlib.sha256(nameless(made).encode()).hexdigest()[:20]}"
-    inner = replace(inner, name=f"{symbol}_of")
+    inner = replace(inner, name=f"{kind}_of_{_digest(inner)}")
     body = (*body[:-2], replace(call, function=inner.name), body[-1])
-    return replace(made, name=symbol, body=body, helpers=(*helpers, inner))
+    return replace(made, name=f"{kind}_{_digest(made)}", body=body, helpers=(*helpers, inner))
+
+
+def _digest(kernel: Kernel) -> str:
+    return hashlib.sha256(nameless(kernel).encode()).hexdigest()[:20]
 
 
 def _operand(parameter: Scalar | Buffer) -> Expression:

@@ -29,7 +29,9 @@ RECORDING: Final = (
     "serve_converted", "serve_joined", "serve_looped",
 )  # fmt: skip
 """The stubs that record."""
-TENSORS: Final = tuple(name for name, number in KIND.items() if number <= KIND["TRUTHS"] or number >= KIND["WHOLES"])
+TENSORS: Final = tuple(
+    name for name, number in KIND.items() if number <= KIND["TRUTHS"] or KIND["WHOLES"] <= number < KIND["OPTIONS"]
+)
 """The kinds of arguments of these that are tensors."""
 
 

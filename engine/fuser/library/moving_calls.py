@@ -155,7 +155,9 @@ def joined(descriptor: i64, args: i64, count: i64):
     return done
 
 
-def only_item(process: i64, value: i64):
+def only_item(process: i64, kind: i64, value: i64):
+    if kind != LISTS:
+        return value
     own = view(i64[...], process)
     head = view(i64[...], value)
     if head[1] != own[LIST]:
@@ -205,12 +207,9 @@ def looked_up(descriptor: i64, args: i64, count: i64):
     least: i64 = 0
     for i in range(count):
         kind = it[KINDS + i]
-        value: i64 = given[i]
-        if kind == LISTS:
-            only: i64 = only_item(process, value)
-            if only == 0:
-                return 0
-            value = only
+        value: i64 = only_item(process, kind, given[i])
+        if value == 0:
+            return 0
         if bitor(bitor(kind == TABLES, kind == INDICES), kind == LISTS):
             array: i64 = plain_array(descriptor, value)
             if array == 0:
@@ -381,7 +380,7 @@ def put_in_order(context: i64, total: i64, most: i64):
 
 def placed(descriptor: i64, args: i64, count: i64):
 {OPENING}
-    item: i64 = only_item(process, given[1])
+    item: i64 = only_item(process, LISTS, given[1])
     if item == 0:
         return 0
     target: i64 = plain_array(descriptor, given[0])

@@ -140,6 +140,16 @@ def let_go(state: i64, count: i64, arrays: InOut[i64[...]]):
     return 0
 
 
+def worked(function: i64, words: InOut[i64[...]], work: i64, count: i64, arrays: InOut[i64[...]]):
+    if work < LONG:
+        short: i64 = invoke(function, address(words[0]), 1)
+        return short
+    state: i64 = hold(count, arrays)
+    long: i64 = invoke(function, address(words[0]), 1)
+    let_go(state, count, arrays)
+    return long
+
+
 def wrapped(descriptor: i64, array: i64):
     it = view(i64[...], descriptor)
     if it[ISBARE] != 0:

@@ -238,15 +238,21 @@ def _forms(op: Op) -> Sequence[Form]:
 
 
 def _read(op: Op, lines: Mapping[str, Sequence[bytes]]) -> Sequence[Form]:
-    target, found = _target(op), of_forms.read(lines.get(op.qualified_name, ()))
-    if found or op.functional is None:
-        firsts = _firsts(op, _entry(f"aten::{op.recorded_as}"), lines) if op.recorded_as else []
-        return [*(form for form in found if all(_forms(_entry(each)) for each in form.pair)), *firsts]
-    if target < 0:
+    found = of_forms.read(lines.get(op.qualified_name, ()))
+    firsts = _firsts(op, _entry(f"aten::{op.recorded_as}"), lines) if op.recorded_as else []
+    own = [form for form in found if all(_forms(_entry(each)) for each in form.pair)]
+    return [*own, *firsts, *_writing(op, op.functional, lines)]
+
+
+def _writing(op: Op, functional: Op | None, lines: Mapping[str, Sequence[bytes]]) -> list[Form]:
+    """The forms that an operator which writes has of the one that computes what it writes."""
+    target = _target(op)
+    if functional is None or target < 0:
         return []
-    known = of_forms.read(lines.get(op.functional.qualified_name, ()))
-    written = [each for each in known if each.stub == WRITING]
-    return written if target == 0 else [_into(each) for each in written]
+    known = of_forms.read(lines.get(functional.qualified_name, ()))
+    if target > 0:
+        return [_into(each) for each in known if each.stub == WRITING]
+    return [each for each in known if each.stub == WRITING or (each.given and each.given[0].kind == "CHANGED")]
 
 
 def _firsts(op: Op, other: Op, lines: Mapping[str, Sequence[bytes]]) -> list[Form]:

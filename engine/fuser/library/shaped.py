@@ -86,15 +86,18 @@ def _batches(rows: int, kind: str) -> Iterator[tuple[str, ShapedCall]]:
         yield "aten::matmul", ShapedCall((Example((*outer, rows, 65)), second))
 
 
-WINDOWS: Final = ((1, 1, 0), (3, 1, 1), (3, 2, 1), (1, 2, 0), (7, 2, 3), (5, 1, 2), (3, 1, 0), (5, 1, 0))
-"""Sizes of windows, steps and paddings that convolutions of images have most."""
+WINDOWS: Final = (
+    (1, 1, 0, 1), (3, 1, 1, 1), (3, 2, 1, 1), (1, 2, 0, 1), (7, 2, 3, 1), (5, 1, 2, 1), (3, 1, 0, 1), (5, 1, 0, 1),
+    (3, 1, 2, 2),
+)  # fmt: skip
+"""Sizes of windows, steps, paddings and distances that convolutions of images have most."""
 
 
 def _convolutions() -> Iterator[tuple[str, ShapedCall]]:
-    for window, step, padding in WINDOWS:
+    for window, step, padding, gap in WINDOWS:
         for bias in (Example((24,)), None):
             tensors = Example((2, 16, 15, 17)), Example((24, 16, window, window)), bias
-            steps = [step] * 2, [padding] * 2, [1, 1]
+            steps = [step] * 2, [padding] * 2, [gap] * 2
             yield "aten::conv2d", ShapedCall((*tensors, *steps, 1))
             yield "aten::convolution", ShapedCall((*tensors, *steps, False, [0, 0], 1))
             yield "aten::_convolution", ShapedCall((*tensors, *steps, False, [0, 0], 1, *[UNREAD] * 4))

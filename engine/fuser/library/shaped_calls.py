@@ -155,15 +155,7 @@ def shaped_with(descriptor: i64, args: i64, count: i64, copies: InOut[i64[...]])
     if target == 0:
         return 0
     words[PLACESIN + tensors] = target
-    code: i64 = 0
-    if words[WORKIN] < LONG:
-        short: i64 = invoke(function, address(words[0]), 1)
-        code = short
-    else:
-        state: i64 = hold(tensors, arrays)
-        long: i64 = invoke(function, address(words[0]), 1)
-        let_go(state, tensors, arrays)
-        code = long
+    code: i64 = worked(function, words, words[WORKIN], tensors, arrays)
     done: i64 = finished(descriptor, history, args, count, 1, made, code)
     return done
 """ + FREEING.format(helper="shaped")

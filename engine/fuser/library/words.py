@@ -131,7 +131,8 @@ KIND: Final = {
     "AXIS": 9, "AXES": 10, "LASTSIZES": 11, "KEEPS": 12, "LISTS": 13, "WORDS": 14, "INDEX": 15, "BOUND": 16,
     "MANYINTS": 17, "NUMBERED": 18, "NAMED": 19, "TARGETS": 20, "WHOLES": 21, "VECTORS": 22, "TABLES": 23,
     "INDICES": 24, "RANKED": 25, "TURNED": 26, "ROWED": 27, "SHOWN": 28, "LIKE": 29,
-    "BLOCKS": 30, "MAYBES": 31, "STATES": 32,
+    "BLOCKS": 30, "MAYBES": 31, "STATES": 32, "CHANGED": 33,
+    "OPTIONS": 34,
 }  # fmt: skip
 """POINTS: a tensor without dimensions.  TRUTHS: a tensor of bools.  NUMBERS: an int or float that is an operand;
 SETTINGS: that the dtype has to hold.  SAME: the object of GIVEN; EQUAL: a number that is equal to it.  UNREAD: what the
@@ -142,7 +143,9 @@ for GIVEN; MANYINTS: a list of ints.  NUMBERED: the number of a dtype; NAMED: it
 that is written.  WHOLES: one that is gone through along a dimension; VECTORS: one of that dimension's size.  TABLES:
 one whose rows INDICES name.  RANKED: one of so many dimensions; TURNED: one whose last two are exchanged in memory;
 ROWED: one taken for its last dimension's rows.  SHOWN: one whose memory the result may show; LIKE: one whose sizes or
-dtype are read.  BLOCKS: one of any sizes, of a loop; MAYBES: that or None; STATES: the same, which is written."""
+dtype are read.  BLOCKS: one of any sizes, of a loop; MAYBES: that or None; STATES: the same, which is written;
+CHANGED: one of which the result is a copy that the loop changes, or that is the result of an operator in place.
+OPTIONS: one of the strings of GIVEN, by its place there."""
 VIEW: Final = _places(
     "OLDRANK", ("OLDSIZES", DIMENSIONS), ("OLDSTEPS", DIMENSIONS), "ITEMSIZE", "ELEMENTCOUNT", "ISDENSE", "ISREAL",
     ("NUMBERSOF", 4), "MANYCOUNT", ("MANY", DIMENSIONS),
@@ -181,11 +184,13 @@ LOOPED: Final = _places(
     ("LOOPRANKS", OPERANDS), ("LOOPSIZES", OPERANDS * DIMENSIONS), ("LOOPNUMBERS", 8),
     ("LOOPLISTS", 4 * (1 + DIMENSIONS)), ("LOOPPLACES", OPERANDS + MOST_RESULTS),
     ("NEWRANKSAT", MOST_RESULTS), ("NEWSIZESAT", MOST_RESULTS * DIMENSIONS), ("LOOPINTS", 20), "LOOPWORK", "LOOPALONE",
+    ("LOOPROOMS", 3), ("LOOPVALUES", OPERANDS),
 )  # fmt: skip
 """The words of loops: of each tensor its dimensions (-1 for None) and their sizes, then numbers and lists of ints,
 these after their lengths, in the order in which arguments have them; addresses, last those of results; and what is said
 of the results' sizes, of the ints that the loop is given, and of the nanoseconds that it takes, roughly.  LOOPALONE:
-whether callers and nodes get no more than the first result."""
+whether callers and nodes get no more than the first result.  LOOPROOMS: how many elements there is to be room for, in
+arrays that the loop works in; LOOPVALUES: numbers that stand for tensors."""
 NUMBERS_AT: Final = 3
 PLACES_AT: Final = 12
 """Where functions along a dimension find numbers and addresses, after the three sizes."""

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from engine.aten.stepwise import (
+    choosing,
     converting,
     convolving,
     cumulative,
@@ -62,6 +63,7 @@ _PLANES = (6, 3, 7, 6, 9, 8, 4, 7, 1, 1, 3, 2, 2, 1, 1, 1)
 """6 planes of 3 channels, 7 x 6 with one row and column around; kernels of 3 x 2 in steps of (2, 1): 4 x 7 places."""
 _WINDOWS = (2, 7, 9, 3, 2, 2, 3, 1, 1, 4, 4)
 """2 planes of 7 x 9, windows of 3 x 2 in steps of (2, 3) with one row and column around: 4 x 4 of them."""
+_STEPS = (6, 3, 7, 5, 9, 8, 4, 3, 1, 1, 3, 3, 2, 2, 1, 1)
 _WIDER = (6, 3, 7, 6, 9, 8, 7, 3, 1, 1, 3, 3, 1, 2, 1, 1)
 EXACT: dict[str, tuple[Loop, Callable[[], tuple[Any, ...]]]] = {
     "sums": (cumulative.sums, lambda: (plain(2, 5, 3), zeros(2, 5, 3), zeros(3, d=float), 2, 5, 3)),
@@ -76,7 +78,25 @@ EXACT: dict[str, tuple[Loop, Callable[[], tuple[Any, ...]]]] = {
     "minima": (cumulative.minima, lambda: (numbers(2, 9, 4), zeros(2, 9, 4), zeros(2, 9, 4, d=int), 2, 9, 4)),
     "overdriven": (filtering.overdriven, lambda: (
         plain(3, 40), plain(3, 40, seed=1), plain(3), plain(3, seed=1), zeros(3, 40), 3, 40)),
-    "add_rows": (scattering.add_rows, lambda: (plain(2, 4, 3), places(4, 5), plain(2, 5, 3), 2, 4, 5, 3)),
+    "add_rows": (
+        scattering.add_rows, lambda: (plain(2, 4, 3), places(4, 5, low=-4), plain(2, 5, 3), 2, 4, 5, 3, -4)),
+    "add_rows outside": (scattering.add_rows, lambda: (plain(2, 4, 3), places(5, 9), plain(2, 9, 3), 2, 4, 9, 3, 0)),
+    "put_rows": (
+        scattering.put_rows, lambda: (plain(2, 4, 3), places(4, 5, low=-4), plain(2, 5, 3), 2, 4, 5, 3, -4, 1)),
+    "put_rows outside": (scattering.put_rows, lambda: (plain(2, 4, 3), places(4, 5) - 1, plain(1), 2, 4, 5, 3, 0, 0)),
+    "put_each": (scattering.put_each, lambda: (plain(2, 4, 3), places(4, 2, 5, 3), plain(2, 5, 3), 2, 4, 5, 3, 1)),
+    "put_each of one": (scattering.put_each, lambda: (plain(2, 4, 3), places(4, 2, 5, 3), plain(1), 2, 4, 5, 3, 0)),
+    "put_chosen": (
+        scattering.put_chosen, lambda: (plain(30), places(2, 30).astype(np.bool_), plain(30, seed=1), 30, 30)),
+    "put_chosen of few": (
+        scattering.put_chosen, lambda: (plain(30), places(2, 30).astype(np.bool_), plain(3, seed=1), 30, 3)),
+    **{
+        f"reduce_each {how} {includes}": (scattering.reduce_each, lambda how=how, includes=includes: (
+            numbers(2, 4, 3), places(4, 2, 5, 3), numbers(2, 5, 3), 2, 4, 5, 3, how, includes))
+        for how in range(4) for includes in range(2)
+    },
+    "average_each": (scattering.average_each, lambda: (
+        plain(2, 4, 3), places(4, 2, 5, 3), plain(2, 5, 3), zeros(24, d=int), 2, 4, 5, 3, 0)),
     "greatest": (pooling.greatest, lambda: (
         numbers(2, 7, 9), zeros(2, 4, 4), zeros(2, 4, 4, d=int), 2, 7, 9, 3, 2, 2, 3, 1, 1, 4, 4)),
     "averages": (pooling.averages, lambda: (plain(2, 7, 9), zeros(2, 4, 4), *_WINDOWS, 1)),
@@ -90,10 +110,6 @@ EXACT: dict[str, tuple[Loop, Callable[[], tuple[Any, ...]]]] = {
         plain(4, 5), plain(5), plain(5, seed=1), zeros(4, 5), zeros(4), zeros(4), 4, 5, 1, 1, 1e-5)),
     "short_rows_backward": (normalizing.short_rows_backward, lambda: (
         plain(4, 5), plain(4, 5, seed=1), plain(5), zeros(4, 5), zeros(5), zeros(5), 4, 5, 1, 1e-5)),
-    "added_each": (scattering.added_each, lambda: (
-        plain(2, 4, 3), places(4, 2, 5, 3), plain(2, 5, 3), zeros(2, 4, 3), 2, 4, 5, 3)),
-    "added_rows": (scattering.added_rows, lambda: (
-        plain(2, 4, 3), places(4, 5, low=-4), plain(2, 5, 3), zeros(2, 4, 3), 2, 4, 5, 3, -4)),
     "summed_rows": (scattering.summed_rows, lambda: (plain(5, 3), places(4, 5), zeros(4, 3), 4, 5, 3, 2)),
     "add_each": (scattering.add_each, lambda: (plain(2, 4, 3), places(4, 2, 5, 3), plain(2, 5, 3), 2, 4, 5, 3)),
     "add_each outside": (
@@ -107,12 +123,38 @@ EXACT: dict[str, tuple[Loop, Callable[[], tuple[Any, ...]]]] = {
         scattering.sum_weighted_bags,
         lambda: (plain(9, 4), places(9, 12), np.array([0, 5, 5, 12]), plain(12), zeros(3, 4), 3, 4)),
     "swap_each": (scattering.swap_each, lambda: (np.arange(50), places(1 << 32, 49), 50)),
-    "kth_of_rows": (
-        selecting.kth_of_rows,
-        lambda: (numbers(5, 31), zeros(31), zeros(31, d=int), zeros(5), zeros(5, d=int), 5, 31, 11)),
-    "stable_places": (
-        selecting.stable_places,
-        lambda: (plain(4, 9).round(), np.sort(plain(4, 9).round())[:, 3].copy(), zeros(4, d=int), 4, 9, 3)),
+    **{
+        f"{way.function.__name__} of {name}": (way, lambda of=of, results=results, rest=rest: (
+            of(2, 150, 3), *results(), zeros(300), zeros(300, d=int), 2, 150, 3, *rest))
+        for name, of in (("numbers", lambda *sizes: numbers(*sizes).round(1)), ("few", lambda *s: plain(*s).round()))
+        for way, results, rest in (
+            (selecting.sorted_rows, lambda: (zeros(900), zeros(900, d=int)), (0,)),
+            (selecting.sorted_rows, lambda: (zeros(900), zeros(900, d=int)), (1,)),
+            (selecting.kth_of_rows, lambda: (zeros(6), zeros(6, d=int)), (11,)),
+            (selecting.kth_that_is_there, lambda: (zeros(6), zeros(6, d=int)), (70,)),
+            (selecting.medians, lambda: (zeros(6), zeros(6, d=int)), ()),
+            (selecting.first_of_rows, lambda: (zeros(12), zeros(12, d=int)), (2, 1)),
+            (selecting.first_of_rows, lambda: (zeros(120), zeros(120, d=int)), (20, 0)),
+            (selecting.first_of_rows, lambda: (zeros(600), zeros(600, d=int)), (100, 1)),
+        )
+    },
+    **{
+        f"class_losses {reduction}": (choosing.class_losses, lambda reduction=reduction: (
+            plain(2, 5, 3), places(5, 2, 3), zeros(6), 2, 5, 3, reduction, 1))
+        for reduction in range(3)
+    },
+    "class_losses outside": (choosing.class_losses, lambda: (plain(2, 5), places(9, 2), zeros(2), 2, 5, 1, 0, 1)),
+    **{
+        f"class_slopes {reduction}": (choosing.class_slopes, lambda reduction=reduction: (
+            plain(2, 3), plain(2, 5, 3), places(5, 2, 3), zeros(2, 5, 3), 2, 5, 3, reduction, 1))
+        for reduction in range(3)
+    },
+    "sorted_places": (selecting.sorted_places, lambda: (
+        numbers(4, 9), zeros(36, d=int), zeros(18), zeros(18, d=int), zeros(36), 4, 9, 1, 1)),
+    "median_of_all": (selecting.median_of_all, lambda: (
+        numbers(36), zeros(1), zeros(36), zeros(36, d=int), zeros(1, d=int), 1, 36, 1)),
+    "stable_places": (selecting.stable_places, lambda: (
+        plain(4, 9).round(), np.sort(plain(4, 9).round())[:, 3].copy(), zeros(4, d=int), 4, 9, 1, 3)),
     "in_pixels": (sampling.in_pixels, lambda: (plain(20, 2), zeros(20), zeros(20), 20, 5, 4, 0)),
     "in_pixels, aligned": (sampling.in_pixels, lambda: (plain(20, 2), zeros(20), zeros(20), 20, 5, 4, 1)),
     "around": (
@@ -145,6 +187,10 @@ CLOSE: dict[str, tuple[Loop, Callable[[], tuple[Any, ...]]]] = {
     "recursive": (filtering.recursive, lambda: (plain(4, 40), plain(2, 3) * FLOAT(0.3), zeros(4, 42), 4, 2, 40, 3)),
     "each_plane": (
         convolving.each_plane, lambda: (plain(6, 7, 6), plain(3, 3, 2), zeros(6, 4, 7), zeros(9, 8), *_PLANES)),
+    "planes_and_bias": (convolving.planes_and_bias, lambda: (
+        plain(6, 7, 6), plain(3, 3, 2), plain(3), zeros(6, 4, 7), plain(9, 8), *_PLANES, 1)),
+    "each_plane, in steps": (
+        convolving.each_plane, lambda: (plain(6, 7, 5), plain(3, 3, 3), zeros(6, 4, 3), zeros(9, 8), *_STEPS)),
     "each_plane, wider": (
         convolving.each_plane, lambda: (plain(6, 7, 6), plain(3, 3, 3), zeros(6, 7, 3), zeros(9, 8), *_WIDER)),
     "spread_each_plane": (
@@ -211,6 +257,7 @@ def test_loops_that_add_in_any_order_come_close(name: str) -> None:
 
 def all_loops() -> Iterator[tuple[str, Loop]]:
     for module in (
+        choosing,
         converting,
         convolving,
         filtering,
@@ -229,8 +276,10 @@ def all_loops() -> Iterator[tuple[str, Loop]]:
 
 def test_each_loop_that_kernels_run_is_tried_here() -> None:
     tried = {function.function.__name__ for function, _ in (EXACT | CLOSE).values()}
-    parts = {"is_after", "swap", "copy_in", "add_line", "add_three_lines", "spread_line", "line_product", "mean_of",
-             "spread_of", "stepwise_mean", "stepwise_spread", "channel_mean", "channel_variance"}  # fmt: skip
+    parts = {"is_after", "is_before", "swap", "ordered", "keep_first", "insert_in_order", "part_around_kth", "outside",
+             "together", "copy_in", "copy_phase", "place_in", "add_line", "add_three_lines", "spread_line",
+             "line_product", "members", "total_of", "squares_of", "mean_of", "spread_of", "stepwise_mean",
+             "stepwise_spread", "channel_mean", "channel_variance"}  # fmt: skip
     assert {name for name, _ in all_loops()} == tried | parts
 
 
