@@ -680,6 +680,8 @@ SORTING: Final = 40
 CHOOSING: Final = 10
 """Roughly the nanoseconds that an element takes until all are in order, or one is found."""
 LONGEST: Final = selecting.SHORT
+LONGEST_SORTED: Final = 512
+"""Elements of a row from which on numpy, which sorts by vectors, takes less time for all its steps around it."""
 
 
 @loop
@@ -692,7 +694,7 @@ def sorted_sizes(words: Buffer) -> Any:
         for d in range(words[RANKS]):
             words[NEW_SIZES + result * MOST + d] = words[SIZES + d]
     words[ROOMS + 2] = product(words, 0, 0, words[RANKS])
-    return wrong
+    return 1 if wrong != 0 or words[CHOSEN + 1] > LONGEST_SORTED else 0
 
 
 @loop
