@@ -92,7 +92,8 @@ class Looped:
         """The type that the loop has for operands of this one, "" for none."""
         if self.types:
             return type if type in self.types else ""
-        return "" if type == BOOL and NUMBER in self.given else SAME_SIZE[BYTES[type]]
+        is_strange = type in words.COMPLEX or (type == BOOL and NUMBER in self.given)
+        return "" if is_strange else SAME_SIZE[BYTES[type]]
 
 
 # ------------------------------------------------------------------ what is said of sizes
