@@ -31,6 +31,14 @@ def duration(seconds: float) -> str:
     return f"{seconds * 1e9:.3g} ns"
 
 
+def age(seconds: float) -> str:
+    """A span of time as people say it: "a moment", "5 minutes", "2 days"."""
+    for unit, scale in (("day", 86400), ("hour", 3600), ("minute", 60), ("second", 1)):
+        if seconds >= scale:
+            return counted(int(seconds // scale), unit)
+    return "a moment"
+
+
 def byte_size(count: int) -> str:
     """Bytes with a binary unit."""
     size = float(count)

@@ -6,6 +6,7 @@ Out: an `ExplainReply` or an `AutodiffReply`, read from what the plans keep.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
@@ -20,7 +21,7 @@ from engine.executor.plans.explanation import (
     explain,
 )
 from engine.executor.plans.history import PassRun
-from engine.lang.counts import byte_size, counted, duration, some_of
+from engine.lang.counts import age, byte_size, counted, duration, some_of
 from tsrepl.session.called import (
     Called,
     called,
@@ -136,8 +137,9 @@ def _places(plan: PlanExplanation) -> Places:
 
 def _making(plan: PlanExplanation) -> Facts:
     tier = "code for Python" if plan.tier == "generated" else "instructions for the interpreter"
-    if plan.is_kept:
-        yield "made", f"by another process, whose graph was on disk: there in {duration(plan.seconds)}, as {tier}"
+    if plan.origin is not None:
+        ago = age(time.time() - plan.origin.made)
+        yield "made", f"by {plan.origin.maker}, {ago} ago; taken from disk in {duration(plan.seconds)}, as {tier}"
         yield "passes", "those of the process that made it; %passes runs them again, to show them"
         return
     changed = [each for each in plan.passes if each.changed]
@@ -212,7 +214,7 @@ def _outside(label: str, nodes: Sequence[NodeOutside], places: Places) -> Facts:
 
 def _cost(plan: PlanExplanation) -> Facts:
     kernels = sum(kernel.seconds for group in plan.groups for kernel in group.kernels)
-    passes = 0.0 if plan.is_kept else sum(each.seconds for each in plan.passes)
+    passes = 0.0 if plan.origin is not None else sum(each.seconds for each in plan.passes)
     whole = max(plan.seconds, passes) + kernels
     straight = "; calls from Python that go straight to its kernel are not counted" if plan.is_direct else ""
     used = f"used by {counted(plan.hits, 'later call')}" if plan.hits else "not used again so far"
@@ -249,7 +251,8 @@ def _plan_row(number: int, plan: PlanExplanation) -> tuple[str, ...]:
     checked = sum(guard.fate in ("kept", "moved") for guard in plan.guards)
     tier = "its kernel alone" if plan.is_direct else plan.tier
     counts = (checked, kernels, "not counted" if plan.is_direct else plan.hits, plan.misses, plan.failures)
-    made = f"{duration(plan.seconds)}{', from disk' if plan.is_kept else ''}"
+    origin = f", by {plan.origin.maker}" if plan.origin is not None else ""
+    made = f"{duration(plan.seconds)}{origin}"
     return str(number), plan.arguments, plan.occasion, tier, *map(str, counts), made
 
 

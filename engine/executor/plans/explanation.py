@@ -28,7 +28,7 @@ from engine.executor.plans.explained_profiles import (
     explain_record,
 )
 from engine.executor.plans.fusion import FusedGroup, Kernel, PlanFusion
-from engine.executor.plans.history import PassRun, PlanHistory
+from engine.executor.plans.history import Origin, PassRun, PlanHistory
 from engine.executor.plans.kernel_lines import KernelLines, lines_of_kernel
 from engine.executor.plans.plan import ExecutionPlan
 from engine.executor.plans.plan_cache import CacheStatistics, PlanCounts
@@ -214,9 +214,9 @@ class PlanExplanation:
     occasion: str
 
     @property
-    def is_kept(self) -> bool:
-        """True of a plan that another process made, and that was taken from disk."""
-        return self._history.is_kept
+    def origin(self) -> Origin | None:
+        """The process that made the plan, which was taken from disk; None where this one did."""
+        return self._history.origin
 
     @property
     def passes(self) -> tuple[PassRun, ...]:

@@ -275,7 +275,7 @@ class PlanFusion(Tiered):
         """Form the first groups, or take those that were kept."""
         found = self.kept.find("groups") if self.kept is not None else None
         if found is not None:
-            self.fused, self.refused = found
+            self.fused, self.refused = found.graph, found.notes
             self.history.restart(self.fused, partial(passes_of, self._formed))
             nodes = self.fused.find_all_nodes(self.kind)
         else:

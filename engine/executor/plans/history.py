@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from engine.executor.plans.switches import SWITCHES, tell
 from engine.ir.clone import copy_graph
@@ -50,6 +50,17 @@ Postponed = Callable[[], Sequence[PassRun]]
 """Runs passes."""
 
 
+Maker = Literal["the worker", "another program"]
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """A process that made a graph: the worker, for this one, or another program; `made` is seconds of the epoch."""
+
+    maker: Maker
+    made: float
+
+
 @dataclass(eq=False, slots=True)
 class PlanHistory:
     """`seconds` is the cost of making the plan, `moments` the seconds between the beginning and each event; graphs of
@@ -61,8 +72,8 @@ class PlanHistory:
     moments: list[float] = field(default_factory=list)
     seconds: float = 0.0
     begun: float = field(default_factory=time.perf_counter)
-    is_kept: bool = False
-    """True of a plan whose graph another process made."""
+    origin: Origin | None = None
+    """Who made the plan's graph, and when; None where this process did."""
     most_kept: int = field(default_factory=lambda: MAX_KEPT)
     _last: Graph | None = None
     _kinds: Counter[str] = field(default_factory=Counter)

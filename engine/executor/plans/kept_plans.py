@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 import marshal
 import sys
+import time
 from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final, Self
@@ -37,10 +38,19 @@ from engine.lang.records import dataclass
 
 SMALL: Final = 300
 """Nodes of a function, and of those that it calls, up to which its plan is made while a worker starts."""
-_FORMAT: Final = "plan 1"
+_FORMAT: Final = "plan 2"
 
 Calls = list[list[tuple[Any, ...]]]
 """Examples as plain data (`lowered.flat_example`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A graph, what was noted of its nodes, and when it was made, in seconds of the epoch."""
+
+    graph: Graph
+    notes: dict[Node, str]
+    made: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +81,11 @@ class KeptPlan:
         facts = _FORMAT, sys.version, _engine(), state, function.qualname, hashlib.sha256(generic).hexdigest()
         return cls(program, function, key, (*facts, *call))
 
-    def awaited(self) -> tuple[Graph, dict[Node, str]] | None:
-        """The plan's graph; in the thread that compiles, where nobody waits for it, another process may make it."""
-        found = self.find("plan")
-        return self.find("plan") if found is None and self._is_made_beside() else found
+    def is_made_beside(self) -> bool:
+        """True once the worker has made the graphs, or has found that it cannot.
 
-    def _is_made_beside(self) -> bool:
-        """True once the worker has made the graphs, or has found that it cannot."""
+        It is asked in the thread that compiles, where nobody waits.
+        """
         if not worker.is_wanted():
             return False
         try:
@@ -88,19 +96,19 @@ class KeptPlan:
         job = program, self.program.key, self.function.qualname, _sent_key(self.call), self.made_of, floating
         return worker.does(worker.PLAN, *job, waits=not _is_small(self.function))
 
-    def find(self, what: str) -> tuple[Graph, dict[Node, str]] | None:
+    def find(self, what: str) -> Kept | None:
         """A graph, and what was noted of its nodes; None where nothing was kept."""
         data = kernel_cache.load(self._key(what))
         if data is None:
             return None
-        flat, noted = marshal.loads(data)
+        flat, noted, made = marshal.loads(data)
         try:
             with deep_recursion():
                 graph = unflatten(flat, self.program)
         except NotPlain:
             return None
         nodes = [*graph.all_nodes()] if noted else []
-        return graph, {nodes[number]: text for number, text in noted}
+        return Kept(graph, {nodes[number]: text for number, text in noted}, made)
 
     def keep(self, what: str, graph: Graph, notes: Mapping[Node, str] | None = None) -> None:
         """Keep a graph with notes of some of its nodes, if it refers to nothing that has no name."""
@@ -108,7 +116,7 @@ class KeptPlan:
         noted = [(number, known[node]) for number, node in enumerate(graph.all_nodes()) if node in known]
         try:
             with deep_recursion():
-                data = marshal.dumps((flatten(graph, self.program), noted))
+                data = marshal.dumps((flatten(graph, self.program), noted, time.time()))
         except (NotPlain, ValueError):
             return
         kernel_cache.store(self._key(what), data)

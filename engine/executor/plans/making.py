@@ -17,7 +17,7 @@ from engine.executor.codegen.fusion_groups import FUSION_GROUP, dissolve, is_fus
 from engine.executor.codegen.source import FUNCTION, NO_SLOTS, GeneratedSource, NotGenerated, Slot, generate
 from engine.executor.plans.differentiation import PlanDifferentiation
 from engine.executor.plans.fusion import PlanFusion
-from engine.executor.plans.history import PlanHistory, passes_of
+from engine.executor.plans.history import Maker, Origin, PlanHistory, passes_of
 from engine.executor.plans.kept_plans import KeptPlan
 from engine.executor.plans.lowered import SETTINGS as FUSION
 from engine.executor.plans.pipelines import (
@@ -60,11 +60,14 @@ def make_plan(
     def made(history: PlanHistory) -> Graph:
         return _optimized(specialise(graph, reader, key, history, inlines=inlines), history)
 
-    found = kept.awaited() if kept is not None else None
+    found = kept.find("plan") if kept is not None else None
+    maker: Maker = "another program"
+    if kept is not None and found is None and kept.is_made_beside():
+        found, maker = kept.find("plan"), "the worker"
     if found is not None:
-        optimized, _ = found
+        optimized = found.graph
         history.restart(optimized, partial(passes_of, made))
-        history.is_kept = True
+        history.origin = Origin(maker, found.made)
     else:
         optimized = made(history)
         if kept is not None:

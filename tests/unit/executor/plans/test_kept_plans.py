@@ -84,7 +84,7 @@ def test_another_process_runs_no_pass(made: list[str]) -> None:
         assert len(made) == 1
     assert all(torch.equal(answers[0], each) for each in answers)
     assert len({str(each.graph) for each in graphs}) == len({each.source for each in graphs}) == 1
-    assert [each.is_kept for each in graphs] == [False, True, True]
+    assert [each.origin is not None for each in graphs] == [False, True, True]
 
 
 def test_passes_are_shown_as_if_they_had_run_here(made: list[str]) -> None:

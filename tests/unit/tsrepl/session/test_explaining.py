@@ -203,8 +203,8 @@ def test_a_story_says_that_a_plan_is_from_disk(tmp_path: Path, monkeypatch: pyte
         session.execute("x = torch.ones(3)")
         (plan,) = story(session, "%explain m(x)")[0].plans
         (table,) = (reply for reply in session.execute("%plan m") if isinstance(reply, ReportReply))
-        told.append((dict(plan.facts)["made"].startswith("by another process"), table.sections[0].rows[0][-1]))
+        told.append((dict(plan.facts)["made"].startswith("by another program, "), table.sections[0].rows[0][-1]))
     assert [is_kept for is_kept, _ in told] == [False, True]
-    assert [made.endswith(", from disk") for _, made in told] == [False, True]
+    assert [made.endswith(", by another program") for _, made in told] == [False, True]
     passes = session.execute("%passes m")
     assert any("changed the graph" in reply.text for reply in passes if isinstance(reply, TextReply))
