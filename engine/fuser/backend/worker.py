@@ -173,10 +173,10 @@ def _started(place: Path, waits: bool) -> socket.socket | None:
         _STATE.expected = time.monotonic() + START
     found = None
     while found is None and time.monotonic() < _STATE.expected:
-        if tiering.has_to_stop():
-            raise _Stopped
         if not waits:
             return None
+        if tiering.has_to_stop():
+            raise _Stopped
         time.sleep(_TICK / 2)
         found = _connected(place)
     _STATE.expected = 0.0
