@@ -42,7 +42,7 @@ class KeptStubs:
 
 
 def _key(made_of: str) -> str:
-    return kernel_cache.key_of(("group", made_of, *_circumstances()))
+    return kernel_cache.key_of(("group", made_of, *_circumstances()), "kernel")
 
 
 @cache

@@ -18,7 +18,7 @@ import marshal
 import sys
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, Final, Self
+from typing import Any, Final, Literal, Self
 
 from engine.aten.values import xp
 from engine.aten.values.promotion import DEFAULTS
@@ -37,13 +37,15 @@ _SAME_IN_ALL: Final = 0
 """The version of marshal that writes equal values the same; later ones tell what is shared and interned."""
 _FORMAT: Final = "plan 1"
 
+Graphs = Literal["plan", "groups"]
+"""The plan's graph, and that with its groups."""
 Calls = list[list[tuple[Any, ...]]]
 """Examples as plain data (`lowered.flat_example`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeptPlan:
-    """Graphs of one plan, by what they are: "plan" and "groups", and the calls that its groups came with."""
+    """Graphs of one plan, and the calls that its groups came with."""
 
     program: Program
     function: str
@@ -86,7 +88,7 @@ class KeptPlan:
             worker.PLAN, program, self.program.key, self.function, _sent_key(self.call), self.made_of, floating
         )
 
-    def find(self, what: str) -> tuple[Graph, dict[Node, str]] | None:
+    def find(self, what: Graphs) -> tuple[Graph, dict[Node, str]] | None:
         """A graph, and what was noted of its nodes; None where nothing was kept."""
         data = kernel_cache.load(self._key(what))
         if data is None:
@@ -100,7 +102,7 @@ class KeptPlan:
         nodes = [*graph.all_nodes()] if noted else []
         return graph, {nodes[number]: text for number, text in noted}
 
-    def keep(self, what: str, graph: Graph, notes: Mapping[Node, str] | None = None) -> None:
+    def keep(self, what: Graphs, graph: Graph, notes: Mapping[Node, str] | None = None) -> None:
         """Keep a graph with notes of some of its nodes, if it refers to nothing that has no name."""
         known = notes or {}
         noted = [(number, known[node]) for number, node in enumerate(graph.all_nodes()) if node in known]
@@ -111,7 +113,7 @@ class KeptPlan:
             return
         kernel_cache.store(self._key(what), data)
 
-    def has(self, what: str) -> bool:
+    def has(self, what: Graphs) -> bool:
         """True if something was kept, which may turn out to be of no use."""
         return kernel_cache.has(self._key(what))
 
@@ -125,8 +127,8 @@ class KeptPlan:
         """Keep such calls in place of those before."""
         kernel_cache.store(self._key("calls"), marshal.dumps(calls))
 
-    def _key(self, what: str) -> str:
-        return kernel_cache.key_of((what, *self.made_of))
+    def _key(self, what: Graphs | Literal["calls"]) -> str:
+        return kernel_cache.key_of((what, *self.made_of), what)
 
 
 @cache

@@ -90,7 +90,7 @@ def _give_back() -> None:
 
 def key_of(text: str) -> str:
     """The key of the code of a program, of which the text says all that it is made of."""
-    return kernel_cache.key_of((text, *circumstances()))
+    return kernel_cache.key_of((text, *circumstances()), "code")
 
 
 @cache

@@ -123,7 +123,10 @@ def does(*job: Any) -> bool:
 
 
 def _answer(connection: socket.socket, message: bytes) -> Any:
-    """The word of the worker once it is done: a mistake of ours, or nothing.  Raises _Stopped, TimeoutError, EOFError or OSError."""
+    """The word of the worker once it is done: a mistake of ours, or nothing.
+
+    Raises _Stopped, TimeoutError, EOFError or OSError.
+    """
     connection.settimeout(LONG)
     connection.sendall(message)
     until = time.monotonic() + LONG
