@@ -20,6 +20,7 @@ from engine.executor.plans.explanation import (
     explain,
 )
 from engine.executor.plans.history import PassRun
+from engine.executor.plans.plan_events import KeptRefused
 from engine.lang.counts import byte_size, counted, duration, some_of
 from tsrepl.session.called import (
     Called,
@@ -136,6 +137,8 @@ def _places(plan: PlanExplanation) -> Places:
 
 def _making(plan: PlanExplanation) -> Facts:
     tier = "code for Python" if plan.tier == "generated" else "instructions for the interpreter"
+    refused = (each for each in plan.events if isinstance(each, KeptRefused))
+    yield from (("refused", f"{each.what} from disk, since {each.difference}") for each in refused)
     if plan.is_kept:
         yield "made", f"by another process, whose graph was on disk: there in {duration(plan.seconds)}, as {tier}"
         yield "passes", "those of the process that made it; %passes runs them again, to show them"

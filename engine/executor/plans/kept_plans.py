@@ -18,7 +18,7 @@ import marshal
 import sys
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Literal, Self, get_args
 
 from engine.aten.values import xp
 from engine.aten.values.promotion import DEFAULTS
@@ -39,6 +39,7 @@ _FORMAT: Final = "plan 1"
 
 Graphs = Literal["plan", "groups"]
 """The plan's graph, and that with its groups."""
+Kept = Literal["plan", "groups", "calls"]
 Calls = list[list[tuple[Any, ...]]]
 """Examples as plain data (`lowered.flat_example`)."""
 
@@ -127,7 +128,12 @@ class KeptPlan:
         """Keep such calls in place of those before."""
         kernel_cache.store(self._key("calls"), marshal.dumps(calls))
 
-    def _key(self, what: Graphs | Literal["calls"]) -> str:
+    def forget(self) -> None:
+        """Remove all of it."""
+        for what in get_args(Kept):
+            kernel_cache.discard(self._key(what))
+
+    def _key(self, what: Kept) -> str:
         return kernel_cache.key_of((what, *self.made_of), what)
 
 

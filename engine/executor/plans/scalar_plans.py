@@ -8,12 +8,14 @@ leaves, the Python function does.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from engine.executor.bytecode.operations import operation_of
 from engine.executor.bytecode.traceback import CallSite, execution_error
+from engine.executor.plans import verifying
 from engine.executor.plans.following import FOLLOWERS, Run
-from engine.fuser.backend import tiering
+from engine.fuser.backend import code, tiering
 from engine.ir.graph import Graph, Node
 from engine.lang.deferred import deferred
 from engine.lang.records import dataclass
@@ -40,7 +42,7 @@ def is_scalar(graph: Graph) -> bool:
 
 @dataclass(eq=False, slots=True, weakref_slot=True)
 class ScalarPlan:
-    """The state of one plan on its way to machine code.  `install` makes a function the plan's.
+    """The state of one plan on its way to machine code.  `install` makes a function the plan's, which `entry` gives.
 
     `reason` says why there is no kernel.
     """
@@ -49,6 +51,9 @@ class ScalarPlan:
     graph: Graph
     run: Run
     install: Callable[[Run], None]
+    entry: Callable[[], Run]
+    doubt: Callable[[Callable[[], object]], None] = lambda remove: None
+    """Has the plan compared with the interpreter, and what is of its code on disk removed where it differs."""
     offer: Callable[[Callable[[Run], Run] | None], None] = lambda bind: None
     """Takes a way to the kernel of a plan that is given numbers alone: of the whole call of the function, a builtin
     that does it by the kernel, where that takes the arguments and does not fail; None where there is no such way."""
@@ -87,7 +92,7 @@ class ScalarPlan:
     def _first(self, *args: Any) -> Any:
         """The first call, which waits for the kernel."""
         self.compile()
-        return (self.native or self.run)(*args)
+        return self.entry()(*args)
 
     def _compile_later(self) -> None:
         tiering.in_background(self.compile)
@@ -107,12 +112,16 @@ class ScalarPlan:
         self.binding = scalar_call.binding_of(self.program)
         failure = _failure(self.name, self.program)
         self.native = scalar_call.function_of(self.name, self.program, self.binding, self.run, failure)
+        for stub in self.binding.stub:
+            if stub.code.is_kept:
+                self.doubt(partial(code.forget, stub.key))
 
     def _install_native(self) -> None:
         assert self.native is not None
         assert self.binding is not None
         self.install(self.native)
-        if all(isinstance(each, bindings.NumberArgument) for each in self.binding.arguments):
+        takes_numbers = all(isinstance(each, bindings.NumberArgument) for each in self.binding.arguments)
+        if takes_numbers and not verifying.is_wanted():
             self.offer(self._directly)
 
     def _directly(self, whole_call: Run) -> Run:

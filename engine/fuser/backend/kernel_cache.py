@@ -164,6 +164,13 @@ def has(key: str) -> bool:
     return folder is not None and (folder / f"{key}{_SUFFIX}").exists()
 
 
+def discard(key: str) -> None:
+    """Remove what was stored under the key, if there is something."""
+    folder = directory()
+    if folder is not None:
+        remove(Entry(folder / f"{key}{_SUFFIX}", 0, 0.0))
+
+
 def store(key: str, data: bytes) -> None:
     """Keep the bytes, if that is possible."""
     folder = directory()
