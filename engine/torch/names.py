@@ -25,7 +25,7 @@ HOMES: Final[dict[str, str]] = {
     "show_call": "engine.aten.dispatch.show",
     "Budget": "engine.executor.interpreter.budget", "parse_ir": "engine.ir.parser",
     "bisect": "engine.torch.jit.probing.bisection", "debug": "engine.torch.jit.probing.debugging",
-    "explain": "engine.torch.jit.probing.explaining",
+    "explain": "engine.torch.jit.probing.explaining", "warm": "engine.torch.jit.probing.warming",
     **dict.fromkeys(("run_pass", "run_pipeline"), "engine.torch.jit.passes"),
     **dict.fromkeys(
         "no_grad enable_grad inference_mode is_grad_enabled is_inference_mode_enabled set_grad_enabled".split(),

@@ -82,13 +82,18 @@ def _cache(options: argparse.Namespace) -> Iterator[Reply]:
 def _warm(options: argparse.Namespace) -> Iterator[Reply]:
     from tsrepl.session.native_code import warm
 
-    return warm(as_data=options.json)
+    return warm(options.file, options.method, options.input, options.grad, as_data=options.json)
 
 
 _FILE: Final = (("file",), {"metavar": "FILE", "help": "an archive (.pt)"})
 _JSON: Final = (("--json",), {"action": "store_true", "help": "print JSON"})
 _OUT: Final = (("-o", "--output"), {"metavar": "OUT", "required": True, "help": "the new archive"})
 
+_CALL: Final = (
+    (("--method",), {"metavar": "NAME", "help": "what to call: forward (default); of a text file, main"}),
+    (("--input",), {"metavar": "INPUT", "nargs": "+", "action": "extend", "default": [],
+                    "help": "as for tsrepl run; may be repeated"}),
+)  # fmt: skip
 GRAD: Final[tuple[tuple[tuple[str, ...], dict[str, Any]], ...]] = (
     (("--grad",), {"action": "store_true", "default": None,
                    "help": "record gradients in the call, as is done for text files"}),
@@ -152,14 +157,21 @@ The page stands alone; wherever it names a line, it links to the source.
 
 _CACHE_DETAILS = """\
 what:
-  list     the library of operators and the kernels of programs: sizes, ages,
-           what is stale (default)
+  list     the library of operators, plans and kernels of programs by kind:
+           sizes, ages, what is stale (default)
   verify   read all of it; exit status 3 if something is not as it was written
   clear    remove it; it is made again when it is needed
 """
 _WARM_DETAILS = """\
+examples:
+  tsrepl warm                       the library of native operators
+  tsrepl warm model.pt --input 'randn(1, 3, 64, 64)'
+                                    and all that is compiled for such a call
+
 Programs run on NumPy until the library is there.  It is built once for each
-machine, beside the first program that needs it; this builds it now.
+machine, beside the first program that needs it; this builds it now.  With a
+file, the call is made, as tsrepl run makes it, and its plan and kernels are
+kept: programs that make such calls find them, and compile nothing.
 """
 
 COMMANDS: Final[tuple[FileCommand, ...]] = (
@@ -181,20 +193,19 @@ COMMANDS: Final[tuple[FileCommand, ...]] = (
                  _FILE, _OUT, _FORCE), _fix),
     FileCommand("report", "write a page: source, graph, passes that ran, guards, kernels, profile", _REPORT_DETAILS,
                 ((("file",), {"metavar": "FILE", "help": "an archive (.pt) or TorchScript text (.py)"}),
-                 (("--method",), {"metavar": "NAME", "help": "what to call: forward (default); of a text file, main"}),
-                 (("--input",), {"metavar": "INPUT", "nargs": "+", "action": "extend", "default": [],
-                                 "help": "as for tsrepl run; may be repeated"}),
-                 *GRAD,
+                 *_CALL, *GRAD,
                  (("-o", "--output"), {"metavar": "OUT", "required": True, "help": "the page to write (.html)"})),
                 _report),
     FileCommand("repack", "write an old archive as archives are written today", _REPACK_DETAILS, (_FILE, _OUT, _FORCE),
                 _repack),
-    FileCommand("cache", "show, check or remove the machine code that is kept on disk", _CACHE_DETAILS,
+    FileCommand("cache", "show, check or remove plans and machine code that are kept on disk", _CACHE_DETAILS,
                 ((("what",), {"metavar": "WHAT", "nargs": "?", "default": "list",
                               "choices": ["list", "verify", "clear"], "help": "list, verify or clear"}), _JSON),
                 _cache),
-    FileCommand("warm", "build the library of native operators, so that no program waits for it", _WARM_DETAILS,
-                (_JSON,), _warm),
+    FileCommand("warm", "compile now what programs need: native operators, and all of a call", _WARM_DETAILS,
+                ((("file",), {"metavar": "FILE", "nargs": "?",
+                              "help": "an archive (.pt) or TorchScript text (.py); none: operators alone"}),
+                 *_CALL, *GRAD, _JSON), _warm),
 )  # fmt: skip
 BY_NAME: Final = {command.name: command for command in COMMANDS}
 

@@ -21,6 +21,7 @@ from engine.executor.plans.explanation import (
     explain,
 )
 from engine.executor.plans.history import PassRun
+from engine.executor.plans.plan_events import KeptRefused
 from engine.lang.counts import age, byte_size, counted, duration, some_of
 from tsrepl.session.called import (
     Called,
@@ -137,6 +138,8 @@ def _places(plan: PlanExplanation) -> Places:
 
 def _making(plan: PlanExplanation) -> Facts:
     tier = "code for Python" if plan.tier == "generated" else "instructions for the interpreter"
+    refused = (each for each in plan.events if isinstance(each, KeptRefused))
+    yield from (("refused", f"{each.what} from disk, since {each.difference}") for each in refused)
     if plan.origin is not None:
         ago = age(time.time() - plan.origin.made)
         yield "made", f"by {plan.origin.maker}, {ago} ago; taken from disk in {duration(plan.seconds)}, as {tier}"

@@ -1,16 +1,21 @@
-"""Machine code that is kept on disk: the library of operators, which is built once, and kernels of programs.
+"""Machine code that is kept on disk: the library of operators, which is built once, and plans and kernels of programs.
 
 In: nothing but the user's folders.  Out: replies, or with `as_data` one reply with the same facts for programs.
 """
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext, redirect_stdout
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from engine.fuser.backend import kernel_cache
+from engine.executor.calls import warming
+from engine.executor.calls.warming import Warmed
+from engine.fuser.backend import kernel_cache, tiering
 from engine.fuser.backend.machine import MachineError
 from engine.fuser.images.objects import ImageError
 from engine.fuser.library import building, image_files, key
@@ -18,7 +23,8 @@ from engine.fuser.library.image_files import ImageFile
 from engine.fuser.library.key import Key
 from engine.lang.counts import byte_size, counted, duration
 from engine.lang.records import dataclass
-from tsrepl.session.failures import SessionError, error_reply
+from tsrepl.session import programs
+from tsrepl.session.failures import CommandLineError, SessionError, error_reply
 from tsrepl.session.replies import DataReply, Reply, ReportReply, Section, TextReply
 
 FOUND: Final = 3
@@ -26,25 +32,56 @@ FOUND: Final = 3
 _UNITS: Final = (("day", 86_400), ("hour", 3_600), ("minute", 60))
 
 
-def warm(*, as_data: bool = False) -> Iterator[Reply]:
-    """`tsrepl warm`: build the library of operators, as far as it is not there."""
-    begin = time.perf_counter()
+def warm(
+    path: str | None = None, method: str | None = None, inputs: Sequence[str] = (), grad: bool | None = None, *,
+    as_data: bool = False,
+) -> Iterator[Reply]:  # fmt: skip
+    """`tsrepl warm`: build the library of operators, as far as it is not there; with a file, all that a call of its
+    program comes to, too."""
+    if path is not None and tiering.mode() == "off":
+        yield DataReply({"mode": "off"}) if as_data else TextReply(f"{warming.OFF} (TSREPL_COMPILE)", "warning")
+        return
     try:
         current, room = _place()
-        files = image_files.packaged(current)
-        if not files:
-            building.build(room, waits=True)
-            files = _own(current, room)
+        library = building.built(room)
     except (ImageError, MachineError, OSError) as error:
         yield error_reply(SessionError(f"the library of operators cannot be built: {error}"))
         return
-    seconds, size = time.perf_counter() - begin, sum(file.size for file in files)
+    size = sum(file.size for file in library.files)
+    facts: dict[str, Any] = {"target": current.facts["target"], "seconds": library.seconds,
+                             "parts": [_image_data(each) for each in library.files]}  # fmt: skip
+    if not as_data:
+        text = f"{counted(len(library.files), 'part')} of the library of operators for {current.facts['target']}"
+        yield TextReply(f"{text}, {byte_size(size)}: there after {duration(library.seconds)}")
+    if path is None and (method or inputs):
+        raise CommandLineError("there is no program to be called", hints=("tsrepl warm FILE --input INPUT",))
+    if path is not None:
+        call = yield from programs.call_of(path, method, inputs)
+        if call is None:
+            return
+        with redirect_stdout(sys.stderr) if as_data else nullcontext():  # a program may print
+            warmed = warming.warm(call.function, partial(call.make, grad))
+        facts["call"] = {
+            "function": call.function.name, "mode": warmed.mode, "groups": warmed.groups, "kernels": warmed.kernels,
+            "seconds": warmed.seconds, "notes": [*warmed.notes],
+            "files": {each.kind: {"made": each.made, "found": each.found, "size": each.size} for each in warmed.files},
+        }  # fmt: skip
+        if not as_data:
+            yield _warmed(call.function.name, warmed)
     if as_data:
-        facts = {"target": current.facts["target"], "seconds": seconds, "parts": [_image_data(each) for each in files]}
         yield DataReply(facts)
-        return
-    text = f"{counted(len(files), 'part')} of the library of operators for {current.facts['target']}"
-    yield TextReply(f"{text}, {byte_size(size)}: there after {duration(seconds)}")
+
+
+def _warmed(name: str, warmed: Warmed) -> Reply:
+    counts = f"{counted(warmed.groups, 'group')}, {counted(warmed.kernels, 'kernel')}"
+    rows = tuple(
+        (kernel_cache.KINDS[each.kind], f"{each.made:,}", f"{each.found:,}", byte_size(each.size))
+        for each in warmed.files
+    )  # fmt: skip
+    heading = f"{name}: {counts}, there after {duration(warmed.seconds)}"
+    on_disk = Section(heading, ("on disk", ">made", ">found", ">size") if rows else (), rows)
+    notes = tuple(Section(note, level="warning") for note in warmed.notes)
+    return ReportReply("", (on_disk, *notes))
 
 
 def cache(what: str, *, as_data: bool = False) -> Iterator[Reply]:
@@ -61,10 +98,6 @@ def _place() -> tuple[Key, Path]:
             hints=("TSREPL_KERNEL_CACHE=FOLDER names one; with 0, nothing is kept",),
         )
     return key.current(), room
-
-
-def _own(current: Key, room: Path) -> list[ImageFile]:
-    return [file for file in image_files.kept(room) if file.key == current.digest]
 
 
 # ------------------------------------------------------------------ what is there
@@ -101,8 +134,10 @@ def _list(as_data: bool) -> Iterator[Reply]:
         images = [{**_image_data(each.file), "target": each.target, "stale": each.stale, "broken": each.broken}
                   for each in seen]  # fmt: skip
         facts = {"target": current.facts["target"], "state": words, "folder": str(room), "images": images}
+        kinds = {kind or "others": {"files": len(files), "size": sum(each.size for each in files)}
+                 for kind, files in _by_kind(kernels).items()}  # fmt: skip
         size = sum(each.size for each in kernels)
-        yield DataReply({"library": facts, "kernels": {"files": len(kernels), "size": size}})
+        yield DataReply({"library": facts, "kernels": {"files": len(kernels), "size": size, "kinds": kinds}})
         return
     rows = tuple(
         (each.file.part, each.target, byte_size(each.file.size), _age(each.file.used),
@@ -115,10 +150,21 @@ def _list(as_data: bool) -> Iterator[Reply]:
 
 
 def _kernels(found: Sequence[kernel_cache.Entry]) -> Section:
+    """The files by kind: how many, their sizes, and when one was used last."""
     size = byte_size(sum(each.size for each in found))
-    heading = f"kernels and graphs of programs: {counted(len(found), 'file')}, {size} of {byte_size(kernel_cache.ROOM)}"
-    ages = (("used last", _age(found[-1].used)), ("longest unused", _age(found[0].used))) if found else ()
-    return Section(heading, ("", ">") if found else (), ages)
+    heading = f"plans and kernels of programs: {counted(len(found), 'file')}, {size} of {byte_size(kernel_cache.ROOM)}"
+    kinds = _by_kind(found)
+    rows = tuple(
+        (kernel_cache.KINDS[kind], f"{len(files):,}", byte_size(sum(each.size for each in files)),
+         _age(files[-1].used), _age(files[0].used))
+        for kind, files in kinds.items()
+    )  # fmt: skip
+    return Section(heading, ("kind", ">files", ">size", ">used last", ">longest unused") if rows else (), rows)
+
+
+def _by_kind(found: Sequence[kernel_cache.Entry]) -> dict[kernel_cache.Kind, list[kernel_cache.Entry]]:
+    kinds = {kind: [each for each in found if kernel_cache.kind_of(each.key) == kind] for kind in kernel_cache.KINDS}
+    return {kind: files for kind, files in kinds.items() if files}
 
 
 def _verify(as_data: bool) -> Iterator[Reply]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Final
 
@@ -123,10 +123,24 @@ class LoadedProgram:
             if isinstance(method, Function)
         }
 
-    def call(self, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        """Call with checked arguments.  Raises ArgumentError, ExecutionError."""
-        owner, function = self.locate(name)
-        return call_function(function, [*([] if owner is None else [owner]), *args], kwargs)
+
+@dataclass(frozen=True, slots=True)
+class ProgramCall:
+    """A call of a file's program: a function, or a method with the module that has it first among the arguments."""
+
+    program: LoadedProgram
+    function: Function
+    args: list[Any]
+    kwargs: dict[str, Any]
+
+    def make(self, grad: bool | None) -> Any:
+        """The result of the call; `grad` says whether gradients are recorded.  Raises ArgumentError, ExecutionError."""
+        try:
+            with recording(self.program.path, grad):
+                return call_function(self.function, self.args, self.kwargs)
+        except EngineError as error:
+            error.hints = hints_for_devices(error, self.program.path)
+            raise
 
 
 def run_program(
@@ -154,6 +168,22 @@ def _run_program(
 ) -> Iterator[Reply]:
     if output is not None:
         arrays.check_writable(output)
+    call = yield from call_of(path, method, inputs)
+    if call is None:
+        return
+    value = call.make(grad)
+    if output is None:
+        yield call.program.workspace.show(value, result_type(call.function))
+        return
+    arrays.write_arrays(output, value)
+    yield TextReply(f"wrote {output} ({counted(os.path.getsize(output), 'byte')})", "done")
+
+
+def call_of(path: str, method: str | None, inputs: Sequence[str]) -> Generator[Reply, None, ProgramCall | None]:
+    """The call of a file's method or function with inputs as they were typed; None where there is none to be made.
+
+    The replies are those of a text file's entries, and notes about an archive.  Raises EngineError, OSError.
+    """
     workspace = Workspace()
     if is_text(path):
         failed = False
@@ -162,30 +192,19 @@ def _run_program(
             if not isinstance(reply, DefinitionReply):
                 yield reply
         if failed:
-            return
+            return None
         program = LoadedProgram(path, workspace)
         if method is None and MAIN not in program.functions():
             yield from _defined(program, inputs)
-            return
+            return None
     else:
         module, note = open_archive(path)
         yield from note
         program = LoadedProgram(path, workspace, module)
-    name = method or (MAIN if program.module is None else FORWARD)
-    owner, function = program.locate(name)
+    owner, function = program.locate(method or (MAIN if program.module is None else FORWARD))
     args, kwargs = read_inputs(inputs, function)
     _check_given(function, function.schema.arguments[owner is not None :], args, kwargs)
-    try:
-        with recording(path, grad):
-            value = program.call(name, args, kwargs)
-    except EngineError as error:
-        error.hints = hints_for_devices(error, path)
-        raise
-    if output is None:
-        yield workspace.show(value, result_type(function))
-        return
-    arrays.write_arrays(output, value)
-    yield TextReply(f"wrote {output} ({counted(os.path.getsize(output), 'byte')})", "done")
+    return ProgramCall(program, function, [*([] if owner is None else [owner]), *args], kwargs)
 
 
 def _check_given(function: Function, takes: Sequence[Argument], args: Sequence[Any], kwargs: dict[str, Any]) -> None:

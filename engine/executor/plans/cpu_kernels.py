@@ -40,9 +40,16 @@ class KeptStubs:
         rows = ("stub", found.kernel, found.key) if isinstance(found, Stub) else ("refused", *map(str, found))
         kernel_cache.store(_key(made_of), "\n".join(rows).encode())
 
+    def forget(self, made_of: str, found: Stub) -> None:
+        kernel_cache.discard(_key(made_of))
+        code.forget(found.key)
+
+    def is_kept(self, found: Stub) -> bool:
+        return found.code.is_kept
+
 
 def _key(made_of: str) -> str:
-    return kernel_cache.key_of(("group", made_of, *_circumstances()))
+    return kernel_cache.key_of(("group", made_of, *_circumstances()), "kernel")
 
 
 @cache

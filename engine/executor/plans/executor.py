@@ -76,7 +76,7 @@ class GraphExecutor:
 
     __slots__ = (
         "_ahead", "_anywhere", "_calls", "_code", "_direct", "_dropped", "_due", "_is_begun", "_lookups", "_made",
-        "_passing", "_recent", "_settled", "boundary", "cache", "function", "graph", "profiled", "reader",
+        "_passing", "_recent", "_refused", "_settled", "boundary", "cache", "function", "graph", "profiled", "reader",
     )  # fmt: skip
 
     def __init__(
@@ -99,6 +99,7 @@ class GraphExecutor:
         self._ahead: dict[Key, ExecutionPlan] = {}
         self._due: Key | None = None
         self._made: set[Key] = set()
+        self._refused: dict[Key, str] = {}
         self._calls = itertools.count()
         self._lookups = 0
         self._settled = 0
@@ -341,6 +342,8 @@ class GraphExecutor:
 
     def _make(self, key: Key) -> ExecutionPlan:
         plan = self.profiled.make(key) or self.plan_of(key)
+        if key in self._refused:
+            plan.history.tell(plan_events.KeptRefused(self.function.name, "a plan", self._refused[key]))
         if plan.fusion is not None:
             plan.fusion.offer = partial(self._direct.set, plan)
         if plan.scalar is not None:
@@ -361,7 +364,13 @@ class GraphExecutor:
         kind = fusion_groups.TENSOREXPR_GROUP if PROFILING.is_enabled else fusion_groups.FUSION_GROUP
         return making.make_plan(
             self.function.name, self.graph, self.reader, key, inlines=self.function.inlines, kind=kind, kept=kept,
+            refuse=partial(self._refuse, key),
         )  # fmt: skip
+
+    def _refuse(self, key: Key, difference: str) -> None:
+        """A plan from disk does something else than the interpreter: have it made anew."""
+        self._refused[key] = difference
+        self._forget(key)
 
     def _forget(self, key: Key) -> None:
         """Drop the plan of a key, which will be made anew."""

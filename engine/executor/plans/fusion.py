@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from engine.aten.values import libraries
 from engine.aten.values.tensor import Tensor
+from engine.executor.bytecode.code import Code
 from engine.executor.codegen.decompositions import decompose
 from engine.executor.codegen.fusion_groups import (
     FUSION_GROUP,
@@ -32,6 +33,7 @@ from engine.executor.codegen.fusion_groups import (
     with_known_dtypes,
 )
 from engine.executor.codegen.source import GeneratedSource, Slot
+from engine.executor.plans import verifying
 from engine.executor.plans.history import PlanHistory, passes_of
 from engine.executor.plans.kept_plans import KeptPlan
 from engine.executor.plans.lowered import Compiler, Example, Layout, Lowered, Sizes, example_of, flat_example, layout_of
@@ -148,9 +150,14 @@ class FusedGroup:
         return [kernel.binding for kernel in self.kernels]
 
     @property
+    def lowered(self) -> list[Lowered]:
+        """The kernels as the compiler made them."""
+        return [kernel.lowered for kernel in self.kernels]
+
+    @property
     def prepared(self) -> list[Any]:
         """The kernels as the compiler binds them."""
-        return [kernel.lowered.prepared for kernel in self.kernels]
+        return [each.prepared for each in self.lowered]
 
     def miss(self, *args: Any) -> Any:
         """A call that no kernel takes.  Arguments that raise get none."""
@@ -215,6 +222,8 @@ class PlanFusion(Tiered):
     """The device of the tensors that kernels are for; None: the CPU."""
     history: PlanHistory = field(default_factory=PlanHistory)
     kept: KeptPlan | None = None
+    doubt: Callable[[Callable[[], object]], None] = lambda remove: None
+    """Has the plan compared with the interpreter, and what it is given called where that differs."""
     groups: list[FusedGroup] = field(default_factory=list)
     refused: dict[Node, str] = field(default_factory=dict)
     """Nodes that are part of no kernel, and why."""
@@ -274,7 +283,8 @@ class PlanFusion(Tiered):
     def make(self) -> None:
         """Form the first groups, or take those that were kept."""
         found = self.kept.find("groups") if self.kept is not None else None
-        if found is not None:
+        if found is not None and self.kept is not None:
+            self.doubt(self.kept.forget)
             self.fused, self.refused = found.graph, found.notes
             self.history.restart(self.fused, partial(passes_of, self._formed))
             nodes = self.fused.find_all_nodes(self.kind)
@@ -333,13 +343,13 @@ class PlanFusion(Tiered):
         if self._written is None:
             self._written = self.write(self.fused, {group.node: group for group in self.groups})
         source, run = self._written
-        is_bare = self._whole is not None and not self._whole.is_guarded
+        is_bare = self._whole is not None and not self._whole.is_guarded and not verifying.is_wanted()
         self.install(self.fused, source, self.groups[0].run if is_bare else run)
         self.offer_kernels()
 
     def offer_kernels(self) -> None:
         """Let calls go straight to the kernels of a plan that is one group, behind guards that these check as well."""
-        if self._whole is not None and self.groups[0].kernels:
+        if self._whole is not None and self.groups[0].kernels and not verifying.is_wanted():
             self.offer(partial(self.compiler.bind, self.groups[0].name, self.groups[0].prepared))
 
     # -- kernels
@@ -423,10 +433,37 @@ class PlanFusion(Tiered):
 
     def _bind(self, group: FusedGroup, lowered: Lowered, start: float) -> None:
         """Let calls have the kernel, on which work began then."""
-        group.run = self.compiler.bind(group.name, [*group.prepared, lowered.prepared], group.miss)
+        group.run = self._bound(group, [*group.lowered, lowered])
         seconds = time.perf_counter() - start
         group.kernels.append(Kernel(lowered, lowered.example[0], seconds))
         self.history.tell(KernelCompiled(self.name, group.name, seconds))
+
+    def _bound(self, group: FusedGroup, kernels: Sequence[Lowered]) -> Run:
+        """The group's function with these kernels; those from disk may have to be compared first."""
+        doubtful = [each for each in kernels if each.is_doubtful] if verifying.is_wanted() else []
+        run = self.compiler.bind(group.name, [each.prepared for each in kernels if each not in doubtful], group.miss)
+        for each in reversed(doubtful):
+            alone = self.compiler.bind(group.name, [each.prepared], lambda *args: verifying.NOT_TAKEN)
+            trust, refuse = partial(self._trust, group, each), partial(self._refuse, group, each)
+            run = verifying.verified(alone, lambda: Code(group.graph, group.name), trust, refuse, run)
+        return run
+
+    def _trust(self, group: FusedGroup, lowered: Lowered) -> None:
+        """A kernel from disk does what the interpreter does."""
+        lowered.is_doubtful = False
+        with tiering.compiling():
+            group.run = self._bound(group, group.lowered)
+
+    def _refuse(self, group: FusedGroup, lowered: Lowered, difference: str) -> None:
+        """A kernel from disk does something else: have it made anew."""
+        with tiering.compiling():
+            self.compiler.forget(lowered)
+            group.kernels = [each for each in group.kernels if each.lowered is not lowered]
+            layout = layout_of(lowered.example[0])
+            group.stored.pop(layout, None)
+            group.done.discard(layout)
+            group.run = self._bound(group, group.lowered)
+        verifying.tell(self.history, self.name, "a kernel", difference)
 
     def _tell_progress(self) -> None:
         """Let those who wait know how many groups have kernels."""

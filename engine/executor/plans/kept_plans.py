@@ -19,7 +19,7 @@ import sys
 import time
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, Final, Self
+from typing import Any, Final, Literal, Self, get_args
 
 from engine.aten.values import xp
 from engine.aten.values.promotion import DEFAULTS
@@ -40,6 +40,9 @@ SMALL: Final = 300
 """Nodes of a function, and of those that it calls, up to which its plan is made while a worker starts."""
 _FORMAT: Final = "plan 2"
 
+Graphs = Literal["plan", "groups"]
+"""The plan's graph, and that with its groups."""
+Kinds = Literal["plan", "groups", "calls"]
 Calls = list[list[tuple[Any, ...]]]
 """Examples as plain data (`lowered.flat_example`)."""
 
@@ -55,7 +58,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class KeptPlan:
-    """Graphs of one plan, by what they are: "plan" and "groups", and the calls that its groups came with."""
+    """Graphs of one plan, and the calls that its groups came with."""
 
     program: Program
     function: Function
@@ -96,7 +99,7 @@ class KeptPlan:
         job = program, self.program.key, self.function.qualname, _sent_key(self.call), self.made_of, floating
         return worker.does(worker.PLAN, *job, waits=not _is_small(self.function))
 
-    def find(self, what: str) -> Kept | None:
+    def find(self, what: Graphs) -> Kept | None:
         """A graph, and what was noted of its nodes; None where nothing was kept."""
         data = kernel_cache.load(self._key(what))
         if data is None:
@@ -110,7 +113,7 @@ class KeptPlan:
         nodes = [*graph.all_nodes()] if noted else []
         return Kept(graph, {nodes[number]: text for number, text in noted}, made)
 
-    def keep(self, what: str, graph: Graph, notes: Mapping[Node, str] | None = None) -> None:
+    def keep(self, what: Graphs, graph: Graph, notes: Mapping[Node, str] | None = None) -> None:
         """Keep a graph with notes of some of its nodes, if it refers to nothing that has no name."""
         known = notes or {}
         noted = [(number, known[node]) for number, node in enumerate(graph.all_nodes()) if node in known]
@@ -121,7 +124,7 @@ class KeptPlan:
             return
         kernel_cache.store(self._key(what), data)
 
-    def has(self, what: str) -> bool:
+    def has(self, what: Graphs) -> bool:
         """True if something was kept, which may turn out to be of no use."""
         return kernel_cache.has(self._key(what))
 
@@ -135,8 +138,13 @@ class KeptPlan:
         """Keep such calls in place of those before."""
         kernel_cache.store(self._key("calls"), marshal.dumps(calls))
 
-    def _key(self, what: str) -> str:
-        return kernel_cache.key_of((what, *self.made_of))
+    def forget(self) -> None:
+        """Remove all of it."""
+        for what in get_args(Kinds):
+            kernel_cache.discard(self._key(what))
+
+    def _key(self, what: Kinds) -> str:
+        return kernel_cache.key_of((what, *self.made_of), what)
 
 
 @cache

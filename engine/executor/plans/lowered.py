@@ -66,6 +66,12 @@ class Keeper(Protocol):
 
     def keep(self, made_of: str, found: Any) -> None: ...
 
+    def forget(self, made_of: str, found: Any) -> None:
+        """Remove the kernel, and its code."""
+
+    def is_kept(self, found: Any) -> bool:
+        """True of a kernel whose code was on disk."""
+
 
 @dataclass(slots=True)
 class Compiler:
@@ -106,8 +112,15 @@ class Compiler:
         if found is None and self.keeper is not None and is_plain(graph):
             prepared = self.keeper.find(_made_of(key, example))
             if prepared is not None and not isinstance(prepared, tuple):
-                found = self.known[key] = Lowered(self, graph, example, sizes, prepared)
+                found = self.known[key] = Lowered(self, graph, example, sizes, prepared, is_doubtful=True)
         return found
+
+    def forget(self, lowered: Lowered) -> None:
+        """Let nobody find the kernel any more, here or on disk; who has it keeps it."""
+        key = structure(lowered.graph), *map(layout_of, lowered.example), lowered.sizes
+        self.known.pop(key, None)
+        if self.keeper is not None:
+            self.keeper.forget(_made_of(key, lowered.example), lowered.prepared)
 
     def _found(self, new: Lowered, key: Hashable) -> Lowered:
         keeper = self.keeper if is_plain(new.graph) else None
@@ -120,6 +133,7 @@ class Compiler:
             found = keeper.find(made_of)
         if isinstance(found, tuple):
             raise _refused(new.graph, *found)
+        new.is_doubtful = found is not None
         if found is None:
             try:
                 found = self.prepare(new.binding)
@@ -127,6 +141,7 @@ class Compiler:
                 keeper.keep(made_of, (_number(new.graph, why.node), str(why)))
                 raise
             keeper.keep(made_of, found)
+            new.is_doubtful = keeper.is_kept(found)
         new.prepared = found
         return new
 
@@ -184,6 +199,8 @@ class Lowered:
     sizes: Sizes
     prepared: Any = None
     """The kernel as the compiler's `bind` takes it."""
+    is_doubtful: bool = False
+    """True of a kernel from disk, until it was compared with the interpreter (`verifying.py`), if it ever is."""
     _binding: bindings.Binding | None = None
 
     @property

@@ -7,14 +7,16 @@ its own, since a call that runs before there is a plan for it needs none of this
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
 from engine.aten.values.tensor import Tensor
+from engine.executor.bytecode.code import Code
 from engine.executor.bytecode.operations import CALLEES
 from engine.executor.codegen.fusion_groups import FUSION_GROUP, dissolve, is_fusion_group
 from engine.executor.codegen.source import FUNCTION, NO_SLOTS, GeneratedSource, NotGenerated, Slot, generate
+from engine.executor.plans import verifying
 from engine.executor.plans.differentiation import PlanDifferentiation
 from engine.executor.plans.fusion import PlanFusion
 from engine.executor.plans.history import Maker, Origin, PlanHistory, passes_of
@@ -41,6 +43,7 @@ from engine.ir.ops import op_of
 from engine.lang.deferred import pattern_of
 from engine.lang.generated import compile_function
 from engine.lang.interpreter_settings import collecting_rarely
+from engine.lang.records import dataclass
 from engine.lang.scalars import CPU
 from engine.lang.types import ANY, DEVICE, ClassType, InterfaceType, OptionalType, TensorType, TupleType, Type
 
@@ -48,11 +51,12 @@ from engine.lang.types import ANY, DEVICE, ClassType, InterfaceType, OptionalTyp
 @collecting_rarely()
 def make_plan(
     name: str, graph: Graph, reader: SpecReader, key: Key, *, inlines: bool = True, kind: str = FUSION_GROUP,
-    kept: KeptPlan | None = None,
+    kept: KeptPlan | None = None, refuse: Callable[[str], object] = lambda difference: None,
 ) -> ExecutionPlan:  # fmt: skip
     """Specialise and optimize a copy of the graph, and generate its function; groups are nodes of this kind.
 
-    Graphs that were `kept` are taken as they are.
+    Graphs that were `kept` are taken as they are; where these are compared with what the graph does, and do something
+    else, `refuse` is told.
     """
     start = time.perf_counter()
     history = PlanHistory()
@@ -72,7 +76,8 @@ def make_plan(
         optimized = made(history)
         if kept is not None:
             kept.keep("plan", optimized)
-    plan = _plan_of(name, optimized, reader, key, history, kind, kept)
+    doubts = _Doubts(lambda: Code(graph, name), refuse) if verifying.is_wanted() else None
+    plan = _plan_of(name, optimized, reader, key, history, kind, kept, doubts)
     history.seconds = time.perf_counter() - start
     return plan
 
@@ -95,16 +100,45 @@ def _optimized(graph: Graph, history: PlanHistory) -> Graph:
 
 def _plan_of(
     name: str, graph: Graph, reader: SpecReader, key: Key, history: PlanHistory, kind: str,
-    kept: KeptPlan | None = None,
+    kept: KeptPlan | None = None, doubts: _Doubts | None = None,
 ) -> ExecutionPlan:  # fmt: skip
     plan = ExecutionPlan(name, reader.spec(key), graph, history=history)
+    if doubts is not None and history.origin is not None and kept is not None:
+        plan.doubts.append(kept.forget)
     try:
-        _generate(plan, reader, key, kind, kept)
+        _generate(plan, reader, key, kind, kept, doubts)
     except NotGenerated as why:
         plan.reason = str(why)
     except (SyntaxError, RecursionError) as error:
         plan.reason = f"blocks are nested too deeply for Python: {error}"
     return plan
+
+
+@dataclass(frozen=True, slots=True)
+class _Doubts:
+    """Plans from disk, or parts of them, are compared with the code; `refuse` is told of what does something else."""
+
+    meaning: Callable[[], Code]
+    refuse: Callable[[str], object]
+
+    def entry(self, plan: ExecutionPlan, run: Run) -> Run:
+        """The plan's function, whose first call is compared while there is something to doubt."""
+        if not plan.doubts:
+            return run
+
+        def trust() -> None:
+            if plan.entry is compared:  # or something else came meanwhile
+                plan.entry = run
+                plan.doubts.clear()
+
+        def refuse(difference: str) -> None:
+            while plan.doubts:
+                plan.doubts.pop()()
+            verifying.tell(plan.history, plan.name, "a plan", difference)
+            self.refuse(difference)
+
+        compared = verifying.verified(run, self.meaning, trust, refuse)
+        return compared
 
 
 def specialise(graph: Graph, reader: SpecReader, key: Key, history: PlanHistory, *, inlines: bool = True) -> Graph:
@@ -160,7 +194,9 @@ def _replaced(type: Type, path: tuple[int, ...], part: TensorType) -> Type:
     return TupleType(tuple(elements), type.name, type.fields, type.defaults)
 
 
-def _generate(plan: ExecutionPlan, reader: SpecReader, key: Key, kind: str, kept: KeptPlan | None) -> None:
+def _generate(
+    plan: ExecutionPlan, reader: SpecReader, key: Key, kind: str, kept: KeptPlan | None, doubts: _Doubts | None
+) -> None:  # fmt: skip
     unfused, accelerator = plan.graph, reader.accelerator(key)
     may_record = key[0] or any(node.kind in _MAY_SWITCH_GRADIENTS for node in unfused.all_nodes())
     records = may_record and not is_gradient_free(unfused, key)
@@ -173,7 +209,11 @@ def _generate(plan: ExecutionPlan, reader: SpecReader, key: Key, kind: str, kept
         return source, compile_function(source.text, FUNCTION, environment, f"<plan of {plan.name}>")
 
     def install(source: GeneratedSource, run: Run) -> None:
-        plan.generated, plan.entry = source, run
+        plan.generated, plan.entry = source, run if doubts is None else doubts.entry(plan, run)
+
+    def doubt(remove: Callable[[], object]) -> None:
+        if doubts is not None:
+            plan.doubts.append(remove)
 
     def install_fused(graph: Graph, source: GeneratedSource, run: Run) -> None:
         plan.graph, plan._code = graph, None
@@ -198,7 +238,7 @@ def _generate(plan: ExecutionPlan, reader: SpecReader, key: Key, kind: str, kept
         return
     if is_scalar(unfused):
         source, run = write(unfused)
-        plan.scalar = ScalarPlan(plan.name, unfused, run, lambda: plan.entry, partial(install, source))
+        plan.scalar = ScalarPlan(plan.name, unfused, run, lambda: plan.entry, partial(install, source), doubt)
         plan.scalar.start()
         return
     if records:
@@ -213,7 +253,7 @@ def _generate(plan: ExecutionPlan, reader: SpecReader, key: Key, kind: str, kept
         return
     plan.fusion = PlanFusion(
         plan.name, unfused, compiler, write, install_fused, run_unfused, lambda: plan.entry, enter_by, kind=kind,
-        accelerator=accelerator, history=plan.history, kept=kept if compiler.keeper is not None else None,
+        accelerator=accelerator, history=plan.history, kept=kept if compiler.keeper is not None else None, doubt=doubt,
     )  # fmt: skip
     plan.fusion.start()
 

@@ -93,6 +93,8 @@ class ExecutionPlan:
     """True of what runs in place of a plan."""
     have_made: Callable[[], object] | None = None
     """Of what runs in place of a plan: has that made, unless it is there."""
+    doubts: list[Callable[[], object]] = field(default_factory=list)
+    """Of what came from disk and is to be compared with the interpreter first: removes that (see `verifying.py`)."""
     _code: Code | None = None
     itself: ref[ExecutionPlan] = field(init=False, repr=False)
     """For those who must not keep it."""

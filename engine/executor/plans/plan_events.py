@@ -98,3 +98,12 @@ class GraphDifferentiated:
     function: str
     group: str
     forward: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRefused:
+    """An entry from disk gave other results than the interpreter, and was removed (`TSREPL_VERIFY`)."""
+
+    function: str
+    what: str
+    difference: str

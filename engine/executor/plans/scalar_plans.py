@@ -8,12 +8,14 @@ leaves, the Python function does.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from engine.executor.bytecode.operations import operation_of
 from engine.executor.bytecode.traceback import CallSite, execution_error
+from engine.executor.plans import verifying
 from engine.executor.plans.tiers import FOLLOWERS, Run, Tiered
-from engine.fuser.backend import tiering
+from engine.fuser.backend import code, tiering
 from engine.ir.graph import Graph, Node
 from engine.lang.deferred import deferred
 from engine.lang.records import dataclass
@@ -47,6 +49,8 @@ class ScalarPlan(Tiered):
     run: Run
     entry: Callable[[], Run]
     enter_by: Callable[[Run], None]
+    doubt: Callable[[Callable[[], object]], None] = lambda remove: None
+    """Has the plan compared with the interpreter, and what is of its code on disk removed where it differs."""
     offer: Callable[[Callable[[Run], Run] | None], None] = lambda bind: None
     """Takes a way to the kernel of a plan that is given numbers alone: of the whole call of the function, a builtin
     that does it by the kernel, where that takes the arguments and does not fail; None where there is no such way."""
@@ -91,7 +95,8 @@ class ScalarPlan(Tiered):
         assert self.native is not None
         assert self.binding is not None
         self.enter_by(self.native)
-        if all(isinstance(each, bindings.NumberArgument) for each in self.binding.arguments):
+        takes_numbers = all(isinstance(each, bindings.NumberArgument) for each in self.binding.arguments)
+        if takes_numbers and not verifying.is_wanted():
             self.offer(self._directly)
 
     def make(self) -> None:
@@ -106,6 +111,9 @@ class ScalarPlan(Tiered):
         self.binding = scalar_call.binding_of(self.program)
         failure = _failure(self.name, self.program)
         self.native = scalar_call.function_of(self.name, self.program, self.binding, self.run, failure)
+        for stub in self.binding.stub:
+            if stub.code.is_kept:
+                self.doubt(partial(code.forget, stub.key))
 
     def _directly(self, whole_call: Run) -> Run:
         assert self.program is not None

@@ -37,6 +37,8 @@ class Loaded:
     """Functions, by name, valid for as long as this is held."""
 
     addresses: Mapping[str, int]
+    is_kept: bool = False
+    """True of code that was on disk."""
 
 
 _LOADED: Final[WeakValueDictionary[str, Loaded]] = WeakValueDictionary()
@@ -50,25 +52,32 @@ def known(key: str) -> Loaded | None:
     """The code in the process, or on disk; None where there is none.  Raises MachineError where it cannot be run."""
     found = _LOADED.get(key)
     if found is None and (data := kernel_cache.load(key)) is not None:
-        return loaded(key, data)
+        return loaded(key, data, is_kept=True)
     return found
 
 
-def loaded(key: str, data: bytes) -> Loaded:
+def loaded(key: str, data: bytes, *, is_kept: bool = False) -> Loaded:
     """The code of an image, known by its key from here on; raises MachineError."""
-    found = placed(data)
+    found = placed(data, is_kept=is_kept)
     with _lock:
         return _LOADED.setdefault(key, found)
 
 
-def placed(data: bytes) -> Loaded:
+def forget(key: str) -> None:
+    """Let nobody find the code any more, here or on disk; who has it keeps it."""
+    kernel_cache.discard(key)
+    with _lock:
+        _LOADED.pop(key, None)
+
+
+def placed(data: bytes, *, is_kept: bool = False) -> Loaded:
     """The code of an image; raises MachineError where it cannot be run."""
     keep_freed()
     _give_back()
     try:
         image = mapping.placed(data)
         try:
-            found = Loaded(image.settle(image.needed(address_of)))
+            found = Loaded(image.settle(image.needed(address_of)), is_kept)
         except BaseException:
             image.give_back()
             raise
@@ -90,7 +99,7 @@ def _give_back() -> None:
 
 def key_of(text: str) -> str:
     """The key of the code of a program, of which the text says all that it is made of."""
-    return kernel_cache.key_of((text, *circumstances()))
+    return kernel_cache.key_of((text, *circumstances()), "code")
 
 
 @cache

@@ -1,7 +1,8 @@
 """Machine code, and graphs of archives, on disk, so that a second process need not compile again.
 
 In: a key and the bytes of an object file or of graphs.  Out: these bytes again, in this process or another.  Files lie
-in the user's cache directory (`TSREPL_KERNEL_CACHE` names another one, or is 0 for none), one for each key.
+in the user's cache directory (`TSREPL_KERNEL_CACHE` names another one, or is 0 for none), one for each key, which ends
+with the kind of what is kept.
 
 Note [Trusting the cache]
 What is loaded is run.  So only files that are the user's own count (Note [Whose files] in `private_files.py`); a file
@@ -19,11 +20,12 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import field
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from platformdirs import user_cache_path
 
@@ -40,7 +42,7 @@ _MAGIC: Final = b"tsrepl kernel 1\n"
 _HEAD: Final = len(_MAGIC) + 32
 """Bytes before what was stored: the kind of file, and the digest."""
 _SUFFIX: Final = ".kernel"
-_NAME: Final = pattern_of(rf"[0-9a-f]{{64}}(\{_SUFFIX}|\..*\{UNFINISHED})")
+_NAME: Final = pattern_of(rf"[0-9a-f]{{64}}(\.[a-z]+)?(\{_SUFFIX}|\..*\{UNFINISHED})")
 _SETTING: Final = "TSREPL_KERNEL_CACHE"
 ENGINE: Final = Path(__file__).parents[2]
 """The folder of the engine's rooms."""
@@ -48,13 +50,28 @@ ROOMS: Final = ("aten", "executor", "frontend", "fuser", "ir", "lang", "passes",
 """Those whose sources decide what becomes of a program."""
 
 
-def key_of(parts: Iterable[str]) -> str:
-    """A key for code that is the same if all parts are."""
+Kind = Literal["", "plan", "groups", "calls", "kernel", "code", "graphs", "sources", "ptx"]
+KINDS: Final[Mapping[Kind, str]] = {
+    "plan": "plans", "groups": "plans with groups", "calls": "calls of groups", "kernel": "kernels of groups",
+    "code": "machine code", "ptx": "code of GPUs", "graphs": "graphs of archives", "sources": "states of sources",
+    "": "others",
+}  # fmt: skip
+"""Words for kinds, which keys end with."""
+
+
+def key_of(parts: Iterable[str], kind: Kind = "") -> str:
+    """A key for code that is the same if all parts are, of a kind that has no part in that."""
     digest = hashlib.sha256()
     for part in parts:
         encoded = part.encode()
         digest.update(len(encoded).to_bytes(8, "little") + encoded)
-    return digest.hexdigest()
+    return f"{digest.hexdigest()}.{kind}" if kind else digest.hexdigest()
+
+
+def kind_of(key: str) -> Kind:
+    """The kind of what is kept under a key; "" for one that is unknown."""
+    named = key.partition(".")[2]
+    return next((kind for kind in KINDS if kind == named), "")
 
 
 def state_of(folders: Iterable[Path]) -> str:
@@ -93,7 +110,7 @@ def compiler() -> str:
 
 def _state(folders: Iterable[Path], seen: Iterable[str]) -> str:
     """The key for the contents of the folders, which are known by what was seen of them."""
-    key = key_of(("sources", *seen))
+    key = key_of(("sources", *seen), "sources")
     if (known := load(key)) is not None:
         return known.decode()
     found = key_of(fact for folder in folders for fact in _contents(folder))
@@ -134,13 +151,24 @@ def load(key: str) -> bytes | None:
         os.utime(path)
     except (OSError, MemoryError):
         return None
-    return found[_HEAD:] if _is_sound(key, found) else None
+    if not _is_sound(key, found):
+        return None
+    for uses in _COUNTING:
+        uses.note(key, len(found), is_new=False)
+    return found[_HEAD:]
 
 
 def has(key: str) -> bool:
     """True if there is a file of that key, whether it can be trusted or not."""
     folder = directory()
     return folder is not None and (folder / f"{key}{_SUFFIX}").exists()
+
+
+def discard(key: str) -> None:
+    """Remove what was stored under the key, if there is something."""
+    folder = directory()
+    if folder is not None:
+        remove(Entry(folder / f"{key}{_SUFFIX}", 0, 0.0))
 
 
 def store(key: str, data: bytes) -> None:
@@ -150,8 +178,40 @@ def store(key: str, data: bytes) -> None:
         return
     with contextlib.suppress(OSError, MemoryError):
         is_stored = private_files.publish(folder / f"{key}{_SUFFIX}", (_MAGIC, _digest(key, data), data))
+        for uses in _COUNTING if is_stored else ():
+            uses.note(key, _HEAD + len(data), is_new=True)
         if is_stored and int(key[:8], 16) * ROOM * SWEPT <= len(data) << 32:
             _make_room(folder)
+
+
+@dataclass(frozen=True, slots=True)
+class Uses:
+    """The sizes in bytes of files that this process `made`, and of others that it `found`, by their keys."""
+
+    made: dict[str, int] = field(default_factory=dict)
+    found: dict[str, int] = field(default_factory=dict)
+
+    def note(self, key: str, size: int, *, is_new: bool) -> None:
+        """A file was written, or read."""
+        if is_new:
+            self.made[key] = size
+            self.found.pop(key, None)
+        elif key not in self.made:
+            self.found[key] = size
+
+
+_COUNTING: Final[list[Uses]] = []
+
+
+@contextlib.contextmanager
+def counting() -> Iterator[Uses]:
+    """The files that this process, whatever thread, uses in the block."""
+    uses = Uses()
+    _COUNTING.append(uses)
+    try:
+        yield uses
+    finally:
+        _COUNTING[:] = [each for each in _COUNTING if each is not uses]
 
 
 def directory() -> Path | None:
@@ -194,6 +254,11 @@ class Entry:
     size: int
     used: float
 
+    @property
+    def key(self) -> str:
+        """The key that it was stored under."""
+        return self.path.name.removesuffix(_SUFFIX)
+
     def is_sound(self) -> bool:
         """True if it can be trusted, and holds what was stored."""
         try:
@@ -201,7 +266,7 @@ class Entry:
                 found = file.read()
         except (OSError, MemoryError):
             return False
-        return _is_sound(self.path.name.removesuffix(_SUFFIX), found)
+        return _is_sound(self.key, found)
 
 
 def entries() -> list[Entry]:

@@ -70,4 +70,4 @@ def _machine(llvm: Any, target: str) -> Any:
 def _key(code: Code, target: str) -> str:
     with llvm_binding() as llvm:
         versions = (import_module("llvmlite").__version__, str(llvm.llvm_version_info), to_nvptx.TRIPLE, target)
-    return kernel_cache.key_of((repr(code), *versions, kernel_cache.state_of_engine("fuser")))
+    return kernel_cache.key_of((repr(code), *versions, kernel_cache.state_of_engine("fuser")), "ptx")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,12 +18,40 @@ from engine.fuser.backend import kernel_cache, machine
 from engine.fuser.images import image, linking
 from engine.fuser.images.objects import ImageError
 from engine.fuser.library import image_files, key, parts, processor
+from engine.fuser.library.image_files import ImageFile
 from engine.fuser.library.key import Key
 from engine.lang.progress import step
+from engine.lang.records import dataclass
 
 NICE: Final = 3
 """The steps by which the process goes back; with many more, it would not get far on a busy machine."""
 _LIBRARY: Final = "the library of operators"
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """The images of this machine, and the seconds that it took until they were there."""
+
+    files: tuple[ImageFile, ...]
+    seconds: float
+
+    @property
+    def size(self) -> int:
+        """The bytes of all files."""
+        return sum(file.size for file in self.files)
+
+
+def built(room: Path) -> Library:
+    """The library, built in this process as far as it is missing, or waited for.
+
+    Raises ImageError, MachineError or OSError for a part that cannot be made.
+    """
+    start, current = time.perf_counter(), key.current()
+    files = image_files.packaged(current)
+    if not files:
+        build(room, waits=True)
+        files = [file for file in image_files.kept(room) if file.key == current.digest]
+    return Library(tuple(files), time.perf_counter() - start)
 
 
 def build(room: Path, *, waits: bool = False) -> bool:

@@ -199,7 +199,9 @@ def _key_of(texts: Iterable[tuple[str, bytes]], importer: SourceImporter) -> str
     except NotPlain:
         return ""
     code = (part for name, text in texts for part in (ascii(name), hashlib.sha256(text).hexdigest()))
-    return kernel_cache.key_of((FORMAT, sys.version, compiler_state(), str(importer.version), *constants, *code))
+    return kernel_cache.key_of(
+        (FORMAT, sys.version, compiler_state(), str(importer.version), *constants, *code), "graphs"
+    )
 
 
 def _shown(constants: Sequence[Any]) -> Iterator[Any]:

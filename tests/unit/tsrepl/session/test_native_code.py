@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from engine.executor.calls import warming
 from engine.fuser.backend import kernel_cache
 from engine.fuser.library import image_files, key, parts
 from engine.fuser.library.parts import Part
@@ -110,6 +111,48 @@ def test_verifying_finds_what_is_not_as_it_was_written(folder: Path) -> None:
     assert data_of(cache("verify", as_data=True))["files"] == 3
     kernel_cache.store(kernel_cache.key_of(["a kernel"]), b"code")
     assert data_of(cache("verify", as_data=True))["broken"] == []
+
+
+def test_plans_and_kernels_are_listed_by_kind() -> None:
+    sizes = {"plan": 100, "kernel": 20, "code": 3000, "": 7}
+    for kind, size in sizes.items():
+        for number in range(2):
+            kernel_cache.store(kernel_cache.key_of((str(number),), kind), bytes(size))
+    (reply,) = cache("list")
+    assert isinstance(reply, ReportReply)
+    rows = {row[0]: row[1] for row in reply.sections[1].rows}
+    assert rows == {kernel_cache.KINDS[kind]: "2" for kind in sizes}
+    kinds = data_of(cache("list", as_data=True))["kernels"]["kinds"]
+    head = kinds["others"]["size"] // 2 - sizes[""]
+    for kind, size in sizes.items():
+        assert kinds[kind or "others"] == {"files": 2, "size": 2 * (size + head)}
+    assert data_of(cache("verify", as_data=True))["broken"] == []
+    [*cache("clear")]
+    assert data_of(cache("list", as_data=True))["kernels"]["kinds"] == {}
+
+
+def test_a_call_is_warmed_as_it_is_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "program.py"
+    path.write_text("def main(x: Tensor):\n    print('called')\n    return x.exp() * 2\n")
+    library, reply = warm(str(path), None, ["ones(3)"], grad=False)
+    assert isinstance(library, TextReply) and isinstance(reply, ReportReply)
+    assert reply.sections[0].heading.startswith("main: 1 group, 1 kernel, there after ")
+    assert [each.heading for each in reply.sections[1:]] == [warming.IN_NO_ARCHIVE]
+    assert capfd.readouterr() == ("called\n", "")
+    told = data_of(warm(str(path), None, ["ones(3)"], grad=False, as_data=True))["call"]
+    assert (told["function"], told["groups"], told["notes"]) == ("main", 1, [warming.IN_NO_ARCHIVE])
+    assert capfd.readouterr() == ("", "called\n"), "what the program prints is no JSON"
+
+
+def test_a_call_needs_a_program() -> None:
+    replies = [*guarded(warm(None, "forward", ["ones(3)"]))]
+    assert isinstance(replies[-1], ErrorReply) and "tsrepl warm FILE" in replies[-1].hints[0]
+
+
+def test_in_mode_off_nothing_is_compiled(tmp_path: Path, without_machine_code: None) -> None:
+    (reply,) = warm(str(tmp_path / "program.py"), None, ["ones(3)"])
+    assert isinstance(reply, TextReply) and reply.text.startswith(warming.OFF)
+    assert heading().endswith(": not built")
 
 
 def test_clearing_removes_all_that_is_ours(folder: Path) -> None:
