@@ -14,6 +14,7 @@ or ends, waits no longer: the job is asked for again afterwards, and may be done
 
 from __future__ import annotations
 
+import atexit
 import marshal
 import os
 import platform
@@ -158,6 +159,7 @@ def _connection(waits: bool) -> socket.socket | None:
         place = _place()
         _STATE.connection = None if place is None else _connected(place) or _started(place, waits)
         _STATE.process = os.getpid()
+        atexit.register(_hang_up)
     return _STATE.connection
 
 

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from engine.aten.values.tensor import Tensor
 from engine.ir.flat import NotPlain, flat_type, flatten, type_of_flat, unflatten
-from engine.ir.flat_program import flat_tensors
 from engine.ir.rewrites import is_watched
 from engine.ir.unit import Function
 from engine.lang.deferred import deferred
@@ -35,11 +34,13 @@ if TYPE_CHECKING:
     import hashlib
 
     from engine.fuser.backend import kernel_cache, tiering
+    from engine.ir import flat_program
     from engine.serialize.code.source_import import SourceImporter
 else:
     hashlib = deferred("hashlib")
     kernel_cache = deferred("engine.fuser.backend.kernel_cache")
     tiering = deferred("engine.fuser.backend.tiering")
+    flat_program = deferred("engine.ir.flat_program")
 
 FORMAT: Final = "graphs 4"
 MANY: Final = 1 << 20
@@ -140,7 +141,7 @@ class ArchivedProgram:
         """The archive's code, its version and its constants, behind the kind of program.  Raises NotPlain."""
         if self.importer.graphs is None:
             raise NotPlain("an archive without text")
-        constants = tuple(flat_tensors(self.importer.constants()))
+        constants = tuple(flat_program.flat_tensors(self.importer.constants()))
         return "archive", self.importer.version, constants, tuple(self.importer.graphs.texts())
 
     def name_of_source(self, source: Source) -> str:
