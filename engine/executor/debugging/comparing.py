@@ -126,9 +126,8 @@ def _are_near(a: Any, b: Any) -> bool:
     """True of equal numbers and of floats that are as near as kernels come."""
     if b.dtype not in xp.INEXACT:
         return bool(np.array_equal(a, b))
-    wide = np.complex128 if b.dtype.kind == "c" else np.float64
-    real = b.dtype.itemsize // (2 if b.dtype.kind == "c" else 1)
-    relative, greatest = TOLERANCES.get(real, TOLERANCES[2])
+    wide = np.complex128 if b.dtype in xp.COMPLEX else np.float64
+    relative, greatest = TOLERANCES[xp.PART_OF.get(b.dtype, b.dtype).itemsize]
     x, y = np.asarray(a).astype(wide), np.asarray(b).astype(wide)
     sizes = np.abs(y[np.isfinite(y)])
     least = greatest * float(sizes.max(initial=0.0))
@@ -137,7 +136,7 @@ def _are_near(a: Any, b: Any) -> bool:
 
 def _greatest(a: Any, b: Any) -> str:
     """The place where two arrays differ most."""
-    if a.dtype.kind in "bUSO":
+    if a.dtype not in xp.REAL | xp.COMPLEX:
         return f"{int(np.sum(a != b))} of {a.size} elements"
     with np.errstate(all="ignore"):
         apart = np.abs(a.astype(np.complex128) - b.astype(np.complex128))
