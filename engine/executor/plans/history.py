@@ -73,7 +73,7 @@ class PlanHistory:
     seconds: float = 0.0
     begun: float = field(default_factory=time.perf_counter)
     origin: Origin | None = None
-    """Who made the plan's graph, and when; None where this process did."""
+    """The maker of the plan's graph; None where this process made it."""
     most_kept: int = field(default_factory=lambda: MAX_KEPT)
     _last: Graph | None = None
     _kinds: Counter[str] = field(default_factory=Counter)
