@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from engine.fuser.backend import code, kernel_cache, private_files, processes, tiering
+from engine.lang.locks import lock
 from engine.lang.records import dataclass
 
 Job = tuple[Any, ...]
@@ -317,7 +318,7 @@ def serve(handlers: Handlers) -> None:
 
 
 def _listen(place: Path, handlers: Handlers) -> None:
-    serving = _Serving(handlers, threading.Lock(), time.monotonic())
+    serving = _Serving(handlers, lock(), time.monotonic())
     with socket.socket(socket.AF_UNIX) as listener:
         made = _bound(listener, place)
         try:
