@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 from engine.aten.dispatch import table
+from engine.aten.dispatch.families import LAST
 from engine.aten.values.ivalue import EnumValue
 from engine.aten.values.tensor import Tensor
 from engine.ir.graph import Attr, Block, Graph, InlinedFrom, Node, Use, Value
@@ -182,6 +183,8 @@ class _Flattening:
         outputs = tuple(map(self._value, node.outputs))
         attributes = tuple((name, attr.kind, *self._attribute(attr.value)) for name, attr in node.attributes.items())
         op = "" if node.op is None else node.op.qualified_name
+        if node.op is not None and node.op.family == LAST:  # another program's may be something else
+            raise NotPlain(op)
         calls = tuple((call.function, self._range(call.range), call.module) for call in node.inlined_from)
         return node.kind, op, self._range(node.range), inputs, blocks, outputs, attributes, calls
 

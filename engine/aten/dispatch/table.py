@@ -98,13 +98,15 @@ def _inherited(entry: Op) -> dict[str, Any]:
 def describe(names: str, *, refuses: Refusal | None = None, **facts: Any) -> None:
     """Add facts to rows that are registered already, for facts that several rows of a family share.
 
-    A name without overload means all overloads so far.  Raises SchemaError for a name that no row has, and for one of
-    which the family has no row itself: who asks for the name would not know of its facts.
+    A name without overload means all overloads so far; one that ends with a dot, that without a name.  Raises
+    SchemaError for a name that no row has, and for one of which the family has no row itself: who asks for the name
+    would not know of its facts.
     """
     work = families.family_at_work()
     for name in names.split():
         rows = registered(f"aten::{name.partition('.')[0]}")
-        found = [row for row in rows if row.qualified_name == f"aten::{name}"] if "." in name else rows
+        exact = f"aten::{name.removesuffix('.')}"
+        found = [row for row in rows if row.qualified_name == exact] if "." in name else rows
         if not found or all(row.family != work.place for row in rows):
             raise SchemaError(f"there is no operator aten::{name} to describe")
         for entry in found:

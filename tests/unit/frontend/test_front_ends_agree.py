@@ -6,7 +6,7 @@ import pytest
 
 from engine.frontend.python.trees import trees_from_text
 from engine.frontend.syntax.parser import parse_program
-from engine.frontend.syntax.tree import Tree
+from engine.frontend.syntax.tree import PythonDefault, Tree
 from engine.frontend.syntax.views import Const
 from engine.lang.errors import NotSupportedError, ParseError
 from engine.lang.source import Source
@@ -16,7 +16,10 @@ PYTHON_ONLY = ("1_000", "f'{x}", "for k, v in x", "@decorated")
 
 
 def normal(tree: Tree) -> Tree:
-    """The tree with the signs of literals folded and docstrings dropped, as only one front end does."""
+    """The tree with the signs of literals folded and docstrings dropped, as only one front end does; None where Python's
+    evaluates that as the default of a tensor."""
+    if isinstance(tree, PythonDefault) and tree.value is None:
+        return Tree("None", (), tree.range)
     children = tuple(normal(child) if isinstance(child, Tree) else child for child in tree.children)
     if tree.kind == "unary_minus" and str(children[0]).startswith("(const"):
         return Const.make(tree.range, "-" + Tree("list", children, tree.range).child(0).text)

@@ -166,3 +166,13 @@ def test_what_is_named_later_has_no_name() -> None:
             each.tensor(7)
         with pytest.raises(NotPlain):
             each.source("99")
+
+
+def test_operators_of_a_program_are_not_told_by_their_names() -> None:
+    """Another program may have one of the same name that does something else."""
+    library = torch.library.Library("flatly", "DEF")
+    library.define("doubled(Tensor x) -> Tensor")
+    library.impl("doubled", lambda x: x * 2, "CPU")
+    function = torch.jit.trace(lambda x: torch.ops.flatly.doubled(x), torch.ones(2))._function
+    with pytest.raises(NotPlain, match="flatly::doubled"):
+        written(function)
