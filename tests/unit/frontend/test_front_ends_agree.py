@@ -16,8 +16,8 @@ PYTHON_ONLY = ("1_000", "f'{x}", "for k, v in x", "@decorated")
 
 
 def normal(tree: Tree) -> Tree:
-    """The tree with the signs of literals folded and docstrings dropped, as only one front end does; None where Python's
-    evaluates that as the default of a tensor."""
+    """The tree with the signs of literals folded and docstrings dropped, as only one front end does; with None where
+    that of Python evaluates it as the default of a tensor."""
     if isinstance(tree, PythonDefault) and tree.value is None:
         return Tree("None", (), tree.range)
     children = tuple(normal(child) if isinstance(child, Tree) else child for child in tree.children)
