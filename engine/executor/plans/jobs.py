@@ -7,6 +7,7 @@ kept on the way, under keys that whoever asked knows as well.
 from __future__ import annotations
 
 from collections import OrderedDict
+from contextlib import suppress
 from importlib import import_module
 from typing import Any, Final
 
@@ -17,6 +18,11 @@ from engine.executor.plans.executor import executor_of
 from engine.executor.plans.kept_plans import received_key
 from engine.executor.plans.lowered import Sizes
 from engine.fuser.backend import machine, worker
+from engine.fuser.backend.cpython_abi import AbiError
+from engine.fuser.backend.symbols import MachineError
+from engine.fuser.groups.from_graph import NotFused
+from engine.ir.flat import NotPlain
+from engine.lang.errors import EngineError
 
 MAX_PROGRAMS: Final = 4
 """The number of programs that are remembered: a program asks for the plans of its functions one after the other."""
@@ -31,7 +37,8 @@ def _lower(data: tuple[Any, ...], example: tuple[Any, ...], sizes: Sizes, floati
     compiler = lowered.SETTINGS.compiler_for(None)
     assert compiler is not None
     DEFAULTS.floating = xp.numpy_dtype(floating)
-    compiler.lowered(*sent_groups.received(data, example), sizes)
+    with suppress(NotFused, MachineError, AbiError):  # which are kept, or come up again where they are told
+        compiler.lowered(*sent_groups.received(data, example), sizes)
 
 
 def _plan(
@@ -40,13 +47,17 @@ def _plan(
     """Make the graphs of a plan, if they are made of the same here."""
     DEFAULTS.floating = xp.numpy_dtype(floating)
     module, opened = _opened(state, *program)
-    executor = executor_of(module.function_of(opened, function))
-    key = received_key(call)
-    kept = executor.kept(key)
-    if kept is not None and kept.made_of == made_of:
-        plan = executor.plan_of(key)
-        if plan.fusion is not None:
-            plan.fusion.make()
+    found = module.function_of(opened, function)
+    if found is None:
+        return
+    with suppress(EngineError, NotPlain):  # of the program, which has them told where it runs
+        executor = executor_of(found)
+        key = received_key(call)
+        kept = executor.kept(key)
+        if kept is not None and kept.made_of == made_of:
+            plan = executor.plan_of(key)
+            if plan.fusion is not None:
+                plan.fusion.make()
 
 
 def _opened(state: str, kind: str, *data: Any) -> tuple[Any, Any]:
