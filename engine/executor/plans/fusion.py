@@ -251,12 +251,19 @@ class PlanFusion(Tiered):
 
     @property
     def is_made(self) -> bool:
-        """True once groups are formed: also where another process formed them, for which it paid."""
-        if self.fused is None and self.mode == "background" and self.kept is not None and self.kept.has("groups"):
-            with tiering.compiling_if_free() as is_free:
-                if is_free:
-                    self.make()
+        """True once groups are formed."""
         return self.fused is not None
+
+    def install_for(self, mode: tiering.Mode) -> None:
+        """Enter the tier for this mode; groups that another process formed, for which it paid, are there at once, where
+        that need not wait for another thread."""
+        if self.is_made or mode != "background" or self.kept is None or not self.kept.has("groups"):
+            Tiered.install_for(self, mode)
+            return
+        with tiering.compiling_if_free() as is_free:
+            if is_free:
+                self.make()
+            Tiered.install_for(self, mode)
 
     def run_plainly(self) -> None:
         self.offer(None)

@@ -46,12 +46,9 @@ def _plan(
 ) -> None:
     """Make the graphs of a plan, if they are made of the same here."""
     DEFAULTS.floating = xp.numpy_dtype(floating)
-    module, opened = _opened(state, *program)
-    found = module.function_of(opened, function)
-    if found is None:
-        return
     with suppress(EngineError, NotPlain):  # of the program, which has them told where it runs
-        executor = executor_of(found)
+        module, opened = _opened(state, *program)
+        executor = executor_of(module.function_of(opened, function))
         key = received_key(call)
         kept = executor.kept(key)
         if kept is not None and kept.made_of == made_of:

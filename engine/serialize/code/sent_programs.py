@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from engine.ir.flat import NotPlain
 from engine.ir.flat_program import tensor_of
 from engine.ir.unit import Function
+from engine.lang.errors import ArchiveError
 from engine.lang.records import dataclass
 from engine.serialize.code.kept_graphs import KeptGraphs
 from engine.serialize.code.source_import import SourceImporter
@@ -27,10 +29,14 @@ def received(
     return importer
 
 
-def function_of(importer: SourceImporter, qualname: str) -> Function | None:
-    """The function or method of that name; None where there is none."""
+def function_of(importer: SourceImporter, qualname: str) -> Function:
+    """The function or method of that name.  Raises NotPlain where there is none, ArchiveError where its code cannot be
+    read."""
     importer.find_type(prefix_of(qualname))
-    return importer.find_function(qualname)
+    found = importer.find_function(qualname)
+    if found is None:
+        raise NotPlain(qualname)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,5 +46,9 @@ class _Texts:
     texts: Mapping[str, bytes]
 
     def text(self, prefix: str) -> tuple[str, None] | None:
-        found = self.texts.get(record_of(prefix))
-        return None if found is None else (found.decode(), None)
+        record = record_of(prefix)
+        found = self.texts.get(record)
+        try:
+            return None if found is None else (found.decode(), None)
+        except UnicodeDecodeError as error:
+            raise ArchiveError("the code is not UTF-8", record=record, offset=error.start) from None

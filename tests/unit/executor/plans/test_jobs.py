@@ -14,10 +14,13 @@ from typing import Any
 import pytest
 
 import engine.torch as torch
-from engine.executor.plans import jobs, kept_plans, lowered, making
+from engine.executor.calls.call import call_function
+from engine.executor.plans import jobs, kept_plans, lowered, making, sent_groups
 from engine.executor.plans.executor import executor_of
 from engine.fuser.backend import tiering, worker
+from engine.fuser.groups.from_graph import NotFused
 from engine.fuser.library import beside
+from engine.ir.flat import flatten
 from engine.torch import nn
 
 torch.manual_seed(0)
@@ -272,3 +275,46 @@ def test_a_program_in_no_archive_is_known_by_what_it_is_made_of(tmp_path: Path) 
     for asks in (True, False):
         told = subprocess.run([sys.executable, "-c", UNIT], env=environment, check=True, capture_output=True, text=True)
         assert told.stdout.splitlines() == ["1 [] False []", str(asks)]
+
+
+# ------------------------------------------------------------------ what cannot be done is no mistake
+
+
+def _job(unit: str, args: list[Any]) -> tuple[Any, ...]:
+    """The job of a whole text as one group, for such a call."""
+    function = torch.jit.CompilationUnit(unit).f._function
+    example = args, [call_function(function, args, {})]
+    flat = lowered.flat_example(example)
+    data = flatten(function.graph, sent_groups._NAMELESS)
+    return data, flat, (), lowered.xp.FROM_NUMPY[lowered.DEFAULTS.floating].number
+
+
+def test_a_refused_kernel_is_kept_as_refused(done: list[str]) -> None:
+    """The worker tells of nothing, and whoever asked finds why there is no kernel."""
+    job = _job("def f(x: Tensor):\n  return torch.linalg_inv(x)", [torch.eye(3)])
+    jobs.HANDLERS[worker.LOWER](*job)
+    compiler = lowered.SETTINGS.compiler_for(None)
+    assert compiler is not None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compiler, "lower", None)  # it is found, and not tried again
+        with pytest.raises(NotFused):
+            compiler.lowered(*sent_groups.received(*job[:2]))
+
+
+@pytest.mark.parametrize(
+    ("texts", "function"),
+    [
+        ((), "__torch__.Missing.forward"),
+        ((("code/__torch__.py", b"def f(x: Tensor) -> Tensor:\n  return torch.missing(x)\n"),), "__torch__.f"),
+        ((("code/__torch__.py", b"def f(x: Tensor) -> Tensor:\n  return (((\n"),), "__torch__.f"),
+        ((("code/__torch__.py", b"\xff\xfe"),), "__torch__.f"),
+    ],
+    ids=["no function", "no such operator", "no code", "no text"],
+)
+def test_programs_that_cannot_be_compiled_are_left_alone(
+    texts: tuple[tuple[str, bytes], ...], function: str, done: list[str]
+) -> None:
+    floating = lowered.xp.FROM_NUMPY[lowered.DEFAULTS.floating].number
+    jobs.HANDLERS[worker.PLAN](
+        ("archive", 10, (), texts), function, function, (False, (floating, 2, False)), ("another",), floating
+    )  # fmt: skip
