@@ -32,6 +32,12 @@ _PROGRAMS: Final[OrderedDict[str, tuple[Any, Any]]] = OrderedDict()
 """Modules and what they opened, by the keys of programs."""
 
 
+def _compile(key: str, text: str) -> None:
+    """Make code of LLVM's text."""
+    with suppress(MachineError):  # which comes up again where it is told
+        machine.compile_for(key, text)
+
+
 def _lower(data: tuple[Any, ...], example: tuple[Any, ...], sizes: Sizes, floating: int) -> None:
     """Make a kernel of a group."""
     compiler = lowered.SETTINGS.compiler_for(None)
@@ -67,7 +73,7 @@ def _opened(state: str, kind: str, *data: Any) -> tuple[Any, Any]:
     return _PROGRAMS[state]
 
 
-HANDLERS: Final[worker.Handlers] = {worker.COMPILE: machine.compile_for, worker.LOWER: _lower, worker.PLAN: _plan}
+HANDLERS: Final[worker.Handlers] = {worker.COMPILE: _compile, worker.LOWER: _lower, worker.PLAN: _plan}
 """Functions of the data of jobs, by the names of these."""
 
 

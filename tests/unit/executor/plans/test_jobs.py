@@ -17,7 +17,7 @@ import engine.torch as torch
 from engine.executor.calls.call import call_function
 from engine.executor.plans import jobs, kept_plans, lowered, making, sent_groups
 from engine.executor.plans.executor import executor_of
-from engine.fuser.backend import tiering, worker
+from engine.fuser.backend import machine, tiering, worker
 from engine.fuser.groups.from_graph import NotFused
 from engine.fuser.library import beside
 from engine.ir.flat import flatten
@@ -299,6 +299,12 @@ def test_a_refused_kernel_is_kept_as_refused(done: list[str]) -> None:
         patch.setattr(compiler, "lower", None)  # it is found, and not tried again
         with pytest.raises(NotFused):
             compiler.lowered(*sent_groups.received(*job[:2]))
+
+
+def test_text_that_llvm_refuses_is_told_where_it_was_written(done: list[str]) -> None:
+    jobs.HANDLERS[worker.COMPILE](machine.code.key_of("nonsense"), "nonsense")
+    with pytest.raises(machine.MachineError):
+        machine.compile_for(machine.code.key_of("nonsense"), "nonsense")
 
 
 @pytest.mark.parametrize(
