@@ -2,14 +2,16 @@
 
 counted(1, "tensor")  ->  1 tensor            counted(1234, "class", "classes")  ->  1,234 classes
 duration(0.00123)     ->  1.23 ms             byte_size(1230)                    ->  1.2 KiB
-some_of("abcde", 3)   ->  a, b, c and 2 more
+some_of("abcde", 3)   ->  a, b, c and 2 more       ago(time.time() - 60)   ->  1 minute ago
 
 It stands alone because reports of `engine.serialize` and of all doors share it, and it belongs to no type or error.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from typing import Final
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
@@ -31,12 +33,16 @@ def duration(seconds: float) -> str:
     return f"{seconds * 1e9:.3g} ns"
 
 
-def age(seconds: float) -> str:
-    """A span of time as people say it: "a moment", "5 minutes", "2 days"."""
-    for unit, scale in (("day", 86400), ("hour", 3600), ("minute", 60), ("second", 1)):
-        if seconds >= scale:
-            return counted(int(seconds // scale), unit)
-    return "a moment"
+_AGES: Final = (("day", 86_400), ("hour", 3_600), ("minute", 60))
+
+
+def ago(then: float) -> str:
+    """The time since then, in seconds of the epoch, in one unit: "just now", "5 minutes ago", "2 days ago"."""
+    seconds = max(time.time() - then, 0.0)
+    for unit, size in _AGES:
+        if seconds >= size:
+            return f"{counted(int(seconds // size), unit)} ago"
+    return "just now"
 
 
 def byte_size(count: int) -> str:

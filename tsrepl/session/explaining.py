@@ -6,7 +6,6 @@ Out: an `ExplainReply` or an `AutodiffReply`, read from what the plans keep.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
@@ -22,7 +21,7 @@ from engine.executor.plans.explanation import (
 )
 from engine.executor.plans.history import PassRun
 from engine.executor.plans.plan_events import KeptRefused
-from engine.lang.counts import age, byte_size, counted, duration, some_of
+from engine.lang.counts import ago, byte_size, counted, duration, some_of
 from tsrepl.session.called import (
     Called,
     called,
@@ -141,8 +140,8 @@ def _making(plan: PlanExplanation) -> Facts:
     refused = (each for each in plan.events if isinstance(each, KeptRefused))
     yield from (("refused", f"{each.what} from disk, since {each.difference}") for each in refused)
     if plan.origin is not None:
-        ago = age(time.time() - plan.origin.made)
-        yield "made", f"by {plan.origin.maker}, {ago} ago; taken from disk in {duration(plan.seconds)}, as {tier}"
+        when = ago(plan.origin.made)
+        yield "made", f"by {plan.origin.maker}, {when}; taken from disk in {duration(plan.seconds)}, as {tier}"
         yield "passes", "those of the process that made it; %passes runs them again, to show them"
         return
     changed = [each for each in plan.passes if each.changed]

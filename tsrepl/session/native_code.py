@@ -6,7 +6,6 @@ In: nothing but the user's folders.  Out: replies, or with `as_data` one reply w
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext, redirect_stdout
 from functools import partial
@@ -21,7 +20,7 @@ from engine.fuser.images.objects import ImageError
 from engine.fuser.library import building, image_files, key
 from engine.fuser.library.image_files import ImageFile
 from engine.fuser.library.key import Key
-from engine.lang.counts import byte_size, counted, duration
+from engine.lang.counts import ago, byte_size, counted, duration
 from engine.lang.records import dataclass
 from tsrepl.session import programs
 from tsrepl.session.failures import CommandLineError, SessionError, error_reply
@@ -29,7 +28,6 @@ from tsrepl.session.replies import DataReply, Reply, ReportReply, Section, TextR
 
 FOUND: Final = 3
 """The exit status where something on disk cannot be used."""
-_UNITS: Final = (("day", 86_400), ("hour", 3_600), ("minute", 60))
 
 
 def warm(
@@ -140,7 +138,7 @@ def _list(as_data: bool) -> Iterator[Reply]:
         yield DataReply({"library": facts, "kernels": {"files": len(kernels), "size": size, "kinds": kinds}})
         return
     rows = tuple(
-        (each.file.part, each.target, byte_size(each.file.size), _age(each.file.used),
+        (each.file.part, each.target, byte_size(each.file.size), ago(each.file.used),
          each.broken or each.stale or ("in the package" if each.file.is_packaged else ""))
         for each in seen
     )  # fmt: skip
@@ -156,7 +154,7 @@ def _kernels(found: Sequence[kernel_cache.Entry]) -> Section:
     kinds = _by_kind(found)
     rows = tuple(
         (kernel_cache.KINDS[kind], f"{len(files):,}", byte_size(sum(each.size for each in files)),
-         _age(files[-1].used), _age(files[0].used))
+         ago(files[-1].used), ago(files[0].used))
         for kind, files in kinds.items()
     )  # fmt: skip
     return Section(heading, ("kind", ">files", ">size", ">used last", ">longest unused") if rows else (), rows)
@@ -193,12 +191,3 @@ def _clear(as_data: bool) -> Iterator[Reply]:
 def _image_data(file: ImageFile) -> dict[str, Any]:
     return {"part": file.part, "file": str(file.path), "size": file.size, "used": file.used,
             "packaged": file.is_packaged}  # fmt: skip
-
-
-def _age(used: float) -> str:
-    """The time since then, in one unit."""
-    seconds = max(time.time() - used, 0)
-    for unit, size in _UNITS:
-        if seconds >= size:
-            return f"{counted(int(seconds // size), unit)} ago"
-    return "just now"

@@ -20,32 +20,9 @@ from engine.fuser.backend import code, tiering
 from engine.fuser.library import image_files
 from engine.lang.errors import ArgumentError
 from engine.torch import nn
+from tests.unit.executor.small_modules import Branches, Layers, Left, Pointwise
 
 torch.manual_seed(0)
-
-
-class Pointwise(nn.Module):
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return torch.tanh(x * 2.0 + 1.0).softmax(-1)
-
-
-class Layers(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.parts = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.LayerNorm(8), nn.Linear(8, 4))
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.parts(x.float()) + x
-
-
-class Branches(nn.Module):
-    def forward(self, x: torch.Tensor, n: int = 3) -> torch.Tensor:
-        for i in range(n):
-            if bool(x.sum() > 0):
-                x = torch.sigmoid(x) * i
-            else:
-                x = x.abs() + 1
-        return x
 
 
 class Windows(nn.Module):
@@ -55,13 +32,6 @@ class Windows(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return nn.functional.max_pool2d(torch.relu(self.convolution(x[None, None])), 2)
-
-
-class Left(nn.Module):
-    """A sort is in no kernel, and `item` in none either."""
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return (torch.sort(x * 2, -1)[0] + x.sum().item()).clamp(0, 1) * 3
 
 
 class Written(nn.Module):

@@ -22,6 +22,7 @@ from engine.fuser.groups.from_graph import NotFused
 from engine.fuser.library import beside
 from engine.ir.flat import flatten
 from engine.torch import nn
+from tests.unit.executor.small_modules import Branches, Layers, Left, Pointwise
 
 torch.manual_seed(0)
 
@@ -69,40 +70,9 @@ def done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]
 SPECIALISE = making.specialise
 
 
-class Pointwise(nn.Module):
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return torch.tanh(x * 2.0 + 1.0).softmax(-1)
-
-
-class Layers(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.parts = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.LayerNorm(8), nn.Linear(8, 4))
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.parts(x.float()) + x
-
-
-class Branches(nn.Module):
-    def forward(self, x: torch.Tensor, n: int = 3) -> torch.Tensor:
-        for i in range(n):
-            if bool(x.sum() > 0):
-                x = torch.sigmoid(x) * i
-            else:
-                x = x.abs() + 1
-        return x
-
-
 class Constants(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return (x + torch.tensor([1.0, 2.0, 3.0, 4.0])).exp() / x.size(0)
-
-
-class Left(nn.Module):
-    """A sort is in no kernel, and `item` in none either."""
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return (torch.sort(x * 2, -1)[0] + x.sum().item()).clamp(0, 1) * 3
 
 
 MODULES: list[type[nn.Module]] = [Pointwise, Layers, Branches, Constants, Left]
