@@ -11,8 +11,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any, Final
 
-from engine.aten.values import xp
-from engine.aten.values.promotion import DEFAULTS
+from engine.aten.values.promotion import set_default_dtype
 from engine.executor.plans import lowered, sent_groups
 from engine.executor.plans.executor import executor_of
 from engine.executor.plans.kept_plans import received_key
@@ -23,6 +22,7 @@ from engine.fuser.backend.symbols import MachineError
 from engine.fuser.groups.from_graph import NotFused
 from engine.ir.flat import NotPlain
 from engine.lang.errors import EngineError
+from engine.lang.scalars import DTYPE_BY_NUMBER
 
 MAX_PROGRAMS: Final = 4
 """The number of programs that are remembered: a program asks for the plans of its functions one after the other."""
@@ -42,7 +42,7 @@ def _lower(data: tuple[Any, ...], example: tuple[Any, ...], sizes: Sizes, floati
     """Make a kernel of a group."""
     compiler = lowered.SETTINGS.compiler_for(None)
     assert compiler is not None
-    DEFAULTS.floating = xp.numpy_dtype(floating)
+    set_default_dtype(DTYPE_BY_NUMBER[floating])
     with suppress(NotFused, MachineError, AbiError):  # which are kept, or come up again where they are told
         compiler.lowered(*sent_groups.received(data, example), sizes)
 
@@ -51,7 +51,7 @@ def _plan(
     program: tuple[Any, ...], state: str, function: str, call: tuple[Any, ...], made_of: tuple[str, ...], floating: int
 ) -> None:
     """Make the graphs of a plan, if they are made of the same here."""
-    DEFAULTS.floating = xp.numpy_dtype(floating)
+    set_default_dtype(DTYPE_BY_NUMBER[floating])
     with suppress(EngineError, NotPlain):  # of the program, which has them told where it runs
         module, opened = _opened(state, *program)
         executor = executor_of(module.function_of(opened, function))
