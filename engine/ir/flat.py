@@ -14,6 +14,7 @@ has no name is refused by NotPlain.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, Final, Protocol
 
 from engine.aten.dispatch import table
@@ -161,6 +162,7 @@ class _Flattening:
         self.names = names
         self.values: dict[Value, int] = {}
         self.types: dict[Any, int] = {}
+        self.name_of_source = cache(names.name_of_source)
 
     def graph(self, graph: Graph) -> tuple[Any, ...]:
         block = self._block(graph.block)
@@ -191,7 +193,7 @@ class _Flattening:
     def _range(self, range: SourceRange | None) -> tuple[str, int, int, int] | None:
         if range is None:
             return None
-        return self.names.name_of_source(range.source), range.start, range.end, range.last
+        return self.name_of_source(range.source), range.start, range.end, range.last
 
     def _attribute(self, value: Any) -> tuple[str, Any]:
         if isinstance(value, Tensor):
@@ -234,6 +236,7 @@ class _Reading:
     def __init__(self, graph: Graph, names: References, types: list[Type]) -> None:
         self.graph, self.names, self.types = graph, names, types
         self.values: list[Value] = []
+        self.source = cache(names.source)
 
     def block(self, block: Block, data: tuple[Any, ...]) -> None:
         inputs, nodes, outputs, range = data
@@ -259,7 +262,7 @@ class _Reading:
         return node
 
     def _range(self, data: tuple[str, int, int, int] | None) -> SourceRange | None:
-        return data and SourceRange(self.names.source(data[0]), *data[1:])
+        return data and SourceRange(self.source(data[0]), *data[1:])
 
     def _add_inputs(self, node: Node, inputs: tuple[int, ...]) -> None:
         for offset, index in enumerate(inputs):

@@ -71,8 +71,8 @@ class Write(Protocol):
 
 
 Install = Callable[[Graph, GeneratedSource, Run], None]
-Make = Callable[[str, Graph, SpecReader, Key], Any]
-"""Makes an `ExecutionPlan`."""
+Make = Callable[[str, Callable[[], Graph], SpecReader, Key], Any]
+"""Makes an `ExecutionPlan` of what gives the graph."""
 
 
 def _autodiff(name: str) -> ModuleType:
@@ -109,7 +109,7 @@ class Specialised:
         key = self.reader.read(*args)
         plan = self.plans.get(key)
         if plan is None:
-            plan = self.plans[key] = self.plan_of(self.name, self.graph, self.reader, key)
+            plan = self.plans[key] = self.plan_of(self.name, lambda: self.graph, self.reader, key)
             plan.gradients = self.gradients
         return plan
 

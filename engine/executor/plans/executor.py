@@ -68,8 +68,8 @@ class DirectEntry:
 
 
 class GraphExecutor:
-    """Runs one function.  `graph` is the generic graph, which runs for any arguments; `boundary` holds the conversions
-    for calls from Python, which `engine.executor.calls` makes once.
+    """Runs one function.  `boundary` holds the conversions for calls from Python, which `engine.executor.calls` makes
+    once.
 
     `_recent` is the plan that ran last, and its key, `_passing` what ran last where that is no plan that is kept;
     `_ahead` has what runs in place of plans that are not there yet, by their keys: the first of them is made by the
@@ -77,8 +77,8 @@ class GraphExecutor:
     """
 
     __slots__ = (
-        "_ahead", "_anywhere", "_calls", "_code", "_direct", "_dropped", "_due", "_is_begun", "_lookups", "_made",
-        "_passing", "_recent", "_refused", "_settled", "boundary", "cache", "function", "graph", "profiled", "reader",
+        "_ahead", "_anywhere", "_calls", "_code", "_direct", "_dropped", "_due", "_graph", "_is_begun", "_lookups",
+        "_made", "_passing", "_recent", "_refused", "_settled", "boundary", "cache", "function", "profiled", "reader",
     )  # fmt: skip
 
     def __init__(
@@ -88,12 +88,11 @@ class GraphExecutor:
         self.function = function
         self._anywhere: GraphExecutor | None = None
         self._direct = direct or DirectEntry(function)
-        self.graph: Graph = copy_graph(function.graph)
-        run_pipeline(BEFORE_EXECUTION, self.graph)
-        self.reader = SpecReader(self.graph.inputs, device)
+        self.reader = SpecReader(function.graph.inputs, device)
         self.cache: PlanCache[ExecutionPlan] = PlanCache(MAX_PLANS, self._drop)
-        self.profiled = ProfiledPlans(function.name, self.graph, self.reader, self._forget)
+        self.profiled = ProfiledPlans(function.name, lambda: self.graph, self.reader, self._forget)
         self.boundary: Any = None
+        self._graph: Graph | None = None
         self._code: Code | None = None
         self._recent: tuple[Key, ExecutionPlan | None] = ((), None)
         self._dropped = PlanCounts()
@@ -113,6 +112,18 @@ class GraphExecutor:
         if self._anywhere is None:
             self._anywhere = GraphExecutor(self.function, None, self._direct)
         return self._anywhere
+
+    @property
+    def graph(self) -> Graph:
+        """The generic graph, which runs for any arguments, made when first asked for: a plan on disk needs none.
+
+        Raises what is wrong with the program whatever it is called with.
+        """
+        if self._graph is None:
+            made = copy_graph(self.function.graph)
+            run_pipeline(BEFORE_EXECUTION, made)
+            self._graph = self._graph or made  # another thread may have been faster
+        return self._graph
 
     @property
     def direct(self) -> ExecutionPlan | None:
@@ -225,7 +236,7 @@ class GraphExecutor:
         self.settle(under_way=1)
         before, is_first, self._is_begun = self._recent[1] or self._passing, not self._is_begun, True
         inlines = self.function.inlines
-        if is_first and self._may_run_before_plan() and runs_before_plan(self.graph, inputs, once=not inlines):
+        if is_first and self._may_run_before_plan() and self._may_interpret_first(key, inputs):
             plan = self._interpreted(key, "a first call")
             if inlines and not is_leaving():
                 self._run_ahead(key, plan, before)
@@ -233,7 +244,7 @@ class GraphExecutor:
             else:
                 self._lookups += 1  # a call that finds no plan, and asks for none
             return self._pass(plan)
-        if self._ahead and self._may_make_aside(key) and not self._is_kept(key):
+        if self._ahead and self._may_make_aside(key) and not (key == self._due and self._is_kept(key)):
             return self._pass(self._meanwhile(key, before))
         if inlines and self._may_be_profiled(key):
             profiling = self.profiled.profiling_plan(key, self.cache.has(key))
@@ -328,15 +339,20 @@ class GraphExecutor:
             return False
         return (key in self._ahead and key != self._due) or len(self.cache) == 0
 
+    def _may_interpret_first(self, key: Key, inputs: Sequence[Any]) -> bool:
+        """True of a first call that is the interpreter's: it takes less time than a plan, of which there is none."""
+        inlines = self.function.inlines
+        is_kept = inlines and tiering.mode() == "background" and self._is_kept(key)
+        return not is_kept and runs_before_plan(self.graph, inputs, once=not inlines)
+
     def _is_kept(self, key: Key) -> bool:
-        """True of a second call whose plan another process made: it is there in less time than a call may take while
-        another thread works."""
-        kept = self.kept(key) if key == self._due else None
+        """True if another process made the plan, which is there in less time than a call takes without it."""
+        kept = self.kept(key)
         return kept is not None and kept.has("plan")
 
     def kept(self, key: Key) -> KeptPlan | None:
         """The graphs on disk of the plan of a key, or their place; None where none are kept."""
-        return kept_plans.KeptPlan.of(self.function, self.graph, self.reader, key)
+        return kept_plans.KeptPlan.of(self.function, self.reader, key)
 
     def _may_be_profiled(self, key: Key) -> bool:
         """True where plans are made for tensors on one device."""
@@ -365,8 +381,8 @@ class GraphExecutor:
             worker.begin()  # for the kernels; a plan that is kept may need no process
         kind = fusion_groups.TENSOREXPR_GROUP if PROFILING.is_enabled else fusion_groups.FUSION_GROUP
         return making.make_plan(
-            self.function.name, self.graph, self.reader, key, inlines=self.function.inlines, kind=kind, kept=kept,
-            refuse=partial(self._refuse, key),
+            self.function.name, lambda: self.graph, self.reader, key, inlines=self.function.inlines, kind=kind,
+            kept=kept, refuse=partial(self._refuse, key),
         )  # fmt: skip
 
     def _refuse(self, key: Key, difference: str) -> None:

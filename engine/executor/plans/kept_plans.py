@@ -1,19 +1,18 @@
 """Graphs of plans on disk: a process that finds them runs no pass for a plan.
 
-In: a function of a program that is known by a key, its graph, the key of a call.  Out: `KeptPlan`: the graphs that some
-process made of the same, or a place for those that this one makes.  They lie beside the machine code (see Note
-[Trusting the cache]).
+In: a function of a program that is known by a key, the key of a call.  Out: `KeptPlan`: the graphs that some process
+made of the same, or a place for those that this one makes.  They lie beside the machine code (see Note [Trusting the
+cache]).
 
 Note [What plans are made of]
-The program, as far as anything of it may be inlined; the function's own graph after the passes that run for whatever
-arguments; dtypes, ranks and devices of tensors, which require grad, whether gradients are recorded, the dtype of new
-tensors; and the engine's sources.  Nothing is kept while somebody watches passes or changes what they do, and of
-programs whose graphs somebody has in hand (`Program.open`).
+The program, of which the function's own graph and those that may be inlined are made; dtypes, ranks and devices of
+tensors, which require grad, whether gradients are recorded, the dtype of new tensors; and the engine's sources.
+Nothing is kept while somebody watches passes or changes what they do, and of programs whose graphs somebody has in
+hand (`Program.open`).
 """
 
 from __future__ import annotations
 
-import hashlib
 import marshal
 import sys
 import time
@@ -28,7 +27,7 @@ from engine.executor.plans.switches import SWITCHES
 from engine.executor.profiling.settings import PROFILING
 from engine.fuser.backend import kernel_cache, tiering, worker
 from engine.ir.flat import NotPlain, Program, flatten, unflatten
-from engine.ir.flat_program import SAME_IN_ALL, written
+from engine.ir.flat_program import written
 from engine.ir.graph import Graph, Node
 from engine.ir.match import callees_in
 from engine.ir.rewrites import is_watched
@@ -38,7 +37,7 @@ from engine.lang.records import dataclass
 
 SMALL: Final = 300
 """Nodes of a function, and of those that it calls, up to which its plan is made while a worker starts."""
-_FORMAT: Final = "plan 2"
+_FORMAT: Final = "plan 3"
 
 Graphs = Literal["plan", "groups"]
 """The plan's graph, and that with its groups."""
@@ -66,7 +65,7 @@ class KeptPlan:
     made_of: tuple[str, ...]
 
     @classmethod
-    def of(cls, function: Function, graph: Graph, reader: SpecReader, key: Key) -> Self | None:
+    def of(cls, function: Function, reader: SpecReader, key: Key) -> Self | None:
         """The graphs of the function's plan for such a key; None where none are kept."""
         if reader.device is None or is_watched() or SWITCHES.listeners or PROFILING.is_enabled:
             return None
@@ -75,13 +74,8 @@ class KeptPlan:
         state = program.key
         if not state:
             return None
-        try:
-            with deep_recursion():
-                generic = marshal.dumps(flatten(graph, program), SAME_IN_ALL)
-        except (NotPlain, ValueError):  # or nested too deeply for marshal
-            return None
         call = str(reader.spec(key)), str(function.inlines), str(DEFAULTS.floating)
-        facts = _FORMAT, sys.version, _engine(), state, function.qualname, hashlib.sha256(generic).hexdigest()
+        facts = _FORMAT, sys.version, _engine(), state, function.qualname
         return cls(program, function, key, (*facts, *call))
 
     def is_made_beside(self) -> bool:

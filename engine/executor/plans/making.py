@@ -50,19 +50,20 @@ from engine.lang.types import ANY, DEVICE, ClassType, InterfaceType, OptionalTyp
 
 @collecting_rarely()
 def make_plan(
-    name: str, graph: Graph, reader: SpecReader, key: Key, *, inlines: bool = True, kind: str = FUSION_GROUP,
-    kept: KeptPlan | None = None, refuse: Callable[[str], object] = lambda difference: None,
+    name: str, generic: Callable[[], Graph], reader: SpecReader, key: Key, *, inlines: bool = True,
+    kind: str = FUSION_GROUP, kept: KeptPlan | None = None,
+    refuse: Callable[[str], object] = lambda difference: None,
 ) -> ExecutionPlan:  # fmt: skip
-    """Specialise and optimize a copy of the graph, and generate its function; groups are nodes of this kind.
+    """Specialise and optimize a copy of the generic graph, and generate its function; groups are nodes of this kind.
 
-    Graphs that were `kept` are taken as they are; where these are compared with what the graph does, and do something
-    else, `refuse` is told.
+    Graphs that were `kept` are taken as they are, and the generic one is not asked for; where they are compared with
+    what that does, and do something else, `refuse` is told.
     """
     start = time.perf_counter()
     history = PlanHistory()
 
     def made(history: PlanHistory) -> Graph:
-        return _optimized(specialise(graph, reader, key, history, inlines=inlines), history)
+        return _optimized(specialise(generic(), reader, key, history, inlines=inlines), history)
 
     found = kept.find("plan") if kept is not None else None
     maker: Maker = "another program"
@@ -76,7 +77,7 @@ def make_plan(
         optimized = made(history)
         if kept is not None:
             kept.keep("plan", optimized)
-    doubts = _Doubts(lambda: Code(graph, name), refuse) if verifying.is_wanted() else None
+    doubts = _Doubts(lambda: Code(generic(), name), refuse) if verifying.is_wanted() else None
     plan = _plan_of(name, optimized, reader, key, history, kind, kept, doubts)
     history.seconds = time.perf_counter() - start
     return plan

@@ -70,7 +70,8 @@ class ProfiledPlans:
     there is a plan for it."""
 
     name: str
-    graph: Graph
+    generic: Callable[[], Graph]
+    """Gives the generic graph."""
     reader: SpecReader
     forget: Callable[[Key], None]
     recorded: dict[Key, Recorded] = field(default_factory=dict)
@@ -98,7 +99,7 @@ class ProfiledPlans:
 
     def _record(self, key: Key) -> Recorded:
         history = PlanHistory()
-        graph = making.specialise(self.graph, self.reader, key, history)
+        graph = making.specialise(self.generic(), self.reader, key, history)
         start = time.perf_counter()
         profile = record.ProfilingRecord.of(graph, PROFILING.runs)
         history.note("insert_profiles", profile.graph, True, time.perf_counter() - start)
