@@ -22,6 +22,7 @@ then done again; with the hook `events.InterruptPoll` it waits until the instruc
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -375,7 +376,7 @@ def run(executor: GraphExecutor, inputs: Sequence[Any]) -> Any:
     RECENT.ran = plan.itself
     entry = plan.entry
     if entry is None:
-        return _state_of(plan).run(*inputs)
+        return _interpret(plan, inputs)
     try:
         return _enter(plan, entry, inputs) if plan.calls else entry(*inputs)
     except AssertionError:
@@ -384,9 +385,13 @@ def run(executor: GraphExecutor, inputs: Sequence[Any]) -> Any:
         raise failure(error)  # noqa: B904  (it knows its cause)
 
 
-def _state_of(plan: ExecutionPlan, depth: int = 0) -> InterpreterState:
-    """A run of a plan that has no generated code, or is none yet."""
-    return InterpreterState(plan.code, depth=depth, stands_in=plan.stands_in)
+def _interpret(plan: ExecutionPlan, inputs: Sequence[Any], depth: int = 0) -> Any:
+    """Run a plan that has no generated code, or is none yet.  Raises ExecutionError."""
+    start = time.perf_counter_ns()
+    try:
+        return InterpreterState(plan.code, depth=depth, stands_in=plan.stands_in).run(*inputs)
+    finally:
+        plan.spent += time.perf_counter_ns() - start
 
 
 def _is_packing() -> bool:
@@ -417,7 +422,7 @@ def _call_from_generated(function: Function, arguments: Sequence[Any], depth: in
         return InterpreterState(executor.code, depth=depth).run(*arguments)
     plan = (executor.anywhere if HOOKS.devices else executor).plan_for(arguments)
     if plan.entry is None:
-        return _state_of(plan, depth).run(*arguments)
+        return _interpret(plan, arguments, depth)
     return plan.entry(*arguments, depth) if plan.calls else plan.entry(*arguments)
 
 

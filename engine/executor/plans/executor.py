@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from engine.aten.values.hooks import HOOKS
 from engine.executor.bytecode.code import Code
-from engine.executor.plans.first_call import runs_before_plan
+from engine.executor.plans import tiers
+from engine.executor.plans.first_call import runs_before_plan, size_of
 from engine.executor.plans.pipelines import BEFORE_EXECUTION
 from engine.executor.plans.plan import RECENT, ExecutionPlan
 from engine.executor.plans.plan_cache import CacheStatistics, PlanCache, PlanCounts
@@ -39,12 +40,10 @@ if TYPE_CHECKING:
     from engine.executor.plans import kept_plans, making, plan_events, shown_graph
     from engine.executor.plans.kept_plans import KeptPlan
     from engine.executor.plans.tiers import Run
-    from engine.fuser.backend import worker
 else:
     fusion_groups = deferred("engine.executor.codegen.fusion_groups")
     making, plan_events = deferred("engine.executor.plans.making"), deferred("engine.executor.plans.plan_events")
     kept_plans = deferred("engine.executor.plans.kept_plans")
-    worker = deferred("engine.fuser.backend.worker")
     shown_graph = deferred("engine.executor.plans.shown_graph")
 
 MAX_PLANS: Final = 20
@@ -72,13 +71,15 @@ class GraphExecutor:
     once.
 
     `_recent` is the plan that ran last, and its key, `_passing` what ran last where that is no plan that is kept;
-    `_ahead` has what runs in place of plans that are not there yet, by their keys: the first of them is made by the
-    thread that compiles from the second call on, `_due` is its key before that; or by who asks for plans.
+    `_ahead` has what runs in place of plans that are not there yet, by their keys; `_due` is the key of the first call
+    until the second one comes, `_asked` has those that the thread that compiles makes.  `_size` is the number of nodes
+    that plans are made of (`size_of`), once it was needed.
     """
 
     __slots__ = (
-        "_ahead", "_anywhere", "_calls", "_code", "_direct", "_dropped", "_due", "_graph", "_is_begun", "_lookups",
-        "_made", "_passing", "_recent", "_refused", "_settled", "boundary", "cache", "function", "profiled", "reader",
+        "_ahead", "_anywhere", "_asked", "_calls", "_code", "_direct", "_dropped", "_due", "_graph", "_is_begun",
+        "_lookups", "_made", "_passing", "_recent", "_refused", "_settled", "_size", "boundary", "cache", "function",
+        "profiled", "reader",
     )  # fmt: skip
 
     def __init__(
@@ -99,11 +100,13 @@ class GraphExecutor:
         self._passing: ExecutionPlan | None = None
         self._ahead: dict[Key, ExecutionPlan] = {}
         self._due: Key | None = None
+        self._asked: set[Key] = set()
         self._made: set[Key] = set()
         self._refused: dict[Key, str] = {}
         self._calls = itertools.count()
         self._lookups = 0
         self._settled = 0
+        self._size: float | None = None
         self._is_begun = False
 
     @property
@@ -244,8 +247,8 @@ class GraphExecutor:
             else:
                 self._lookups += 1  # a call that finds no plan, and asks for none
             return self._pass(plan)
-        if self._ahead and self._may_make_aside(key) and not (key == self._due and self._is_kept(key)):
-            return self._pass(self._meanwhile(key, before))
+        if self._ahead and self._may_make_aside(key) and (ahead := self._meanwhile(key, before)) is not None:
+            return self._pass(ahead)
         if inlines and self._may_be_profiled(key):
             profiling = self.profiled.profiling_plan(key, self.cache.has(key))
             if profiling is not None:
@@ -254,7 +257,7 @@ class GraphExecutor:
                 return self._pass(profiling)
             waits = tiering.mode() == "background" and not PROFILING.guards_groups
             if waits and key in self.profiled.recorded and not self.cache.has(key):
-                return self._pass(self._meanwhile(key, before))
+                return self._pass(self._made_aside(key, self._ahead_of(key, before)))
         plan, hit = self.cache.get(key, lambda: self._make(key), misses=key not in self._ahead)
         self._recent, self._passing = (key, plan), None
         self._is_there(key, plan)
@@ -279,14 +282,33 @@ class GraphExecutor:
         self._recent, self._passing = ((), None), plan
         return plan
 
-    def _meanwhile(self, key: Key, before: ExecutionPlan | None) -> ExecutionPlan:
-        """The generic graph for the interpreter, while the plan of the key is made."""
+    def _meanwhile(self, key: Key, before: ExecutionPlan | None) -> ExecutionPlan | None:
+        """The generic graph for the interpreter, while that is the key's tier; None where this call makes the plan.
+
+        See Note [Tiers].
+        """
+        ahead = self._ahead_of(key, before)
+        if self._size is None:
+            self._size = size_of(self.function, tiers.SMALL)
+        if ahead.spent < tiers.WORTH_A_NODE * min(self._size, tiers.SMALL):
+            return ahead
+        return None if self._size <= tiers.SMALL else self._made_aside(key, ahead)
+
+    def _ahead_of(self, key: Key, before: ExecutionPlan | None) -> ExecutionPlan:
+        """What runs in place of the plan of the key, whose time counts from the second call on."""
         found = self._ahead.get(key)
         if found is None or key == self._due:
-            found = self._interpreted(key, "its plan is being made")
+            found = self._interpreted(key, "there is no plan yet")
             self._run_ahead(key, found, before)
-            tiering.in_background(partial(self._make_ahead, key))
         return found
+
+    def _made_aside(self, key: Key, ahead: ExecutionPlan) -> ExecutionPlan:
+        """The same, while the thread that compiles makes the plan."""
+        if key not in self._asked:
+            self._asked.add(key)
+            ahead.reason = "its plan is being made"
+            tiering.in_background(partial(self._make_ahead, key))
+        return ahead
 
     def _interpreted(self, key: Key, reason: str) -> ExecutionPlan:
         """The generic graph, in place of a plan."""
@@ -310,6 +332,7 @@ class GraphExecutor:
 
     def _is_there(self, key: Key, plan: ExecutionPlan) -> None:
         """Tell what ran ahead of the plan."""
+        self._asked.discard(key)
         if (ahead := self._ahead.pop(key, None)) is not None:
             ahead.optimized, plan.occasion = plan, ahead.occasion
             if key == self._due:
@@ -322,7 +345,7 @@ class GraphExecutor:
 
     def wait(self) -> None:
         """Until no plan is being made in the background."""
-        if any(each._ahead.keys() - {each._due} for each in self.executors):
+        if any(each._asked for each in self.executors):
             tiering.wait()
 
     def _drop(self, plan: ExecutionPlan) -> None:
@@ -350,9 +373,9 @@ class GraphExecutor:
         kept = self.kept(key)
         return kept is not None and kept.has("plan")
 
-    def kept(self, key: Key) -> KeptPlan | None:
-        """The graphs on disk of the plan of a key, or their place; None where none are kept."""
-        return kept_plans.KeptPlan.of(self.function, self.reader, key)
+    def kept(self, key: Key, *, writes: bool = False) -> KeptPlan | None:
+        """The graphs on disk of the plan of a key, or their place; None where none are kept.  See `KeptPlan.of`."""
+        return kept_plans.KeptPlan.of(self.function, self.reader, key, writes=writes)
 
     def _may_be_profiled(self, key: Key) -> bool:
         """True where plans are made for tensors on one device."""
@@ -376,9 +399,7 @@ class GraphExecutor:
 
     def plan_of(self, key: Key) -> ExecutionPlan:
         """A new plan without guards."""
-        kept = self.kept(key)
-        if kept is None:
-            worker.begin()  # for the kernels; a plan that is kept may need no process
+        kept = self.kept(key, writes=tiering.mode() == "background")
         kind = fusion_groups.TENSOREXPR_GROUP if PROFILING.is_enabled else fusion_groups.FUSION_GROUP
         return making.make_plan(
             self.function.name, lambda: self.graph, self.reader, key, inlines=self.function.inlines, kind=kind,

@@ -4,9 +4,9 @@ In: the graph of a function and the inputs of a call.  Out: True if the interpre
 the call in less time than a plan takes to make.  That is so unless a loop may take many rounds: how many is read off
 the inputs, where a count comes from sizes, lengths or numbers among them.  What is called is asked about when it is
 called (`InterpreterState`), so that nothing is compiled for an answer that no run needs; only what a loop calls is
-part of its work.  A program that is loaded, called once and left never pays for a plan; one that is called again has it
-made beside, from its second call on (`GraphExecutor`).  What is known to run once, as an entry at a prompt, leaves what
-it calls to the plans of that, unless the process ends with it, too.
+part of its work.  A program that is loaded, called once and left never pays for a plan; one that goes on has it made
+once the interpreter has run for a while (`GraphExecutor`).  What is known to run once, as an entry at a prompt, leaves
+what it calls to the plans of that, unless the process ends with it, too.
 """
 
 from __future__ import annotations
@@ -38,6 +38,23 @@ def runs_before_plan(graph: Graph, inputs: Sequence[Any], *, once: bool = False)
     if once and not is_leaving() and any(map(callee_of, graph.all_nodes())):
         return False
     return _Rounds(graph, inputs).work_outside_calls(graph) <= MOST
+
+
+def size_of(function: Function, most: int) -> float:
+    """The number of nodes of the function and of those that it calls; infinite where they are more than `most`, or
+    some of them were never compiled."""
+    waiting, known, nodes = [function], {function}, 0
+    while waiting:
+        each = waiting.pop()
+        if not each.is_defined:
+            return inf
+        own = [*each.graph.all_nodes()]
+        if (nodes := nodes + len(own)) > most:
+            return inf
+        new = {callee for node in own if (callee := callee_of(node)) is not None} - known
+        known |= new
+        waiting += new
+    return nodes
 
 
 class _Rounds:

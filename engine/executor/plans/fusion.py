@@ -288,8 +288,10 @@ class PlanFusion(Tiered):
         return chosen if self.accelerator is None else on(self.accelerator, chosen)
 
     def make(self) -> None:
-        """Form the first groups, or take those that were kept."""
+        """Form the first groups, or take those that were kept, or that the worker makes."""
         found = self.kept.find("groups") if self.kept is not None else None
+        if found is None and self.kept is not None and self.kept.is_made_beside():
+            found = self.kept.find("groups")
         if found is not None and self.kept is not None:
             self.doubt(self.kept.forget)
             self.fused, self.refused = found.graph, found.notes

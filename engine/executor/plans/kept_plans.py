@@ -25,18 +25,15 @@ from engine.aten.values.promotion import DEFAULTS
 from engine.executor.plans.spec import Key, SpecReader
 from engine.executor.plans.switches import SWITCHES
 from engine.executor.profiling.settings import PROFILING
-from engine.fuser.backend import kernel_cache, tiering, worker
+from engine.fuser.backend import kernel_cache, worker
 from engine.ir.flat import NotPlain, Program, flatten, unflatten
 from engine.ir.flat_program import written
 from engine.ir.graph import Graph, Node
-from engine.ir.match import callees_in
 from engine.ir.rewrites import is_watched
 from engine.ir.unit import Function
 from engine.lang.interpreter_settings import deep_recursion
 from engine.lang.records import dataclass
 
-SMALL: Final = 300
-"""Nodes of a function, and of those that it calls, up to which its plan is made while a worker starts."""
 _FORMAT: Final = "plan 3"
 
 Graphs = Literal["plan", "groups"]
@@ -65,11 +62,14 @@ class KeptPlan:
     made_of: tuple[str, ...]
 
     @classmethod
-    def of(cls, function: Function, reader: SpecReader, key: Key) -> Self | None:
-        """The graphs of the function's plan for such a key; None where none are kept."""
+    def of(cls, function: Function, reader: SpecReader, key: Key, *, writes: bool = False) -> Self | None:
+        """The graphs of the function's plan for such a key; None where none are kept.
+
+        `writes`: a program that is in no archive is written as plain data, which takes a part of what a plan takes.
+        """
         if reader.device is None or is_watched() or SWITCHES.listeners or PROFILING.is_enabled:
             return None
-        if kernel_cache.directory() is None or (program := _program_of(function)) is None:
+        if kernel_cache.directory() is None or (program := _program_of(function, writes)) is None:
             return None
         state = program.key
         if not state:
@@ -79,10 +79,8 @@ class KeptPlan:
         return cls(program, function, key, (*facts, *call))
 
     def is_made_beside(self) -> bool:
-        """True once the worker has made the graphs, or has found that it cannot.
-
-        It is asked in the thread that compiles, where nobody waits.
-        """
+        """True once the worker has made the graphs, or has found that it cannot; False, unless the thread that compiles
+        asks, for which nobody waits."""
         if not worker.is_wanted():
             return False
         try:
@@ -91,7 +89,7 @@ class KeptPlan:
             return False
         floating = xp.FROM_NUMPY[DEFAULTS.floating].number
         job = program, self.program.key, self.function.qualname, _sent_key(self.call), self.made_of, floating
-        return worker.does(worker.PLAN, *job, waits=not _is_small(self.function))
+        return worker.does(worker.PLAN, *job)
 
     def find(self, what: Graphs) -> Kept | None:
         """A graph, and what was noted of its nodes; None where nothing was kept."""
@@ -146,26 +144,9 @@ def _engine() -> str:
     return kernel_cache.state_of_engine(*kernel_cache.ROOMS)
 
 
-def _is_small(function: Function) -> bool:
-    """True if a plan of the function takes less time than a worker takes to start."""
-    waiting, known, nodes = [function], {function}, 0
-    while waiting and nodes <= SMALL:
-        each = waiting.pop()
-        if not each.is_defined:  # to be compiled first
-            return False
-        nodes += sum(1 for _ in each.graph.all_nodes())
-        more = [callee for callee in callees_in(each.graph) if callee not in known]
-        known.update(more)
-        waiting += more
-    return nodes <= SMALL
-
-
-def _program_of(function: Function) -> Program | None:
-    """The program that the function is part of; None where there is no plain data of it.
-
-    One that is in no archive is written for each plan, where nobody waits for that.
-    """
-    if function.program is not None or not tiering.is_beside():
+def _program_of(function: Function, writes: bool) -> Program | None:
+    """The program that the function is part of; None where there is no plain data of it."""
+    if function.program is not None or not writes:
         return function.program
     try:
         return written(function)

@@ -91,6 +91,8 @@ class ExecutionPlan:
     plan: that plan, once it is there."""
     stands_in: bool = False
     """True of what runs in place of a plan."""
+    spent: int = 0
+    """Nanoseconds that calls took which the interpreter ran."""
     have_made: Callable[[], object] | None = None
     """Of what runs in place of a plan: has that made, unless it is there."""
     doubts: list[Callable[[], object]] = field(default_factory=list)

@@ -30,7 +30,7 @@ def makes_kernel(graph: Graph, example: Example, sizes: Sizes) -> bool:
             data = flatten(graph, _NAMELESS)
     except NotPlain:
         return False
-    return worker.does(worker.LOWER, data, flat, sizes, xp.FROM_NUMPY[DEFAULTS.floating].number, waits=False)
+    return worker.does(worker.LOWER, data, flat, sizes, xp.FROM_NUMPY[DEFAULTS.floating].number)
 
 
 def received(data: tuple[Any, ...], flat: tuple[Any, ...]) -> tuple[Graph, Example]:

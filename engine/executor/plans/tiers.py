@@ -3,14 +3,18 @@
 In: a part of a plan that there is a faster way to run, and the compile mode.  Out: the function that calls get.
 
 Note [Tiers]
-The interpreter runs before there is a plan (`first_call.py`).  A plan begins in the tier that `TIERS` has for the mode,
-and changes it when the mode changes, when what it waits for was made, or when that cannot be had:
+Before there is a plan, the interpreter runs, in mode "background"; in the others the first call makes the plan.  A plan
+begins in the tier that `TIERS` has for the mode, and changes it when the mode changes, when what it waits for was made,
+or when that cannot be had:
 
-    tier      what calls run                                     what ends it
-    off       the plan's own function                            the mode
-    counted   the same, and the time that it takes adds up       `WORTH` is spent: the thread that compiles makes it
-    first     nothing yet: the first call has it made            that call
-    made      groups, kernels                                    the mode
+    tier          what calls run                                     what ends it
+    interpreted   the interpreter, from a first call on that has no  `WORTH_A_NODE` is spent: that call makes the plan;
+                  long loops (`first_call.py`), and the time that    one that is not `SMALL`, the thread that compiles
+                  further ones take adds up                          (`GraphExecutor`); another process made the plan
+    off           the plan's own function                            the mode
+    counted       the same, and the time that it takes adds up       `WORTH` is spent: the thread that compiles makes it
+    first         nothing yet: the first call has it made            that call
+    made          groups, kernels                                    the mode
 
 Kernels come into the slots of a plan that is "made" one by one, for what groups are called with (`FusedGroup`).
 """
@@ -33,6 +37,10 @@ TIERS: Final[Mapping[tuple[Mode, bool], Tier]] = {
     ("off", True): "off", ("eager", True): "made", ("background", True): "made",
 }  # fmt: skip
 """The tier by the mode, and by whether what makes calls faster is there.  See Note [Tiers]."""
+WORTH_A_NODE: Final = 20_000
+"""Nanoseconds, for each node that a plan is made of, that the interpreter runs before: a tenth of what making takes."""
+SMALL: Final = 300
+"""Nodes up to which a call makes the plan itself: that takes less time than another process takes to start."""
 WORTH: Final = 20_000_000
 """Nanoseconds: what takes so long altogether is compiled, which takes a few times as long."""
 

@@ -166,7 +166,7 @@ def _compile(program: Program) -> bytes:
     if " half" in text and not target.current().converts_halves:
         raise MachineError("this processor has no half-precision instructions")
     key = key_of(program)
-    if worker.does(worker.COMPILE, key, text, waits=False) and (data := kernel_cache.load(key)) is not None:
+    if worker.does(worker.COMPILE, key, text) and (data := kernel_cache.load(key)) is not None:
         return data
     return compile_for(key, text)
 

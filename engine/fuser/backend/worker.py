@@ -90,16 +90,8 @@ def is_wanted() -> bool:
     return tiering.is_beside() and os.environ.get(_SETTING) != "0" and time.monotonic() >= _STATE.not_before
 
 
-def begin() -> None:
-    """Start a worker, if there is none, for what will be asked of it."""
-    if is_wanted():
-        with suppress(OSError):
-            _connection(waits=False)
-
-
-def does(*job: Any, waits: bool = True) -> bool:
-    """True once the worker has done the job, or has found that it cannot be done; False where there is no worker, or
-    none yet, and nobody `waits` for one to start.
+def does(*job: Any) -> bool:
+    """True once the worker has done the job, or has found that it cannot be done; False where there is no worker.
 
     It is asked by the thread that compiles alone, since others have somebody waiting for them.
     Raises `tiering.Postponed` where the program forks or ends.
@@ -115,7 +107,7 @@ def does(*job: Any, waits: bool = True) -> bool:
             _hang_up()
             time.sleep(_TICK)  # a worker that ends may take a moment until it listens no more
         try:
-            connection = _connection(waits)
+            connection = _connection()
             if connection is None:
                 return False
             mistake = _answer(connection, message)
@@ -153,12 +145,12 @@ def _answer(connection: socket.socket, message: bytes) -> Any:
     return _received(connection, wait)
 
 
-def _connection(waits: bool) -> socket.socket | None:
-    """The connection to the worker, which is started if need be; None where there is none, or none yet."""
+def _connection() -> socket.socket | None:
+    """The connection to the worker, which is started if need be; None where there is none."""
     if _STATE.connection is None or _STATE.process != os.getpid():  # a child has its own
         _hang_up()
         place = _place()
-        _STATE.connection = None if place is None else _connected(place) or _started(place, waits)
+        _STATE.connection = None if place is None else _connected(place) or _started(place)
         _STATE.process = os.getpid()
         atexit.register(_hang_up)
     return _STATE.connection
@@ -170,14 +162,12 @@ def _hang_up() -> None:
         _STATE.connection = None
 
 
-def _started(place: Path, waits: bool) -> socket.socket | None:
-    """A connection to a new worker; None where it does not come, or has not come yet."""
+def _started(place: Path) -> socket.socket | None:
+    """A connection to a new worker; None where it does not come."""
     if _STATE.expected == 0.0 and processes.start(_MAIN, {}):
         _STATE.expected = time.monotonic() + START
     found = None
     while found is None and time.monotonic() < _STATE.expected:
-        if not waits:
-            return None
         if tiering.has_to_stop():
             raise _Stopped
         time.sleep(_TICK / 2)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from math import inf
+
 import pytest
 
 from engine.aten.values.tensor import tensor
 from engine.executor.calls.call import call_function
-from engine.executor.plans import first_call
+from engine.executor.plans import first_call, tiers
 from engine.executor.plans.executor import executor_of
 from engine.executor.plans.switches import leaving
 from engine.frontend.compilation.compile import compile_source
@@ -46,6 +48,7 @@ def _function(text: str) -> Function:
 def test_which_programs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     text, expected = PROGRAMS[name]
     monkeypatch.setattr(tiering, "mode", lambda: "background")
+    monkeypatch.setattr(tiers, "WORTH_A_NODE", -1)
     executor = executor_of(_function(text))
     x = tensor([[1.0, 2.0]])
     results = []
@@ -110,7 +113,12 @@ def test_who_asks_for_plans_gets_those_that_calls_ran_ahead_of(calls: int) -> No
     assert executor.statistics.hits == calls and executor.recent_plan is plan
 
 
-def test_calls_wait_for_nothing_while_something_else_is_compiled() -> None:
+@pytest.mark.parametrize("is_small", [True, False])
+def test_calls_wait_for_nothing_while_something_else_is_compiled(
+    is_small: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tiers, "WORTH_A_NODE", -1)
+    monkeypatch.setattr(tiers, "SMALL", 300 if is_small else 0)
     executor = executor_of(_function(PROGRAMS["called twice"][0]))
     call_function(executor.function, [tensor([[1.0, 2.0]])], {})
     tiering.wait()
@@ -118,9 +126,33 @@ def test_calls_wait_for_nothing_while_something_else_is_compiled() -> None:
         tiering.in_background(lambda: None)
         call_function(executor.function, [tensor([[1.0, 2.0]])], {})
         call_function(executor.function, [tensor([1.0])], {})
-        assert len(executor.cache) == 0, "what is being compiled may take long"
+        assert len(executor.cache) == (2 if is_small else 0), "what is being compiled may take long"
     tiering.wait()
     assert len(executor.cache) == 2
+
+
+def test_the_interpreter_goes_on_until_it_has_run_long_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    executor = executor_of(_function(PROGRAMS["called twice"][0]))
+    monkeypatch.setattr(tiers, "WORTH_A_NODE", 10**12)
+    for _ in range(5):
+        call_function(executor.function, [tensor([[1.0, 2.0]])], {})
+    assert tiering.is_idle() and len(executor.cache) == 0
+    monkeypatch.setattr(tiers, "WORTH_A_NODE", 1)
+    call_function(executor.function, [tensor([[1.0, 2.0]])], {})
+    (plan,) = executor.cache.plans()
+    assert plan.occasion == "first call" and executor.statistics.misses == 1
+
+
+def test_what_was_never_compiled_makes_no_plan_small() -> None:
+    text = "def f(x, n: int):\n    if n < 0:\n        x = half(x)\n    return x\n"
+    unit = compile_source(HALF + text)
+    f = unit.functions["f"]
+    assert first_call.size_of(f, 300) == sum(
+        sum(1 for _ in unit.functions[name].graph.all_nodes()) for name in ("f", "half")
+    )
+    assert first_call.size_of(f, 100) == inf
+    unit.functions["half"].undefine(lambda function: None)
+    assert first_call.size_of(f, 300) == inf
 
 
 CHAINS = {

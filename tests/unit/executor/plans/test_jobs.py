@@ -15,7 +15,7 @@ import pytest
 
 import engine.torch as torch
 from engine.executor.calls.call import call_function
-from engine.executor.plans import jobs, kept_plans, lowered, making, sent_groups
+from engine.executor.plans import jobs, kept_plans, lowered, making, sent_groups, tiers
 from engine.executor.plans.executor import executor_of
 from engine.fuser.backend import machine, tiering, worker
 from engine.fuser.groups.from_graph import NotFused
@@ -39,7 +39,7 @@ def done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]
     tiering.set_mode("background")
     names: list[str] = []
 
-    def does(*job: Any, waits: bool = True) -> bool:
+    def does(*job: Any) -> bool:
         name, *data = marshal.loads(marshal.dumps(job))
         floating = lowered.DEFAULTS.floating
         compiler = lowered.SETTINGS.compiler_for(None)
@@ -58,7 +58,8 @@ def done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]
 
     monkeypatch.setattr(worker, "is_wanted", tiering.is_beside)
     monkeypatch.setattr(beside, "_STATE", beside._State(has_asked=True))  # for no library, which takes long
-    monkeypatch.setattr(worker, "begin", lambda: None)
+    monkeypatch.setattr(tiers, "WORTH_A_NODE", -1)
+    monkeypatch.setattr(tiers, "SMALL", 0)
     monkeypatch.setattr(worker, "does", does)
     monkeypatch.setattr(making, "specialise", refuse)
     yield names
@@ -181,14 +182,14 @@ def test_programs_are_remembered_for_a_while() -> None:
 PROGRAM = """
 import io, sys
 import engine, engine.torch as torch
-from engine.executor.plans import kept_plans, making
+from engine.executor.plans import making, tiers
 from engine.fuser.backend import tiering, worker
 from engine.fuser.library import beside
 beside._STATE.has_asked = True  # for no library, which takes long
 made = []
 specialise = making.specialise
 making.specialise = lambda *given, **options: made.append(1) or specialise(*given, **options)
-kept_plans.SMALL = 0
+tiers.SMALL, tiers.WORTH_A_NODE = 0, -1
 m = torch.jit.load(sys.argv[1]).eval()
 x = torch.arange(12.0).reshape(3, 4)
 with torch.no_grad():
@@ -214,14 +215,14 @@ def test_a_program_imports_no_compiler(tmp_path: Path) -> None:
 UNIT = """
 import sys
 import engine, engine.torch as torch
-from engine.executor.plans import kept_plans, making
+from engine.executor.plans import making, tiers
 from engine.fuser.backend import tiering, worker
 from engine.fuser.library import beside
 beside._STATE.has_asked = True  # for no library, which takes long
 made = []
 specialise = making.specialise
 making.specialise = lambda *given, **options: made.append(1) or specialise(*given, **options)
-kept_plans.SMALL = 0
+tiers.SMALL, tiers.WORTH_A_NODE = 0, -1
 unit = torch.jit.CompilationUnit('''
 def layer(x: Tensor, w: Tensor):
     return torch.relu(torch.mm(x, w)).softmax(-1)
