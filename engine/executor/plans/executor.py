@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial, reduce
+from functools import cache, partial, reduce
 from typing import TYPE_CHECKING, Any, Final
 
 from engine.aten.values.hooks import HOOKS
@@ -370,8 +370,12 @@ class GraphExecutor:
 
     def _is_kept(self, key: Key) -> bool:
         """True if another process made the plan, which is there in less time than a call takes without it."""
-        kept = self.kept(key)
+        kept = self.kept(key) if self._may_be_kept() else None
         return kept is not None and kept.has("plan")
+
+    def _may_be_kept(self) -> bool:
+        """False where no process kept a plan of the function, or it is in no archive, which takes longer to find."""
+        return self.function.program is not None and kept_plans.may_be_kept(self.function.program, self.function)
 
     def kept(self, key: Key, *, writes: bool = False) -> KeptPlan | None:
         """The graphs on disk of the plan of a key, or their place; None where none are kept.  See `KeptPlan.of`."""
@@ -399,12 +403,17 @@ class GraphExecutor:
 
     def plan_of(self, key: Key) -> ExecutionPlan:
         """A new plan without guards."""
-        kept = self.kept(key, writes=tiering.mode() == "background")
+        place = cache(partial(self.kept, key, writes=tiering.mode() == "background"))
+        is_small = self._size is not None and self._size <= tiers.SMALL
+        kept = None if is_small and not self._may_be_kept() else place()
         kind = fusion_groups.TENSOREXPR_GROUP if PROFILING.is_enabled else fusion_groups.FUSION_GROUP
-        return making.make_plan(
+        plan = making.make_plan(
             self.function.name, lambda: self.graph, self.reader, key, inlines=self.function.inlines, kind=kind,
-            kept=kept, refuse=partial(self._refuse, key),
+            kept=kept, place=place, refuse=partial(self._refuse, key),
         )  # fmt: skip
+        if kept is None and is_small and plan.fusion is None:  # the worker, which forms groups, keeps others
+            tiering.in_background(partial(_keep, place, plan.graph))
+        return plan
 
     def _refuse(self, key: Key, difference: str) -> None:
         """A plan from disk does something else than the interpreter: have it made anew."""
@@ -416,6 +425,11 @@ class GraphExecutor:
         self.settle()
         self.cache.forget(key)
         self._recent, self._passing = ((), None), self._recent[1]
+
+
+def _keep(place: Callable[[], KeptPlan | None], graph: Graph) -> None:
+    if (kept := place()) is not None:
+        kept.keep("plan", graph)
 
 
 @dataclass(slots=True)

@@ -222,6 +222,9 @@ class PlanFusion(Tiered):
     """The device of the tensors that kernels are for; None: the CPU."""
     history: PlanHistory = field(default_factory=PlanHistory)
     kept: KeptPlan | None = None
+    """Its graphs on disk, if it was looked for them."""
+    place: Callable[[], KeptPlan | None] = lambda: None
+    """Looks for them, and finds their place."""
     doubt: Callable[[Callable[[], object]], None] = lambda remove: None
     """Has the plan compared with the interpreter, and what it is given called where that differs."""
     groups: list[FusedGroup] = field(default_factory=list)
@@ -242,6 +245,8 @@ class PlanFusion(Tiered):
 
     def __post_init__(self) -> None:
         FOLLOWERS.add(self)
+        if self.compiler.keeper is None:
+            self.kept, self.place = None, lambda: None
 
     @property
     def mode(self) -> tiering.Mode:
@@ -289,6 +294,7 @@ class PlanFusion(Tiered):
 
     def make(self) -> None:
         """Form the first groups, or take those that were kept, or that the worker makes."""
+        self.kept = self.kept or self.place()
         found = self.kept.find("groups") if self.kept is not None else None
         if found is None and self.kept is not None and self.kept.is_made_beside():
             found = self.kept.find("groups")

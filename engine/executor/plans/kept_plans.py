@@ -115,6 +115,8 @@ class KeptPlan:
         except (NotPlain, ValueError):
             return
         kernel_cache.store(self._key(what), data)
+        if what == "plan" and not may_be_kept(self.program, self.function):
+            kernel_cache.store(_sign(self.program, self.function), b"")
 
     def has(self, what: Graphs) -> bool:
         """True if something was kept, which may turn out to be of no use."""
@@ -137,6 +139,16 @@ class KeptPlan:
 
     def _key(self, what: Kinds) -> str:
         return kernel_cache.key_of((what, *self.made_of), what)
+
+
+def may_be_kept(program: Program, function: Function) -> bool:
+    """True if some process kept a plan of the program's function, as one look tells; also one of another engine."""
+    return kernel_cache.has(_sign(program, function))
+
+
+def _sign(program: Program, function: Function) -> str:
+    """The key of what stands for all plans of a function."""
+    return kernel_cache.key_of((_FORMAT, program.key, function.qualname), "planned")
 
 
 @cache

@@ -52,12 +52,14 @@ from engine.lang.types import ANY, DEVICE, ClassType, InterfaceType, OptionalTyp
 def make_plan(
     name: str, generic: Callable[[], Graph], reader: SpecReader, key: Key, *, inlines: bool = True,
     kind: str = FUSION_GROUP, kept: KeptPlan | None = None,
+    place: Callable[[], KeptPlan | None] = lambda: None,
     refuse: Callable[[str], object] = lambda difference: None,
 ) -> ExecutionPlan:  # fmt: skip
     """Specialise and optimize a copy of the generic graph, and generate its function; groups are nodes of this kind.
 
     Graphs that were `kept` are taken as they are, and the generic one is not asked for; where they are compared with
-    what that does, and do something else, `refuse` is told.
+    what that does, and do something else, `refuse` is told.  `place` gives the place for graphs with groups, which
+    takes long to find.
     """
     start = time.perf_counter()
     history = PlanHistory()
@@ -78,7 +80,7 @@ def make_plan(
         if kept is not None:
             kept.keep("plan", optimized)
     doubts = _Doubts(lambda: Code(generic(), name), refuse) if verifying.is_wanted() else None
-    plan = _plan_of(name, optimized, reader, key, history, kind, kept, doubts)
+    plan = _plan_of(name, optimized, reader, key, history, kind, kept, place, doubts)
     history.seconds = time.perf_counter() - start
     return plan
 
@@ -101,13 +103,13 @@ def _optimized(graph: Graph, history: PlanHistory) -> Graph:
 
 def _plan_of(
     name: str, graph: Graph, reader: SpecReader, key: Key, history: PlanHistory, kind: str,
-    kept: KeptPlan | None = None, doubts: _Doubts | None = None,
+    kept: KeptPlan | None = None, place: Callable[[], KeptPlan | None] = lambda: None, doubts: _Doubts | None = None,
 ) -> ExecutionPlan:  # fmt: skip
     plan = ExecutionPlan(name, reader.spec(key), graph, history=history)
     if doubts is not None and history.origin is not None and kept is not None:
         plan.doubts.append(kept.forget)
     try:
-        _generate(plan, reader, key, kind, kept, doubts)
+        _generate(plan, reader, key, kind, kept, place, doubts)
     except NotGenerated as why:
         plan.reason = str(why)
     except (SyntaxError, RecursionError) as error:
@@ -196,7 +198,8 @@ def _replaced(type: Type, path: tuple[int, ...], part: TensorType) -> Type:
 
 
 def _generate(
-    plan: ExecutionPlan, reader: SpecReader, key: Key, kind: str, kept: KeptPlan | None, doubts: _Doubts | None
+    plan: ExecutionPlan, reader: SpecReader, key: Key, kind: str, kept: KeptPlan | None,
+    place: Callable[[], KeptPlan | None], doubts: _Doubts | None,
 ) -> None:  # fmt: skip
     unfused, accelerator = plan.graph, reader.accelerator(key)
     may_record = key[0] or any(node.kind in _MAY_SWITCH_GRADIENTS for node in unfused.all_nodes())
@@ -254,7 +257,7 @@ def _generate(
         return
     plan.fusion = PlanFusion(
         plan.name, unfused, compiler, write, install_fused, run_unfused, lambda: plan.entry, enter_by, kind=kind,
-        accelerator=accelerator, history=plan.history, kept=kept if compiler.keeper is not None else None, doubt=doubt,
+        accelerator=accelerator, history=plan.history, kept=kept, place=place, doubt=doubt,
     )  # fmt: skip
     plan.fusion.start()
 

@@ -178,10 +178,8 @@ def test_a_worker_that_comes_late_is_waited_for(place: Path, monkeypatch: pytest
 
     late = threading.Timer(0.2, worker.serve, ({"note": lambda: None},))
     monkeypatch.setattr(processes, "start", start)
-    assert not worker.does("note", waits=False)
-    assert not worker.does("note", waits=False)
     assert worker.does("note")
-    assert worker.does("note", waits=False)
+    assert worker.does("note")
     worker._hang_up()
     place.unlink()
     late.join(10)
@@ -191,7 +189,6 @@ def test_one_that_does_not_come_is_waited_for_once(place: Path, monkeypatch: pyt
     started: list[str] = []
     monkeypatch.setattr(processes, "start", lambda module, environment: started.append(module) or True)
     monkeypatch.setattr(worker, "START", 0.2)
-    worker.begin()
     assert worker.is_wanted()
     assert not worker.does("note")
     assert not worker.is_wanted()
