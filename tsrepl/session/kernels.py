@@ -82,5 +82,13 @@ def _kernel(kernel: KernelExplanation, text: Callable[[KernelExplanation], str])
     cost = kernel.cost
     return KernelRow(
         kernel.name, (*kernel.arguments, *kernel.guards), kernel.seconds, kernel.measure(),
-        cost.bytes if cost else None, cost.operations if cost else None, text(kernel), kernel,
+        cost.bytes if cost else None, cost.operations if cost else None, text(kernel), _measured(kernel), kernel,
     )  # fmt: skip
+
+
+def _measured(kernel: KernelExplanation) -> str:
+    """The measured time of calls beside that without the kernel."""
+    if not kernel.ratio:
+        return ""
+    found = f"{kernel.ratio:.2g} times the time without it"
+    return found if kernel.is_used else f"not used: {found}"

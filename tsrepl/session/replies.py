@@ -191,8 +191,9 @@ class ListingReply:
 @dataclass(frozen=True, slots=True)
 class KernelRow:
     """A kernel: what its arguments have to be like, seconds to compile it and for a call (None where it runs on its own
-    program's numbers alone), bytes and operations of that call (None where its sizes do not tell them), and its text in
-    the form that was asked for; `explanation` has the other forms."""
+    program's numbers alone), bytes and operations of that call (None where its sizes do not tell them), its text in the
+    form that was asked for, and what was measured of calls beside those without it; `explanation` has the other forms.
+    """
 
     name: str
     conditions: tuple[str, ...]
@@ -201,6 +202,7 @@ class KernelRow:
     bytes: int | None
     operations: int | None
     text: str
+    measured: str = ""
     explanation: KernelExplanation | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -209,7 +211,7 @@ class KernelRow:
         amounts = ((self.bytes, "GB/s"), (self.operations, "Gop/s"))
         call = "" if self.seconds is None else f"{duration(self.seconds)} a call"
         rates = [f"{amount / self.seconds / 1e9:.3g} {unit}" for amount, unit in amounts if amount and self.seconds]
-        return ", ".join(filter(None, (call, *rates, f"compiled in {duration(self.compiled)}")))
+        return ", ".join(filter(None, (call, *rates, self.measured, f"compiled in {duration(self.compiled)}")))
 
 
 @dataclass(frozen=True, slots=True)

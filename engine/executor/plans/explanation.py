@@ -34,6 +34,7 @@ from engine.executor.plans.plan import ExecutionPlan
 from engine.executor.plans.plan_cache import CacheStatistics, PlanCounts
 from engine.executor.plans.shown_graph import argument_text, shown_graph
 from engine.executor.plans.source_lines import SourceLine, line_of_node
+from engine.executor.plans.trials import SLOWER
 from engine.executor.profiling.profiles import type_text
 from engine.fuser.backend import machine, tiering
 from engine.fuser.backend.listings import Listings
@@ -82,6 +83,16 @@ class KernelExplanation:
     @property
     def cost(self) -> Cost | None:
         return self._kernel.cost
+
+    @property
+    def ratio(self) -> float:
+        """The time of a call, in times of that without the kernel, as it was measured; 0 where it was not."""
+        return self._kernel.ratio
+
+    @property
+    def is_used(self) -> bool:
+        """False where it takes less time without the kernel."""
+        return self._kernel.ratio <= SLOWER
 
     @property
     def listings(self) -> Listings:
@@ -301,7 +312,10 @@ def _why_no_groups(plan: ExecutionPlan) -> str:
 
 
 def _group(group: FusedGroup) -> GroupExplanation:
-    kernels = tuple(KernelExplanation(each.seconds, each, group.run, group.graph) for each in group.kernels)
+    kernels = tuple(
+        KernelExplanation(each.seconds, each, each.run_alone(group), group.graph)
+        for each in (*group.kernels, *group.slower)
+    )
     failures = tuple(group.failures)
     return GroupExplanation(
         group.name, lines_of(group.graph.nodes()), str(group.graph), kernels, group.fallbacks, failures

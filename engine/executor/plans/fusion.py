@@ -33,7 +33,7 @@ from engine.executor.codegen.fusion_groups import (
     with_known_dtypes,
 )
 from engine.executor.codegen.source import GeneratedSource, Slot
-from engine.executor.plans import verifying
+from engine.executor.plans import trials, verifying
 from engine.executor.plans.history import PlanHistory, passes_of
 from engine.executor.plans.kept_plans import KeptPlan
 from engine.executor.plans.lowered import Compiler, Example, Layout, Lowered, Sizes, example_of, flat_example, layout_of
@@ -87,10 +87,16 @@ class Kernel:
     lowered: Lowered
     example: Sequence[Any]
     seconds: float
+    ratio: float = 0.0
+    """The time of a call, in times of that without the kernel (`trials.py`); 0 where that was not measured."""
 
     @property
     def binding(self) -> bindings.Binding:
         return self.lowered.binding
+
+    def run_alone(self, group: FusedGroup) -> Run:
+        """The kernel as a function, whether calls run it or not."""
+        return self.lowered.compiler.bind(group.name, [self.lowered.prepared], group.miss)
 
     @property
     def cost(self) -> costs.Cost | None:
@@ -106,6 +112,10 @@ class FusedGroup:
     node: Node
     owner: PlanFusion
     kernels: list[Kernel] = field(default_factory=list)
+    slower: list[Kernel] = field(default_factory=list)
+    """Those that are not used, as it takes less time without them."""
+    on_trial: list[Lowered] = field(default_factory=list)
+    """Of the kernels those that may turn out to be slower."""
     waiting: dict[Layout, Example] = field(default_factory=dict)
     """Examples of calls that kernels are to be made for."""
     done: set[Layout] = field(default_factory=set)
@@ -190,6 +200,10 @@ def _shown(value: Any) -> str:
         else f", strides={[s // value.array.itemsize for s in value.array.strides]}"
     )
     return f"{value.dtype.ir_name}({', '.join(map(str, value.array.shape))}{gaps})"
+
+
+def _is_like(layout: Layout, args: Sequence[Any]) -> bool:
+    return layout_of(args) == layout
 
 
 def _example(value: Any) -> Any:
@@ -307,6 +321,8 @@ class PlanFusion(Tiered):
             self.fused, nodes, self.refused = self._formed(self.history)
             if self.kept is not None:
                 self.kept.keep("groups", self.fused, self.refused)
+                if not self.kept.has("plan"):
+                    self.kept.keep("plan", self.graph)
         self._take(nodes)
         if found is not None:
             self._take_stored()
@@ -364,7 +380,9 @@ class PlanFusion(Tiered):
 
     def offer_kernels(self) -> None:
         """Let calls go straight to the kernels of a plan that is one group, behind guards that these check as well."""
-        if self._whole is not None and self.groups[0].kernels and not verifying.is_wanted():
+        if self._whole is None or verifying.is_wanted():
+            return
+        if self.groups[0].kernels and not self.groups[0].on_trial:
             self.offer(partial(self.compiler.bind, self.groups[0].name, self.groups[0].prepared))
 
     # -- kernels
@@ -374,11 +392,11 @@ class PlanFusion(Tiered):
         assert self.kept is not None
         try:
             for group, calls in zip(self.groups, self.kept.find_calls(), strict=False):
-                for example in map(example_of, calls):
+                for example, ratio in ((example_of(flat), ratio) for flat, ratio in calls):
                     start = time.perf_counter()
                     lowered = self.compiler.stored(group.graph, example, self._sizes)
                     if lowered is not None:
-                        self._bind(group, lowered, start)
+                        self._bind(group, lowered, start, ratio)
                         group.stored[layout_of(example[0])] = example
         except (cpython_abi.AbiError, machine.MachineError, MemoryError) as why:
             self._give_up(str(why))
@@ -386,9 +404,9 @@ class PlanFusion(Tiered):
     def _keep_calls(self) -> None:
         """Keep the newest calls that there are kernels for, for the groups that other processes form."""
         if self.kept is not None and not self._is_regrouped:
-            examples = [[*reversed([each.lowered.example for each in group.kernels])] for group in self.groups]
-            flat = [[*map(flat_example, calls[:MAX_KERNELS])] for calls in examples]
-            self.kept.keep_calls([[each for each in calls if each is not None] for calls in flat])
+            kernels = [[*group.slower, *group.kernels][-MAX_KERNELS:] for group in self.groups]
+            calls = [[(flat_example(each.lowered.example), each.ratio) for each in reversed(of)] for of in kernels]
+            self.kept.keep_calls([[(flat, ratio) for flat, ratio in of if flat is not None] for of in calls])
 
     def want(self, group: FusedGroup, args: Sequence[Any], results: Sequence[Any]) -> None:
         """Have a kernel made for such arguments; it is there afterwards in eager mode."""
@@ -438,7 +456,10 @@ class PlanFusion(Tiered):
     def _add_kernel(self, group: FusedGroup, example: Example) -> None:
         start = time.perf_counter()
         self._tell_progress()
-        self._bind(group, self.compiler.lowered(group.graph, example, self._sizes), start)
+        lowered = self.compiler.lowered(group.graph, example, self._sizes)
+        if tiering.mode() == "background" and not verifying.is_wanted():
+            group.on_trial.append(lowered)
+        self._bind(group, lowered, start)
         self._tell_progress()
 
     @property
@@ -446,22 +467,49 @@ class PlanFusion(Tiered):
         """The sizes that kernels are for alone: those that guards of the whole plan ask for."""
         return self._whole.sizes if self._whole is not None and self._whole.is_guarded else ()
 
-    def _bind(self, group: FusedGroup, lowered: Lowered, start: float) -> None:
-        """Let calls have the kernel, on which work began then."""
-        group.run = self._bound(group, [*group.lowered, lowered])
+    def _bind(self, group: FusedGroup, lowered: Lowered, start: float, ratio: float = 0.0) -> None:
+        """Let calls have the kernel, on which work began then, unless it is known to be slower than what they run."""
+        is_slower = ratio > trials.SLOWER
+        if not is_slower:
+            group.run = self._bound(group, [*group.lowered, lowered])
         seconds = time.perf_counter() - start
-        group.kernels.append(Kernel(lowered, lowered.example[0], seconds))
+        kernels = group.slower if is_slower else group.kernels
+        kernels.append(Kernel(lowered, lowered.example[0], seconds, ratio))
         self.history.tell(KernelCompiled(self.name, group.name, seconds))
 
     def _bound(self, group: FusedGroup, kernels: Sequence[Lowered]) -> Run:
-        """The group's function with these kernels; those from disk may have to be compared first."""
+        """The group's function with these kernels; new ones are on trial, and those from disk may have to be compared
+        first."""
         doubtful = [each for each in kernels if each.is_doubtful] if verifying.is_wanted() else []
-        run = self.compiler.bind(group.name, [each.prepared for each in kernels if each not in doubtful], group.miss)
-        for each in reversed(doubtful):
+        proved = [each for each in kernels if each not in doubtful and each not in group.on_trial]
+        run = self.compiler.bind(group.name, [each.prepared for each in proved], group.miss)
+        for each in reversed([each for each in kernels if each not in proved]):
             alone = self.compiler.bind(group.name, [each.prepared], lambda *args: verifying.NOT_TAKEN)
-            trust, refuse = partial(self._trust, group, each), partial(self._refuse, group, each)
-            run = verifying.verified(alone, lambda: Code(group.graph, group.name), trust, refuse, run)
+            if each in doubtful:
+                trust, refuse = partial(self._trust, group, each), partial(self._refuse, group, each)
+                run = verifying.verified(alone, lambda: Code(group.graph, group.name), trust, refuse, run)
+            else:
+                takes, tell = partial(_is_like, layout_of(each.example[0])), partial(self._tell_ratio, group, each)
+                run = trials.on_trial(alone, group.unfused, takes, tell, run)
         return run
+
+    def _tell_ratio(self, group: FusedGroup, lowered: Lowered, ratio: float) -> None:
+        """Let the thread that compiles end the trial of a kernel, which calls need not wait for."""
+        tiering.in_background(partial(self._end_trial, group, lowered, ratio))
+
+    def _end_trial(self, group: FusedGroup, lowered: Lowered, ratio: float) -> None:
+        """Let calls have the kernel, or not, from here on, in this process and in others."""
+        group.on_trial.remove(lowered)
+        measured = [
+            Kernel(each.lowered, each.example, each.seconds, ratio) for each in group.kernels if each.lowered is lowered
+        ]
+        group.kernels = [each for each in group.kernels if each.lowered is not lowered]
+        (group.slower if ratio > trials.SLOWER else group.kernels).extend(measured)
+        if group in self.groups and tiering.mode() != "off":
+            group.run = self._bound(group, group.lowered)
+            self.run_made()
+            if not any(each.on_trial for each in self.groups):
+                self._keep_calls()
 
     def _trust(self, group: FusedGroup, lowered: Lowered) -> None:
         """A kernel from disk does what the interpreter does."""

@@ -34,13 +34,13 @@ from engine.ir.unit import Function
 from engine.lang.interpreter_settings import deep_recursion
 from engine.lang.records import dataclass
 
-_FORMAT: Final = "plan 3"
+_FORMAT: Final = "plan 4"
 
 Graphs = Literal["plan", "groups"]
 """The plan's graph, and that with its groups."""
 Kinds = Literal["plan", "groups", "calls"]
-Calls = list[list[tuple[Any, ...]]]
-"""Examples as plain data (`lowered.flat_example`)."""
+Calls = list[list[tuple[tuple[Any, ...], float]]]
+"""For each group examples as plain data (`lowered.flat_example`), with what was measured (`fusion.Kernel.ratio`)."""
 
 
 @dataclass(frozen=True, slots=True)

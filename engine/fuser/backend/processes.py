@@ -19,14 +19,15 @@ _SCRIPT: Final = '"$@" >/dev/null 2>&1 </dev/null &'
 """The shell ends at once, so that the program has no child that it did not start."""
 
 
-def start(module: str, environment: Mapping[str, str]) -> bool:
+def start(module: str, environment: Mapping[str, str], *, after: float = 0.0) -> bool:
     """Let the `main` of one of the engine's modules run in a new process; False where none is to be had.
 
-    It compiles for itself alone, and its products take one thread.
+    It compiles for itself alone, and its products take one thread.  `after` so many seconds it begins.
     """
     if not _is_python():
         return False
-    program = f"import sys; sys.path.insert(0, sys.argv[1]); from {module} import main; main()"
+    wait = f"import time; time.sleep({after}); " if after else ""
+    program = f"{wait}import sys; sys.path.insert(0, sys.argv[1]); from {module} import main; main()"
     command = [_SHELL, "-c", _SCRIPT, "sh", sys.executable, "-P", "-c", program, str(_ROOT)]
     own = {**os.environ, "TSREPL_COMPILE": "off", "OPENBLAS_NUM_THREADS": "1", **environment}
     try:

@@ -13,6 +13,8 @@ from engine.fuser.images.objects import ImageError
 from engine.fuser.library import image_files, key, processor
 from engine.lang.records import dataclass
 
+LATER: Final = 3.0
+"""Seconds until that begins: a program that is over by then would have been slowed down for nothing."""
 AGAIN: Final = 600.0
 """Seconds after which somebody may try again what failed, or was begun and not finished."""
 
@@ -41,5 +43,5 @@ def begin() -> bool:
     if found is not None and (found.words == image_files.COMPLETE or found.age < AGAIN):
         return False
     return not image_files.is_being_built(room) and processes.start(
-        "engine.fuser.library.building", {processor.VARIABLE: current.facts["target"]}
+        "engine.fuser.library.building", {processor.VARIABLE: current.facts["target"]}, after=LATER
     )

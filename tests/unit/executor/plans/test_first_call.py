@@ -86,7 +86,9 @@ def test_an_error_in_a_plan_that_the_interpreter_called_tells_both_calls(monkeyp
         assert [frame.function for frame in caught.value.frames] == ["f", "slow"]
 
 
-def test_what_runs_meanwhile_stands_for_the_plan() -> None:
+def test_what_runs_meanwhile_stands_for_the_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiers, "WORTH_A_NODE", -1)
+    monkeypatch.setattr(tiers, "SMALL", 0)
     executor = executor_of(_function(PROGRAMS["called twice"][0]))
     x = tensor([[1.0, 2.0]])
     with tiering.compiling():
