@@ -19,6 +19,7 @@ import numpy as np
 from engine.aten.values import xp
 from engine.aten.values.tensor import Tensor
 from engine.executor.codegen.fusion_groups import is_fusion_group
+from engine.executor.plans import trials
 from engine.executor.plans.differentiation import DifferentiableGroup, Specialised, Variant
 from engine.executor.plans.executor import GraphExecutor, executor_of
 from engine.executor.plans.explained_profiles import (
@@ -34,7 +35,6 @@ from engine.executor.plans.plan import ExecutionPlan
 from engine.executor.plans.plan_cache import CacheStatistics, PlanCounts
 from engine.executor.plans.shown_graph import argument_text, shown_graph
 from engine.executor.plans.source_lines import SourceLine, line_of_node
-from engine.executor.plans.trials import SLOWER
 from engine.executor.profiling.profiles import type_text
 from engine.fuser.backend import machine, tiering
 from engine.fuser.backend.listings import Listings
@@ -92,7 +92,7 @@ class KernelExplanation:
     @property
     def is_used(self) -> bool:
         """False where it takes less time without the kernel."""
-        return self._kernel.ratio <= SLOWER
+        return self._kernel.ratio <= trials.SLOWER
 
     @property
     def listings(self) -> Listings:
