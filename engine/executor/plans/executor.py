@@ -295,7 +295,7 @@ class GraphExecutor:
         return None if self._size <= tiers.SMALL else self._made_aside(key, ahead)
 
     def _ahead_of(self, key: Key, before: ExecutionPlan | None) -> ExecutionPlan:
-        """What runs in place of the plan of the key, whose time counts from the second call on."""
+        """The run in place of the plan of the key, whose time counts from the second call on."""
         found = self._ahead.get(key)
         if found is None or key == self._due:
             found = self._interpreted(key, "there is no plan yet")
