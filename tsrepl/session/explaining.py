@@ -29,6 +29,7 @@ from tsrepl.session.called import (
     compiled_at_once,
     example_call,
     group_name,
+    measured,
     no_grad_hint,
 )
 from tsrepl.session.learning import failure_rows, short_kind
@@ -137,6 +138,8 @@ def _places(plan: PlanExplanation) -> Places:
 
 def _making(plan: PlanExplanation) -> Facts:
     tier = "code for Python" if plan.tier == "generated" else "instructions for the interpreter"
+    if plan.interpreted:
+        yield "before", f"the interpreter ran for {duration(plan.interpreted)}, from the second call on"
     refused = (each for each in plan.events if isinstance(each, KeptRefused))
     yield from (("refused", f"{each.what} from disk, since {each.difference}") for each in refused)
     if plan.origin is not None:
@@ -187,7 +190,8 @@ def _group(group: GroupExplanation, places: Places) -> str:
     seconds = sum(kernel.seconds for kernel in group.kernels)
     made = f"compiled in {duration(seconds)}" if group.kernels else "not compiled yet"
     several = f"{len(group.kernels)} kernels, " if len(group.kernels) > 1 else ""
-    return f"{group_name(group.name)}: {places.span(group.lines)}, {several}{made}"
+    gained = "".join(f"; {text}" for text in map(measured, group.kernels) if text)
+    return f"{group_name(group.name)}: {places.span(group.lines)}, {several}{made}{gained}"
 
 
 def _gradients(plan: PlanExplanation, places: Places) -> Facts:

@@ -18,7 +18,7 @@ from engine.executor.plans.explanation import (
 )
 from engine.lang.counts import counted
 from tsrepl.session import gpu_kernels
-from tsrepl.session.called import called, check_has_run, compiled_at_once, group_name, no_grad_hint
+from tsrepl.session.called import called, check_has_run, compiled_at_once, group_name, measured, no_grad_hint
 from tsrepl.session.places import full_place
 from tsrepl.session.replies import GroupRow, KernelRow, KernelsReply, PlanRow, Reply
 from tsrepl.session.workspace import Workspace
@@ -82,13 +82,5 @@ def _kernel(kernel: KernelExplanation, text: Callable[[KernelExplanation], str])
     cost = kernel.cost
     return KernelRow(
         kernel.name, (*kernel.arguments, *kernel.guards), kernel.seconds, kernel.measure(),
-        cost.bytes if cost else None, cost.operations if cost else None, text(kernel), _measured(kernel), kernel,
+        cost.bytes if cost else None, cost.operations if cost else None, text(kernel), measured(kernel), kernel,
     )  # fmt: skip
-
-
-def _measured(kernel: KernelExplanation) -> str:
-    """The measured time of calls beside that without the kernel."""
-    if not kernel.ratio:
-        return ""
-    found = f"{kernel.ratio:.2g} times the time without it"
-    return found if kernel.is_used else f"not used: {found}"

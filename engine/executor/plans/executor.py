@@ -337,6 +337,8 @@ class GraphExecutor:
             ahead.optimized, plan.occasion = plan, ahead.occasion
             if key == self._due:
                 self._due = None
+            else:
+                plan.spent = ahead.spent
 
     def _catch_up(self) -> None:
         """Have the plans that calls ran ahead of: made here, unless the thread that compiles is about it."""

@@ -200,7 +200,8 @@ class PlanExplanation:
     Calls that go straight to the kernel of a plan that is one (`is_direct`) are not counted.  `events` are those of its
     groups and kernels, oldest first.  `parts` are the plans of the graphs that its differentiable graphs became;
     `why_undifferentiated` says why there are none, and `undifferentiated` which nodes are in none.  `occasion` is the
-    difference between the call that the plan was made for and the call before.
+    difference between the call that the plan was made for and the call before, `interpreted` the seconds that the
+    interpreter ran in place of the plan, from the second call on.
     """
 
     arguments: str
@@ -223,6 +224,7 @@ class PlanExplanation:
     undifferentiated: tuple[NodeOutside, ...]
     why_undifferentiated: str
     occasion: str
+    interpreted: float
 
     @property
     def origin(self) -> Origin | None:
@@ -275,6 +277,7 @@ def _plan(plan: ExecutionPlan, is_direct: bool = False) -> PlanExplanation:
         counts.misses, counts.failures, history.seconds, is_direct, tuple(map(_plan, parts[1:])), explain_guards(plan),
         tuple(_differentiable(plan)),
         tuple(_undifferentiated(plan)), _why_not_differentiated(plan), plan.occasion,
+        plan.spent / 1e9,
     )  # fmt: skip
 
 

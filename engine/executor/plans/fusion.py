@@ -499,6 +499,8 @@ class PlanFusion(Tiered):
 
     def _end_trial(self, group: FusedGroup, lowered: Lowered, ratio: float) -> None:
         """Let calls have the kernel, or not, from here on, in this process and in others."""
+        if lowered not in group.on_trial:  # it was bound anew meanwhile, and told of twice
+            return
         group.on_trial.remove(lowered)
         measured = [
             Kernel(each.lowered, each.example, each.seconds, ratio) for each in group.kernels if each.lowered is lowered

@@ -92,7 +92,7 @@ class ExecutionPlan:
     stands_in: bool = False
     """True of what runs in place of a plan."""
     spent: int = 0
-    """Nanoseconds that calls took which the interpreter ran."""
+    """Nanoseconds that calls took which the interpreter ran, in place of the plan or as it has no generated code."""
     have_made: Callable[[], object] | None = None
     """Of what runs in place of a plan: has that made, unless it is there."""
     doubts: list[Callable[[], object]] = field(default_factory=list)

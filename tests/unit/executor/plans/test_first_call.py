@@ -10,6 +10,7 @@ from engine.aten.values.tensor import tensor
 from engine.executor.calls.call import call_function
 from engine.executor.plans import first_call, tiers
 from engine.executor.plans.executor import executor_of
+from engine.executor.plans.explanation import explain
 from engine.executor.plans.switches import leaving
 from engine.frontend.compilation.compile import compile_source
 from engine.fuser.backend import tiering
@@ -143,6 +144,13 @@ def test_the_interpreter_goes_on_until_it_has_run_long_enough(monkeypatch: pytes
     call_function(executor.function, [tensor([[1.0, 2.0]])], {})
     (plan,) = executor.cache.plans()
     assert plan.occasion == "first call" and executor.statistics.misses == 1
+    assert explain(executor.function).plans[0].interpreted == plan.spent / 1e9 > 0
+
+
+def test_first_calls_count_for_nothing() -> None:
+    executor = executor_of(_function(PROGRAMS["called twice"][0]))
+    call_function(executor.function, [tensor([[1.0, 2.0]])], {})
+    assert explain(executor.function).plans[0].interpreted == 0
 
 
 def test_what_was_never_compiled_makes_no_plan_small() -> None:
