@@ -29,6 +29,7 @@ from engine.executor.plans.tiers import Run
 from engine.ir.graph import Graph, Node
 from engine.lang import scalars
 from engine.lang.deferred import deferred
+from engine.lang.interpreter_settings import deep_recursion
 from engine.lang.records import dataclass
 
 if TYPE_CHECKING:
@@ -207,7 +208,8 @@ class Lowered:
     def binding(self) -> bindings.Binding:
         """The binding, made when it is first asked for: one on disk has its code alone.  Raises NotFused."""
         if self._binding is None:
-            made = self.compiler.lower(self.graph, *self.example)
+            with deep_recursion():  # expressions are as deep as chains of nodes are long
+                made = self.compiler.lower(self.graph, *self.example)
             self._binding = bindings.with_sizes(made, self.sizes) if self.sizes else made
         return self._binding
 

@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 
 from engine.aten.values.promotion import DEFAULTS
-from engine.aten.values.tensor import Tensor
+from engine.aten.values.tensor import Tensor, tensor
 from engine.executor.plans import cpu_kernels
-from engine.executor.plans.lowered import Compiler, Example
+from engine.executor.plans.lowered import SETTINGS, Compiler, Example, Lowered
+from engine.frontend.compilation.compile import compile_source
 from engine.fuser.groups.from_graph import NotFused
 from engine.fuser.library import key
 from engine.ir.graph import Graph
@@ -155,3 +156,17 @@ def test_a_second_process_needs_no_compiler(tmp_path: Path) -> None:
     ]
     assert [answer[1] for answer in answers] == [b"True", b"False"]
     assert answers[0][0] == answers[1][0] and answers[0][2:] == answers[1][2:] == [b"True", b"True"]
+
+
+def test_a_long_chain_is_lowered_wherever_it_is_asked_for() -> None:
+    """Expressions are as deep as the chain is long, and who asks may be deep in calls already."""
+    text = "def f(x: Tensor):\n" + "    x = x * 2 - x\n" * 120 + "    return x\n"
+    graph = compile_source(text).functions["f"].graph
+    example = [tensor([[1.0, 2.0]])], [tensor([[1.0, 2.0]])]
+    compiler = SETTINGS.compiler_for(None)
+    assert compiler is not None
+
+    def asked(depth: int) -> object:
+        return asked(depth - 1) if depth else Lowered(compiler, graph, example, ()).binding
+
+    assert asked(300) is not None
