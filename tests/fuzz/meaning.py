@@ -135,7 +135,7 @@ def prepared(name: str, text: str, unit: CompilationUnit, entry: str, calls: lis
     """The program, with nothing optimized in the functions that it may call."""
     for function in unit.functions.values():
         function.executor = executor = GraphExecutor(function)
-        executor.graph = copy_graph(function.graph)
+        executor._graph = copy_graph(function.graph)
     return Program(name, text, unit.functions[entry], calls)
 
 
