@@ -90,7 +90,7 @@ def _calls(m: Any, x: Any) -> Any:
         answer = m(x)
         for _ in range(3):
             for _ in range(3):
-                assert torch.allclose(m(x), answer, equal_nan=True)
+                assert torch.allclose(m(x), answer, atol=1e-6, equal_nan=True)
             tiering.wait()
     return answer
 
@@ -105,7 +105,7 @@ def test_an_archives_plan_and_kernels_are_made_elsewhere(
     with torch.no_grad():
         expected = made(x)
     m = _opened(made)
-    assert torch.allclose(_calls(m, x), expected)
+    assert torch.allclose(_calls(m, x), expected, atol=1e-6)
     assert done[0] == worker.PLAN
     assert tiering.failures() == []
     (plan,) = executor_of(m.forward._function).plans
