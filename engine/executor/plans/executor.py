@@ -247,7 +247,7 @@ class GraphExecutor:
             else:
                 self._lookups += 1  # a call that finds no plan, and asks for none
             return self._pass(plan)
-        if self._ahead and self._may_make_aside(key) and (ahead := self._meanwhile(key, before)) is not None:
+        if self._ahead and self._may_interpret(key) and (ahead := self._meanwhile(key, before)) is not None:
             return self._pass(ahead)
         if inlines and self._may_be_profiled(key):
             profiling = self.profiled.profiling_plan(key, self.cache.has(key))
@@ -358,8 +358,8 @@ class GraphExecutor:
     def _may_run_before_plan(self) -> bool:
         return not (SWITCHES.listeners or self.profiled.is_wanted or PROFILING.is_enabled)
 
-    def _may_make_aside(self, key: Key) -> bool:
-        """True where the interpreter goes on while the first plan is made, which no other one waits for."""
+    def _may_interpret(self, key: Key) -> bool:
+        """True where the interpreter may run in place of the first plan, or of one that it runs in place of already."""
         if tiering.mode() != "background" or not self._may_run_before_plan() or self.cache.has(key):
             return False
         return (key in self._ahead and key != self._due) or len(self.cache) == 0

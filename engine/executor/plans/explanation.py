@@ -92,7 +92,7 @@ class KernelExplanation:
     @property
     def is_used(self) -> bool:
         """False where it takes less time without the kernel."""
-        return self._kernel.ratio <= trials.SLOWER
+        return not trials.is_slower(self._kernel.ratio)
 
     @property
     def listings(self) -> Listings:

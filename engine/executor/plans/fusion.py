@@ -469,7 +469,7 @@ class PlanFusion(Tiered):
 
     def _bind(self, group: FusedGroup, lowered: Lowered, start: float, ratio: float = 0.0) -> None:
         """Let calls have the kernel, on which work began then, unless it is known to be slower than what they run."""
-        is_slower = ratio > trials.SLOWER
+        is_slower = trials.is_slower(ratio)
         if not is_slower:
             group.run = self._bound(group, [*group.lowered, lowered])
         seconds = time.perf_counter() - start
@@ -506,7 +506,7 @@ class PlanFusion(Tiered):
             Kernel(each.lowered, each.example, each.seconds, ratio) for each in group.kernels if each.lowered is lowered
         ]
         group.kernels = [each for each in group.kernels if each.lowered is not lowered]
-        (group.slower if ratio > trials.SLOWER else group.kernels).extend(measured)
+        (group.slower if trials.is_slower(ratio) else group.kernels).extend(measured)
         if group in self.groups and tiering.mode() != "off":
             group.run = self._bound(group, group.lowered)
             self.run_made()

@@ -18,6 +18,13 @@ ROUNDS: Final = 4
 """Calls of each of both, of which the fastest counts: others were disturbed."""
 SLOWER: Final = 1.05
 """A kernel that takes so many times as long is not used."""
+_TICK: Final = 1e-9
+"""Seconds that a call takes at least, whatever the clock says."""
+
+
+def is_slower(ratio: float) -> bool:
+    """True of a kernel that is not used, by its time in times of that without it."""
+    return ratio > SLOWER
 
 
 def on_trial(
@@ -27,17 +34,17 @@ def on_trial(
 
     `tell` is told of the kernel's time in times of the other's; calls run what is faster until something else comes.
     """
-    both, least, calls = (kernel, unfused), [float("inf")] * 2, 0
+    both, least, calls = (kernel, unfused), [float("inf")] * 2, 0  # `least`: the fastest call of each, in seconds
     once = iter((None,))
 
     def tried(*args: Any) -> Any:
         nonlocal calls
         if not takes(args):
             return otherwise(*args)
-        turn = calls % 2 if calls < 2 * ROUNDS else int(least[0] > SLOWER * least[1])
+        turn = calls % 2 if calls < 2 * ROUNDS else int(is_slower(least[0] / least[1]))
         start = time.perf_counter()
         result = both[turn](*args)
-        seconds = time.perf_counter() - start
+        seconds = max(time.perf_counter() - start, _TICK)
         if result is NOT_TAKEN:
             return otherwise(*args)
         least[turn] = min(least[turn], seconds)

@@ -22,6 +22,9 @@ class Layers(nn.Module):
 
 class Branches(nn.Module):
     def forward(self, x: torch.Tensor, n: int = 3) -> torch.Tensor:
+        return self.rounds(x, n)
+
+    def rounds(self, x: torch.Tensor, n: int) -> torch.Tensor:
         for i in range(n):
             if bool(x.sum() > 0):
                 x = torch.sigmoid(x) * i

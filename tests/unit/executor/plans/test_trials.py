@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import engine.torch as torch
-from engine.executor.plans import fusion, kept_plans, tiers, trials
+from engine.executor.plans import kept_plans, tiers, trials
 from engine.executor.plans.executor import executor_of
 from engine.executor.plans.explanation import explain
 from engine.executor.plans.verifying import NOT_TAKEN
@@ -40,7 +40,15 @@ def test_calls_run_both_by_turns_then_the_faster_one(faster: str) -> None:
         tried()
     assert log == ["kernel", "unfused"] * trials.ROUNDS + [faster] * 5
     (ratio,) = told
-    assert (ratio > trials.SLOWER) == (faster == "unfused")
+    assert trials.is_slower(ratio) == (faster == "unfused")
+
+
+def test_calls_that_take_no_time_that_a_clock_tells(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = list[float]()
+    tried = trials.on_trial(lambda: 1, lambda: 2, lambda args: True, told.append, lambda: 3)
+    monkeypatch.setattr(time, "perf_counter", lambda: 0.0)
+    assert [tried() for _ in range(2 * trials.ROUNDS + 1)] == [1, 2] * trials.ROUNDS + [1]
+    assert len(told) == 1 and not trials.is_slower(told[0])
 
 
 def test_other_calls_count_for_nothing() -> None:
@@ -131,4 +139,3 @@ def test_no_trials_where_kernels_are_asked_for(beside_alone: None) -> None:
     assert plan.fusion is not None
     for group in plan.fusion.groups:
         assert group.kernels and not group.on_trial
-    assert fusion.trials is trials

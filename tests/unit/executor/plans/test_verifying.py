@@ -20,6 +20,7 @@ from engine.executor.plans.plan_events import KeptRefused
 from engine.fuser.backend import code, kernel_cache, tiering
 from engine.fuser.library import parts
 from engine.torch import nn
+from tests.unit.executor.small_modules import Branches
 
 
 class Scaled(nn.Module):
@@ -54,14 +55,11 @@ class Drawn(nn.Module):
         return torch.sigmoid(x + torch.rand(3, 5)) * 2 + torch.rand_like(x)
 
 
-class Loops(nn.Module):
+class Loops(Branches):
+    """A view of what the loop gives."""
+
     def forward(self, x: torch.Tensor, n: int = 3) -> torch.Tensor:
-        for i in range(n):
-            if bool(x.sum() > 0):
-                x = torch.sigmoid(x) * i
-            else:
-                x = x.abs() + 1
-        return x.t()
+        return self.rounds(x, n).t()
 
 
 class Counted(nn.Module):
