@@ -342,6 +342,39 @@ def test_turned_operands_and_results_of_any_size(type: str) -> None:
         np.testing.assert_array_equal(z.T, wanted)
 
 
+def lying(array: Any) -> Iterator[Any]:
+    """Matrices, and batches of them, as programs have them: whole, cut out, exchanged, by heads, one for all."""
+    yield array
+    yield np.concatenate([array, array], -1)[..., : array.shape[-1]]
+    yield np.ascontiguousarray(array.swapaxes(-1, -2)).swapaxes(-1, -2)
+    yield np.concatenate([array, array], -2).swapaxes(-1, -2).copy().swapaxes(-1, -2)[..., : array.shape[-2], :]
+    if array.ndim > 2:
+        yield np.ascontiguousarray(np.moveaxis(array, -3, -2)).swapaxes(-3, -2)
+        yield np.broadcast_to(array[:1], array.shape)
+
+
+@pytest.mark.parametrize("type", ["f32", "f64", "c64"])
+@pytest.mark.parametrize(
+    ("name", "outer"), [("mm", ()), ("bmm", (3,)), ("matmul", ()), ("matmul", (3,)), ("matmul", (2, 3))]
+)
+def test_products_of_matrices_as_they_lie(name: str, outer: tuple[int, ...], type: str) -> None:
+    """Whatever lies between rows, columns and matrices, results lie in order; no copy is made of real ones."""
+    stubs = stubs_of(f"aten::{name}")
+    python = table.find(f"aten::{name}").compiled.run
+    for rows_, depth, columns in ((1, 5, 7), (4, 33, 18), (70, 9, 65)):
+        x, y = (np.random.default_rng(i).normal(0, 1, (*outer, *size)).astype(DTYPES[type])
+                for i, size in enumerate([(rows_, depth), (depth, columns)]))  # fmt: skip
+        for one, other in itertools.product(lying(x), lying(y)):
+            call = [Tensor(one), Tensor(other)]
+            try:
+                found = stubs(*call)
+            except Missed:
+                assert type == "c64", "real matrices are served"
+                found = python(*call)
+            np.testing.assert_allclose(found.array, one @ other, rtol=1e-4, atol=1e-5)
+            assert found.array.flags.c_contiguous and python(*call).array.flags.c_contiguous
+
+
 @pytest.mark.parametrize("bytes", [2**10, 2**15 - 4, 2**15, 2**18 + 4, 2**21, 2**22 - 4, 2**22])
 def test_results_are_arrays_that_own_their_memory(bytes: int) -> None:
     """Those of which lines of the cache count begin with one; all can be resized, are traced, and are freed."""

@@ -42,8 +42,8 @@ def multiply(a: Array, b: Array) -> Array:
             return result
     if wide(d) is not d:
         single = (xp.cast(np.ascontiguousarray(each), wide(d)) for each in (a, b))
-        return xp.cast(np.asarray(np.matmul(*single)), d)
-    return np.asarray(np.matmul(a, b))
+        return xp.cast(np.asarray(np.matmul(*single, order="C")), d)
+    return np.asarray(np.matmul(a, b, order="C"))
 
 
 def _are_fitting(a: Array, b: Array) -> bool:

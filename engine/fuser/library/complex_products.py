@@ -9,7 +9,7 @@ first matrix at a time are multiplied with all rows of the panel, so that all su
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Final
 
@@ -88,15 +88,22 @@ def _product(type: str) -> Kernel:
     return parse(_PRODUCT.format(**names, **several))
 
 
-def _word(tensor: int, d: int) -> str:
-    return f"words[{SHAPED_WORDS['EXTENTS'] + 5 * tensor + d}]"
+def _word(tensor: int, d: int, name: str = "EXTENTS") -> str:
+    return f"words[{SHAPED_WORDS[name] + 5 * tensor + d}]"
 
 
-def function(type: str, ranks: Sequence[int], places: Sequence[int], *, is_row: bool, is_turned: bool) -> Kernel:
-    """The function of a product of two tensors, with a third one that is added, perhaps, of so many dimensions each,
-    at these places among the operator's tensors.
+def _gaps(tensor: int, order: Sequence[int]) -> Iterator[str]:
+    """Tests for gaps in a tensor whose dimensions lie in that order."""
+    for place, d in enumerate(order):
+        inner = " * ".join(["1", *(_word(tensor, each) for each in order[place + 1 :])])
+        yield f"bitand({_word(tensor, d)} != 1, {_word(tensor, d, 'STRIDES')} != {inner})"
 
-    `is_row`: the second has the sizes of the result's columns first, as weights of layers.  `is_turned`: it lies so.
+
+def function(type: str, ranks: Sequence[int], places: Sequence[int], kinds: Sequence[str], *, is_row: bool) -> Kernel:
+    """The function of a product of two tensors, with a third one that is added, perhaps, of so many dimensions and of
+    that kind each, at these places among the operator's tensors.  It is for tensors without gaps.
+
+    `is_row`: the second has the sizes of the result's columns first, as weights of layers.
     """
     rank, first, second = ranks[0], places[0], places[1]
     leading = range(rank - 2)
@@ -104,6 +111,9 @@ def function(type: str, ranks: Sequence[int], places: Sequence[int], *, is_row: 
     tests = [f"{_word(first, d)} != {_word(second, d)}" for d in leading]
     tests += [f"k != {_word(second, inner)}"]
     tests += [f"{_word(places[2], 0)} != n"] if len(places) > 2 else []
+    for count, place, kind in zip(ranks, places, kinds, strict=True):
+        order = {"STEPPED": [*range(count)], "TURNED": [*range(count - 2), count - 1, count - 2]}
+        tests += _gaps(place, order.get(kind, ()))
     sizes = [*(_word(first, d) for d in leading), "m", "n"]
     lines = [
         "words = view(i64[...], words_)",
@@ -117,7 +127,7 @@ def function(type: str, ranks: Sequence[int], places: Sequence[int], *, is_row: 
         *(f"    words[{SHAPED_WORDS['SIZES'] + d}] = {size}" for d, size in enumerate(sizes)),
         f"    words[{SHAPED_WORDS['WORK']}] = quotient(batch * m * n * k, 4)",
         "    return 0",
-        f"is_turned = {int(is_row or is_turned)}",
+        f"is_turned = {int(is_row or 'TURNED' in kinds)}",
         *(
             f"{name} = words[{SHAPED_WORDS['PLACES'] + place}]"
             for name, place in zip(("a_", "b_", "bias_"), places, strict=False)

@@ -172,7 +172,7 @@ def _given(kind: str, value: Any) -> int:
     if kind == "EQUAL" or (kind == "REALS" and value is not None):
         (bits,) = struct.unpack("<q", struct.pack("<d", value))
         return int(bits)
-    if kind in ("RANKED", "TURNED", "INDEX", "BOUND", "BLOCKS", "CHANGED"):
+    if kind in ("RANKED", "STEPPED", "TURNED", "INDEX", "BOUND", "BLOCKS", "CHANGED"):
         return int(value)
     if kind == "KEEPS":
         return int(value or 0)

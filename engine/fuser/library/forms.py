@@ -17,8 +17,8 @@ from engine.lang.schema import Argument
 Kind = Literal[
     "TENSORS", "POINTS", "TRUTHS", "NUMBERS", "SETTINGS", "SAME", "EQUAL", "UNREAD", "REALS", "AXIS", "AXES",
     "LASTSIZES", "KEEPS", "LISTS", "WORDS", "INDEX", "BOUND", "MANYINTS", "TARGETS", "WHOLES", "VECTORS", "TABLES",
-    "INDICES", "RANKED", "TURNED", "ROWED", "SHOWN", "LIKE", "NUMBERED", "NAMED", "BLOCKS", "MAYBES", "STATES",
-    "CHANGED", "OPTIONS",
+    "INDICES", "RANKED", "STEPPED", "TURNED", "ROWED", "SHOWN", "LIKE", "NUMBERED", "NAMED", "BLOCKS", "MAYBES",
+    "STATES", "CHANGED", "OPTIONS",
 ]  # fmt: skip
 """See `words.KIND`."""
 LINES: Final = "lines_"

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -21,6 +22,7 @@ from engine.aten.values.tensor import Tensor
 from engine.fuser.groups.from_graph import NotFused
 from engine.fuser.groups.fusion_group import DTYPES
 from engine.fuser.ir.kernel import (
+    Apply,
     Expression,
     If,
     Kernel,
@@ -31,7 +33,6 @@ from engine.fuser.ir.kernel import (
     Store,
     apply,
     index,
-    product,
 )
 from engine.fuser.library import complex_products
 from engine.fuser.library.forms import Entry, Form, Given, fewest
@@ -74,16 +75,16 @@ def _linear(rows: int) -> Iterator[ShapedCall]:
 def _products(rows: int, kind: str) -> Iterator[tuple[str, ShapedCall]]:
     """Products of matrices, the second as it is or exchanged, as in `x @ weight.t()`."""
     second = Example((65, 67), kind)
-    yield "aten::mm", ShapedCall((Example((rows, 65)), second))
-    yield "aten::addmm", ShapedCall((Example((67,)), Example((rows, 65)), second, 1, 1))
+    first = Example((rows, 65), "STEPPED")
+    yield "aten::mm", ShapedCall((first, second))
+    yield "aten::addmm", ShapedCall((Example((67,)), first, second, 1, 1))
     yield "aten::matmul", ShapedCall((Example((rows, 65), "ROWED"), second))
 
 
 def _batches(rows: int, kind: str) -> Iterator[tuple[str, ShapedCall]]:
-    yield "aten::bmm", ShapedCall((Example((3, rows, 65)), Example((3, 65, 67), kind)))
-    for outer in ((3,), (3, 5)):
-        second = Example((*outer, 65, 67), kind)
-        yield "aten::matmul", ShapedCall((Example((*outer, rows, 65)), second))
+    for name, outer in (("bmm", (3,)), ("matmul", (3,)), ("matmul", (3, 5))):
+        first, second = Example((*outer, rows, 65), "STEPPED"), Example((*outer, 65, 67), kind)
+        yield f"aten::{name}", ShapedCall((first, second))
 
 
 WINDOWS: Final = (
@@ -119,7 +120,7 @@ def _triangles() -> Iterator[tuple[str, ShapedCall]]:
 def _calls() -> Iterator[tuple[str, ShapedCall]]:
     for rows in (64, 3):
         yield from (("aten::linear", each) for each in _linear(rows))
-    for kind, rows in itertools.product(("TURNED", "RANKED"), (64, 3)):  # what is exchanged is not copied then
+    for kind, rows in itertools.product(("TURNED", "STEPPED"), (64, 3)):  # what is exchanged is not copied then
         yield from _products(rows, kind)
         yield from _batches(rows, kind)
     yield from _convolutions()
@@ -157,7 +158,7 @@ def shaped_of(op: Op, types: Sequence[str]) -> tuple[list[Form], dict[str, Kerne
 
 def _given(value: Any) -> Given:
     match value:
-        case Example(shape=shape, kind="RANKED" | "TURNED" as kind):
+        case Example(shape=shape, kind="RANKED" | "STEPPED" | "TURNED" as kind):
             return Given(kind, len(shape))
         case Example():
             return Given("ROWED")
@@ -191,9 +192,8 @@ def _of_complex(op: Op, call: ShapedCall, type: str) -> tuple[Entry, Kernel] | N
     tensors = [each for each in call.given if isinstance(each, Example)]
     places = (1, 2, 0) if op.qualified_name == "aten::addmm" else range(len(tensors))
     ordered = [tensors[place] for place in places]
-    ranks, is_turned = [len(each.shape) for each in ordered], ordered[1].kind == "TURNED"
-    is_row = op.qualified_name == "aten::linear"
-    kernel = complex_products.function(type, ranks, places, is_row=is_row, is_turned=is_turned)
+    ranks, kinds = [len(each.shape) for each in ordered], [each.kind for each in ordered]
+    kernel = complex_products.function(type, ranks, places, kinds, is_row=op.qualified_name == "aten::linear")
     return Entry(kernel.name, type, 0), kernel
 
 
@@ -219,10 +219,12 @@ def _samples(call: ShapedCall) -> list[Any]:
 def _sample(value: Any, type: str) -> Any:
     if not isinstance(value, Example):
         return False if value is UNREAD else value
-    array = np.ones(value.shape, DTYPES[type])
-    if value.kind == "TURNED":
-        array = np.ascontiguousarray(array.swapaxes(-1, -2)).swapaxes(-1, -2)
-    return Tensor(array)
+    if value.kind not in ("STEPPED", "TURNED"):
+        return Tensor(np.ones(value.shape, DTYPES[type]))
+    *outer, rows, columns = value.shape
+    if value.kind == "STEPPED":
+        return Tensor(np.ones((*outer, rows, columns + 1), DTYPES[type])[..., :-1])
+    return Tensor(np.ones((*outer, columns, rows + 1), DTYPES[type])[..., :-1].swapaxes(-1, -2))
 
 
 def _wrapped(found: Binding, result: Result) -> Kernel:
@@ -233,7 +235,8 @@ def _wrapped(found: Binding, result: Result) -> Kernel:
         sizes = [word(SHAPED_WORDS["EXTENTS"] + t * _EACH + d) for d in range(argument.rank)]
         names += [Let(size(argument.name, d).name, each) for d, each in enumerate(sizes)]
         if argument.layout == "strided":
-            names += _turned_strides(argument)
+            steps = [word(SHAPED_WORDS["STRIDES"] + t * _EACH + d) for d in range(argument.rank)]
+            names += [Let(stride(argument.name, d).name, each) for d, each in enumerate(steps)]
         places.append(tensor_at(argument.name, argument.type, SHAPED_WORDS["PLACES"] + t))
     places.append(tensor_at(result.name, result.type, SHAPED_WORDS["PLACES"] + len(tensors)))
     assert result.shape is not None
@@ -241,13 +244,11 @@ def _wrapped(found: Binding, result: Result) -> Kernel:
     said.append(("WORK", 0, found.work if found.work is not None else index(0)))
     stores = tuple(Store("words", (index(SHAPED_WORDS[name] + i),), value) for name, i, value in said)
     first = If(apply("eq", Name("phase", "i64"), index(0)), (*stores, Return(index(0))))
+    found = replace(found, guards=tuple(each for each in found.guards if not _tells_order(each, tensors)))
     return calling(found.kernel, "shaped", ["words_", "phase"], (WORDS, *names, *guards(found), first, *places))
 
 
-def _turned_strides(argument: TensorArgument) -> Iterator[Statement]:
-    """The strides of a tensor without gaps whose last two dimensions are exchanged."""
-    last = argument.rank - 1
-    sizes: list[Expression] = [size(argument.name, d) for d in range(argument.rank)]
-    for d in range(argument.rank):
-        found: Expression = product(sizes[d + 1 :]) if d < last - 1 else index(1) if d == last - 1 else sizes[last - 1]
-        yield Let(stride(argument.name, d).name, found)
+def _tells_order(guard: Expression, tensors: Sequence[TensorArgument]) -> bool:
+    """True for what says in which order a tensor's dimensions lie: here results lie in C order whatever that is."""
+    strides = {stride(each.name, d) for each in tensors for d in range(each.rank)}
+    return isinstance(guard, Apply) and guard.function == "ge" and strides.issuperset(guard.operands)

@@ -30,22 +30,29 @@ def same_words(process: i64, value: i64, wanted: i64):
     return 1
 
 
-def is_turned(array: i64, item: i64):
+def put_strides(array: i64, item: i64, contiguous: i64, words: InOut[i64[...]], place: i64):
     fields = view(i64[...], array)
     marks = view(i32[...], array)
     sizes = view(i64[...], fields[DIMS])
     strides = view(i64[...], fields[STRIDESOF])
-    last = i64(marks[NDIM]) - 1
-    if bitor(i64(marks[NDIM]) < 2, bitand(i64(marks[FLAGS]), ALIGNED) == 0):
-        return 0
-    if bitor(strides[last - 1] != item, strides[last] != item * sizes[last - 1]):
-        return 0
-    step: i64 = item * sizes[last - 1] * sizes[last]
-    for j in range(2, last + 1):
-        if strides[last - j] != step:
+    rank = i64(marks[NDIM])
+    for d in range(rank):
+        words[place + d] = quotient(strides[d], item)
+        if rest(strides[d], item) != 0:
             return 0
-        step = step * sizes[last - j]
+    one = rank - contiguous
+    if bitor(bitand(i64(marks[FLAGS]), ALIGNED) == 0, bitand(sizes[one] != 1, strides[one] != item)):
+        return 0
+    words[place + one] = 1
     return 1
+
+
+def put_dense_strides(sizes: i64[...], rank: i64, words: InOut[i64[...]], place: i64):
+    step: i64 = 1
+    for j in range(rank):
+        words[place + rank - 1 - j] = step
+        step = step * sizes[rank - 1 - j]
+    return 0
 
 
 def shaped_with(descriptor: i64, args: i64, count: i64, copies: InOut[i64[...]]):
@@ -74,13 +81,18 @@ def shaped_with(descriptor: i64, args: i64, count: i64, copies: InOut[i64[...]])
                 type = typed
             if bitor(fields[DTYPE] != dtype, type < 0):
                 return 0
-            if kind == TURNED:
-                turned: i64 = is_turned(array, own[SIZES + type])
-                if turned == 0:
+            lies: i64 = select(bitand(i64(marks[FLAGS]), PLAIN) == PLAIN, 1, 0)
+            if bitor(kind == STEPPED, kind == TURNED):
+                if rank != it[GIVEN + i]:
                     return 0
+                place = STRIDESIN + tensors * EXTENTSEACH
+                fits: i64 = put_strides(array, own[SIZES + type], select(kind == TURNED, 2, 1), words, place)
+                lies = fits
+                if lies == 0:
+                    done: i64 = put_dense_strides(sizes, rank, words, place)
             words[PLACESIN + tensors] = fields[DATA]
-            if bitand(kind != TURNED, bitand(i64(marks[FLAGS]), PLAIN) != PLAIN):
-                if it[MAYCOPY] == 0:
+            if lies == 0:
+                if bitor(it[MAYCOPY] == 0, kind == TURNED):
                     return 0
                 words[PLACESIN + tensors] = 0
             if kind == ROWED:
@@ -156,6 +168,6 @@ def shaped_with(descriptor: i64, args: i64, count: i64, copies: InOut[i64[...]])
         return 0
     words[PLACESIN + tensors] = target
     code: i64 = worked(function, words, words[WORKIN], tensors, arrays)
-    done: i64 = finished(descriptor, history, args, count, 1, made, code)
-    return done
+    ended: i64 = finished(descriptor, history, args, count, 1, made, code)
+    return ended
 """ + FREEING.format(helper="shaped")

@@ -130,9 +130,9 @@ KIND: Final = {
     "TENSORS": 0, "POINTS": 1, "TRUTHS": 2, "NUMBERS": 3, "SETTINGS": 4, "SAME": 5, "EQUAL": 6, "UNREAD": 7, "REALS": 8,
     "AXIS": 9, "AXES": 10, "LASTSIZES": 11, "KEEPS": 12, "LISTS": 13, "WORDS": 14, "INDEX": 15, "BOUND": 16,
     "MANYINTS": 17, "NUMBERED": 18, "NAMED": 19, "TARGETS": 20, "WHOLES": 21, "VECTORS": 22, "TABLES": 23,
-    "INDICES": 24, "RANKED": 25, "TURNED": 26, "ROWED": 27, "SHOWN": 28, "LIKE": 29,
-    "BLOCKS": 30, "MAYBES": 31, "STATES": 32, "CHANGED": 33,
-    "OPTIONS": 34,
+    "INDICES": 24, "RANKED": 25, "STEPPED": 26, "TURNED": 27, "ROWED": 28, "SHOWN": 29, "LIKE": 30,
+    "BLOCKS": 31, "MAYBES": 32, "STATES": 33, "CHANGED": 34,
+    "OPTIONS": 35,
 }  # fmt: skip
 """POINTS: a tensor without dimensions.  TRUTHS: a tensor of bools.  NUMBERS: an int or float that is an operand;
 SETTINGS: that the dtype has to hold.  SAME: the object of GIVEN; EQUAL: a number that is equal to it.  UNREAD: what the
@@ -141,7 +141,8 @@ LASTSIZES: the sizes of the last ones, which are gone along.  KEEPS: whether the
 LISTS: of tensors.  WORDS: the ints of GIVEN, as a list.  INDEX: an int, of views; BOUND: that, or None, which stands
 for GIVEN; MANYINTS: a list of ints.  NUMBERED: the number of a dtype; NAMED: its object.  Tensors again: TARGETS: one
 that is written.  WHOLES: one that is gone through along a dimension; VECTORS: one of that dimension's size.  TABLES:
-one whose rows INDICES name.  RANKED: one of so many dimensions; TURNED: one whose last two are exchanged in memory;
+one whose rows INDICES name.  RANKED: one of so many dimensions; STEPPED: that, with any strides but for the last, which
+is an element; TURNED: the same of the last but one;
 ROWED: one taken for its last dimension's rows.  SHOWN: one whose memory the result may show; LIKE: one whose sizes or
 dtype are read.  BLOCKS: one of any sizes, of a loop; MAYBES: that or None; STATES: the same, which is written;
 CHANGED: one of which the result is a copy that the loop changes, or that is the result of an operator in place.
@@ -176,10 +177,12 @@ of a row that are done before the next row; ISTILED: whether the row function le
 
 # ------------------------------------------------------------------ text
 SHAPED_WORDS: Final = _places(
-    ("EXTENTS", 5 * OPERANDS), ("PLACES", OPERANDS + 1), "RANK", ("SIZES", DIMENSIONS), "WORK"
-)
-"""The words of functions of whole operators: five sizes for each tensor, addresses, last that of the result, and what
-the function says of the result: its dimensions, their sizes, and the nanoseconds that it takes, roughly."""
+    ("EXTENTS", 5 * OPERANDS), ("STRIDES", 5 * OPERANDS), ("PLACES", OPERANDS + 1), "RANK", ("SIZES", DIMENSIONS),
+    "WORK",
+)  # fmt: skip
+"""The words of functions of whole operators: five sizes and strides, in elements, for each tensor, addresses, last that
+of the result, and what the function says of the result: its dimensions, their sizes, and the nanoseconds that it takes,
+roughly."""
 LOOPED: Final = _places(
     ("LOOPRANKS", OPERANDS), ("LOOPSIZES", OPERANDS * DIMENSIONS), ("LOOPNUMBERS", 8),
     ("LOOPLISTS", 4 * (1 + DIMENSIONS)), ("LOOPPLACES", OPERANDS + MOST_RESULTS),
@@ -211,7 +214,8 @@ NAMES: Final[Mapping[str, int]] = {
     "LINE": 64, "ALIGNEDFROM": 2**15, "ALIGNEDTO": 2**22,
     "ALONGWORDS": PLACES_AT + OPERANDS + MOST_RESULTS, "MOSTRESULTS": MOST_RESULTS,
     "NUMBERSAT": NUMBERS_AT, "PLACESAT": PLACES_AT, "OPERANDS": OPERANDS,
-    "SHAPEDWORDS": SHAPED_WORDS["ALL"], "EXTENTSEACH": 5, "PLACESIN": SHAPED_WORDS["PLACES"],
+    "SHAPEDWORDS": SHAPED_WORDS["ALL"], "EXTENTSEACH": 5, "STRIDESIN": SHAPED_WORDS["STRIDES"],
+    "PLACESIN": SHAPED_WORDS["PLACES"],
     "RANKIN": SHAPED_WORDS["RANK"], "SIZESIN": SHAPED_WORDS["SIZES"], "WORKIN": SHAPED_WORDS["WORK"],
     "TOGETHER": 64, "LONGESTSTEP": 2**31, "MOSTCOPIED": 2**18, "LONGBYTES": 10 * RELEASE_AFTER,
     "PARTBYTES": 10 * RELEASE_AFTER // 8, "COPIED": 2**18,
