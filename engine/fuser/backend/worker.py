@@ -24,10 +24,12 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Final
 
 from engine.fuser.backend import code, kernel_cache, private_files, processes, tiering
+from engine.fuser.backend.pace import BRISK, Pace, give_way
 from engine.lang.locks import lock
 from engine.lang.records import dataclass
 
@@ -35,8 +37,6 @@ Job = tuple[Any, ...]
 """The name of what is to be done, and what it is to be done with: numbers, strings, bytes, and tuples of them."""
 Handlers = Mapping[str, Callable[..., object]]
 
-NICE: Final = 1
-"""More would starve it where programs keep all processors busy."""
 IDLE: Final = 30.0
 """Seconds without a job until the worker goes."""
 START: Final = 20.0
@@ -261,6 +261,7 @@ class _Serving:
     handlers: Handlers
     busy: Any
     last: float
+    pace: Pace = field(default_factory=Pace)
 
     def answer(self, connection: socket.socket) -> None:
         """Do the jobs of one program, until it is gone."""
@@ -269,7 +270,7 @@ class _Serving:
                 connection.settimeout(None)
                 name, *rest = _received(connection)
                 with self.busy:
-                    mistake = self.mistake(name, rest)
+                    mistake = self.pace.run(self.mistake, name, rest)
                     self.last = time.monotonic()
                 connection.sendall(_message(mistake))
 
@@ -300,8 +301,7 @@ def serve(handlers: Handlers) -> None:
     place = _place()
     if place is None:
         return
-    with suppress(OSError):
-        os.nice(NICE)
+    give_way(BRISK)
     with private_files.alone(place.with_name(f"{place.name}.lock")) as is_alone:
         if is_alone:
             _listen(place, handlers)

@@ -7,7 +7,6 @@ is left alone.  `main` is the program of the process that builds beside others (
 from __future__ import annotations
 
 import gc
-import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from engine.fuser.backend import kernel_cache, machine
+from engine.fuser.backend.pace import PATIENT, give_way
 from engine.fuser.images import image, linking
 from engine.fuser.images.objects import ImageError
 from engine.fuser.library import image_files, key, parts, processor
@@ -23,8 +23,6 @@ from engine.fuser.library.key import Key
 from engine.lang.progress import step
 from engine.lang.records import dataclass
 
-NICE: Final = 3
-"""The steps by which the process goes back; with many more, it would not get far on a busy machine."""
 _LIBRARY: Final = "the library of operators"
 
 
@@ -129,9 +127,7 @@ def is_sound(part: str, current: Key, room: Path) -> bool:
 
 def main() -> None:
     """Build in this process, behind all others."""
-    os.nice(NICE)
-    with suppress(AttributeError, OSError):  # systems that have no such thing
-        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+    give_way(PATIENT)
     room = image_files.folder()
     if room is not None:
         with suppress(Exception):  # which stands beside the files; nobody reads what is written here

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from engine.fuser.backend import processes, tiering
+from engine.fuser.backend import pace, processes, tiering
 from engine.fuser.backend.symbols import ALLOCATE, PARALLEL, RELEASE, MachineError
 from engine.fuser.library import beside, building, image_files, key, parts, processor, store
 from engine.fuser.library.parts import Part
@@ -364,5 +364,5 @@ def test_the_process_steps_back(place: Path) -> None:
     text = f"{ONE_PART}import os\nfrom engine.fuser.library import building\nbuilding.main()\nprint(os.nice(0))\n"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     told = subprocess.run([sys.executable, "-c", text], check=True, capture_output=True, text=True, env=environment)
-    assert int(told.stdout) == min(os.nice(0) + building.NICE, 19)
+    assert int(told.stdout) == max(os.nice(0), pace.PATIENT)
     assert _state(place) == image_files.COMPLETE
