@@ -20,6 +20,7 @@ from engine.fuser.backend import machine, worker
 from engine.fuser.backend.cpython_abi import AbiError
 from engine.fuser.backend.symbols import MachineError
 from engine.fuser.groups.from_graph import NotFused
+from engine.fuser.library import store as store  # what kernels call is looked for there
 from engine.ir.flat import NotPlain
 from engine.lang.errors import EngineError
 from engine.lang.scalars import DTYPE_BY_NUMBER

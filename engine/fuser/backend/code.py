@@ -17,6 +17,7 @@ import sys
 import weakref
 from collections import deque
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from typing import Final
 from weakref import WeakValueDictionary
@@ -24,7 +25,7 @@ from weakref import WeakValueDictionary
 from engine.fuser.backend import kernel_cache, processors, target
 from engine.fuser.backend.cpython_abi import AbiError
 from engine.fuser.backend.memory import keep_freed
-from engine.fuser.backend.symbols import MachineError, address_of
+from engine.fuser.backend.symbols import LIBRARY, MachineError, address_of
 from engine.fuser.images import mapping
 from engine.fuser.images.mapping import Mapped
 from engine.fuser.images.objects import ImageError
@@ -49,10 +50,11 @@ _lock: Final = lock()
 
 
 def known(key: str) -> Loaded | None:
-    """The code in the process, or on disk; None where there is none.  Raises MachineError where it cannot be run."""
+    """The code in the process, or on disk; None where there is none, or it calls what the library lacks."""
     found = _LOADED.get(key)
     if found is None and (data := kernel_cache.load(key)) is not None:
-        return loaded(key, data, is_kept=True)
+        with suppress(MachineError):
+            return loaded(key, data, is_kept=True)
     return found
 
 
@@ -77,7 +79,7 @@ def placed(data: bytes, *, is_kept: bool = False) -> Loaded:
     try:
         image = mapping.placed(data)
         try:
-            found = Loaded(image.settle(image.needed(address_of)), is_kept)
+            found = Loaded(image.settle(image.needed(_address)), is_kept)
         except BaseException:
             image.give_back()
             raise
@@ -85,6 +87,12 @@ def placed(data: bytes, *, is_kept: bool = False) -> Loaded:
         raise MachineError(f"no machine code: {error}") from error
     weakref.finalize(found, _TO_GIVE_BACK.append, image).atexit = False
     return found
+
+
+def _address(symbol: str) -> int | None:
+    """The address of what the process has, or the library of operators."""
+    found = address_of(symbol)
+    return LIBRARY.find(symbol) if found is None else found
 
 
 def _give_back() -> None:

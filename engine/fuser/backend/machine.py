@@ -21,6 +21,7 @@ import numpy as np
 from engine.fuser.backend import code, kernel_cache, target, tiering, to_llvm, worker
 from engine.fuser.backend.code import Loaded as Loaded
 from engine.fuser.backend.cpython_abi import retain
+from engine.fuser.backend.symbols import LIBRARY
 from engine.fuser.backend.symbols import MachineError as MachineError
 from engine.fuser.images import image, linking
 from engine.fuser.images.objects import ImageError
@@ -54,7 +55,7 @@ class Program:
 
 def program(kernel: Kernel) -> Program:
     """The program that is this kernel alone."""
-    return Program(repr(kernel), lambda: to_llvm.module([kernel]), (kernel.name,))
+    return Program(repr(kernel), lambda: to_llvm.module([kernel], ahead=LIBRARY.find), (kernel.name,))
 
 
 @dataclass(slots=True)

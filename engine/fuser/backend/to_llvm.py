@@ -77,10 +77,17 @@ _SHORT: Final = 20
 _INTERLEAVED: Final = 4
 
 
-def module(kernels: Iterable[Kernel], name: str = "kernels", has_lines: bool = False) -> Any:
+def _nowhere(symbol: str) -> None:
+    """Nothing is compiled ahead."""
+
+
+def module(
+    kernels: Iterable[Kernel], name: str = "kernels", has_lines: bool = False, ahead: Callable[[str], object] = _nowhere
+) -> Any:
     """A module with a function for each kernel; raises KernelError for one that breaks the rules.
 
-    `has_lines`: its instructions say which lines of the kernels' texts they are from (`llvm_lines`).
+    `has_lines`: its instructions say which lines of the kernels' texts they are from (`llvm_lines`).  `ahead`: what has
+    helpers that need not be part of the module, by their names.
     """
     made = ir().Module(name)
     made.triple = target.current().triple
@@ -93,9 +100,12 @@ def module(kernels: Iterable[Kernel], name: str = "kernels", has_lines: bool = F
         for helper in kernel.helpers:
             if helper.name in made.globals:
                 continue
+            if helper.is_ahead and ahead(helper.name) is not None:
+                _function(made, helper)
+                continue
             function = emit_kernel(made, helper, helpers, scope)
             function.linkage = "internal"
-            if helper.is_rare or helper.is_separate:
+            if helper.is_rare or helper.is_separate or helper.is_ahead:
                 function.attributes.add("noinline")
             if helper.is_rare:
                 function.attributes.add("cold")
@@ -103,13 +113,18 @@ def module(kernels: Iterable[Kernel], name: str = "kernels", has_lines: bool = F
     return made
 
 
+def _function(made: Any, kernel: Kernel) -> Any:
+    """The kernel's function in a module, without a body."""
+    lib = ir()
+    types = [lib.PointerType() if isinstance(p, Buffer) else stored_type(p.type) for p in kernel.parameters]
+    return lib.Function(made, lib.FunctionType(lib.IntType(64), types), kernel.name)
+
+
 def emit_kernel(
     made: Any, kernel: Kernel, helpers: Mapping[str, Kernel] = MappingProxyType({}), scope: Scope | None = None
 ) -> Any:
     """Add the kernel's function to a module that has its helpers."""
-    lib = ir()
-    types = [lib.PointerType() if isinstance(p, Buffer) else stored_type(p.type) for p in kernel.parameters]
-    function = lib.Function(made, lib.FunctionType(lib.IntType(64), types), kernel.name)
+    function = _function(made, kernel)
     e = Emitter.into(function, kernel.any_order, helpers, scope, kernel.line)
     for parameter, value in zip(kernel.parameters, function.args, strict=True):
         value.name = parameter.name

@@ -476,6 +476,24 @@ def dots_helpers(type: str = "f32") -> tuple[Kernel, ...]:
     return tuple(_dots_helper(rows, columns, type) for rows in (1, most) for columns in (1, wide))
 
 
+def ahead() -> Iterator[Kernel]:
+    """The functions that most products of float32 call, each once, which the library of operators has for all."""
+    vector = vector_for("f32")
+    half = f"f32x{lanes_of(vector) // 2}"
+    found = dict[str, Kernel]()
+    for most, vectors in SHAPES[current().registers, current().fuses]:
+        widths = [*((i, vector) for i in range(1, vectors + 1)), (1, half)]
+        by_k = [
+            Tile(i, *each, "k", reaches=reaches) for i in range(1, most + 1) for each in widths for reaches in _EITHER
+        ]
+        by_rows = [Tile(i, *each, "rows") for i in Tile(most, vectors, vector).heights for each in widths]
+        found |= {each.name: tile_helper(each) for each in (*by_k, *by_rows)}
+    yield from (*found.values(), turn_helper(vector), *dots_helpers())
+
+
+_EITHER: Final = (False, True)
+
+
 def tile_helper(tile: Tile) -> Kernel:
     """The function that `tile_call` calls: sums of `deep` products, which begin at 0 where `depth` does."""
     return _tile_helper(replace(tile, rest=0, narrow=0, depth=0))
@@ -500,7 +518,7 @@ def _tile_helper(tile: Tile) -> Kernel:
     operands = (Buffer("a", tile.type, None), Buffer("panel", tile.type, None))
     reach = (Buffer("reach", "i64", None),) if tile.reaches else ()
     buffers = (*operands, *reach, Buffer("result", tile.type, None, access="inout"))
-    return Kernel(tile.name, (*sizes, *buffers), body, is_separate=True)
+    return Kernel(tile.name, (*sizes, *buffers), body, is_ahead=True)
 
 
 def _sum(row: int, j: int) -> str:
@@ -556,7 +574,7 @@ def turn_helper(vector: str) -> Kernel:
     )
     sizes = tuple(Scalar(each, "i64") for each in ("deep", "last", "column", "step"))
     buffers = (Buffer("a", type, None), Buffer("panel", type, None, access="out"))
-    return Kernel(_turn_name(vector), (*sizes, *buffers), body, is_separate=True)
+    return Kernel(_turn_name(vector), (*sizes, *buffers), body, is_ahead=True)
 
 
 def _finished_rows(
@@ -651,4 +669,4 @@ def _dots_helper(rows: int, columns: int, type: str) -> Kernel:
     )
     sizes = tuple(Scalar(each, "i64") for each in ("k", "row", "column"))
     buffers = (Buffer("a", type, None), Buffer("b", type, None), Buffer("sums", type, None, access="out"))
-    return Kernel(f"dots_{rows}x{columns}_{type}", (*sizes, *buffers), body, is_separate=True)
+    return Kernel(f"dots_{rows}x{columns}_{type}", (*sizes, *buffers), body, is_ahead=True)

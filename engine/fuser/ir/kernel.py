@@ -333,7 +333,7 @@ class Kernel(Placed):
 
     `helpers`: kernels that this one and its helpers call by their names; what they return may be any number.
     `is_separate`: a helper that works for long, and stays a function of its own; `is_rare`: likewise, as it is called
-    seldom.
+    seldom; `is_ahead`: likewise, and the library of operators has it under its name, which says what it does.
     """
 
     name: str
@@ -343,6 +343,7 @@ class Kernel(Placed):
     helpers: tuple[Kernel, ...] = ()
     is_rare: bool = False
     is_separate: bool = False
+    is_ahead: bool = False
 
     @property
     def buffers(self) -> tuple[Buffer, ...]:

@@ -123,7 +123,7 @@ def _kernel(text: str, function: ast.stmt) -> Kernel:
     return Kernel(function.name, parameters, body, **flags)
 
 
-_MARKS: Final = ("any_order", "is_rare", "is_separate")
+_MARKS: Final = ("any_order", "is_rare", "is_separate", "is_ahead")
 """Flags of kernels, which are written as decorators."""
 
 

@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import chain
-from types import MappingProxyType
 from typing import Final
 
 from engine.fuser.ir.kernel import (
@@ -48,7 +47,6 @@ from engine.lang.records import dataclass
 
 Body = tuple[Statement, ...]
 Names = Mapping[str, str]
-_NONE: Final[Names] = MappingProxyType({})
 
 
 # ------------------------------------------------------------------ names
@@ -83,12 +81,12 @@ def nameless(kernel: Kernel) -> str:
     return _WORD.sub(number, show(kernel))
 
 
-def renamed(body: Sequence[Statement], names: Names, functions: Names = _NONE) -> Body:
-    """The statements with other names for values and buffers, and for functions that they call."""
-    return tuple(_renamed(each, names, functions) for each in body)
+def renamed(body: Sequence[Statement], names: Names) -> Body:
+    """The statements with other names for values and buffers."""
+    return tuple(_renamed(each, names) for each in body)
 
 
-def _renamed(s: Statement, names: Names, functions: Names) -> Statement:
+def _renamed(s: Statement, names: Names) -> Statement:
     def new(name: str) -> str:
         return names.get(name, name)
 
@@ -101,12 +99,12 @@ def _renamed(s: Statement, names: Names, functions: Names) -> Statement:
         case Store():
             return Store(new(s.buffer), tuple(map(of, s.indices)), of(s.value))
         case For():
-            inside = renamed(s.body, names, functions)
+            inside = renamed(s.body, names)
             return replace(s, index=new(s.index), start=of(s.start), stop=of(s.stop), step=of(s.step), body=inside)
         case While():
-            return While(of(s.condition), renamed(s.body, names, functions))
+            return While(of(s.condition), renamed(s.body, names))
         case If():
-            return If(of(s.condition), renamed(s.body, names, functions), renamed(s.orelse, names, functions))
+            return If(of(s.condition), renamed(s.body, names), renamed(s.orelse, names))
         case Return():
             return Return(of(s.value))
         case Allocate():
@@ -114,8 +112,7 @@ def _renamed(s: Statement, names: Names, functions: Names) -> Statement:
         case View():
             return View(_renamed_buffer(s.buffer, names), of(s.address))
         case Call():
-            function = functions.get(s.function, s.function)
-            return replace(s, function=function, operands=tuple(map(of, s.operands)), name=new(s.name))
+            return replace(s, operands=tuple(map(of, s.operands)), name=new(s.name))
     return s
 
 

@@ -17,7 +17,7 @@ from engine.aten.dispatch import table
 from engine.aten.dispatch.op import Op
 from engine.fuser.backend import scratch, threads, to_llvm
 from engine.fuser.backend.llvm_numbers import ir
-from engine.fuser.groups import recurrent
+from engine.fuser.groups import gemm, recurrent
 from engine.fuser.ir.kernel import Kernel
 from engine.fuser.library import calls
 from engine.fuser.library.along import along_of
@@ -66,6 +66,11 @@ def _layers() -> Iterator[str]:
         yield str(to_llvm.module([each]))
 
 
+def _tiles() -> Iterator[str]:
+    """The functions that products call for each tile, in kernels of programs as well."""
+    yield str(to_llvm.module(gemm.ahead()))
+
+
 Functions = Callable[[Op, Sequence[str]], tuple[list[Form], dict[str, Kernel]]]
 
 
@@ -101,6 +106,7 @@ PARTS: Final = (
     _part("float", rows_of, "f32"),
     _part("float_along", along_of, "f32"),
     _part("float_shaped", shaped_of, "f32"),
+    Part("tiles", _tiles),
     _part("loops", looped_of, "f32", "f64", "i64", "bool"),
     _part("whole", rows_of, "i64", "bool"),
     Part("float_layers", _layers),

@@ -30,7 +30,7 @@ from typing import Any, Final
 from engine.fuser.backend import cpython_abi as abi
 from engine.fuser.backend import llvm_numbers, machine, to_llvm
 from engine.fuser.backend.llvm_numbers import ir
-from engine.fuser.backend.symbols import WATCH
+from engine.fuser.backend.symbols import LIBRARY, WATCH
 from engine.fuser.backend.to_llvm import Emitter
 from engine.fuser.ir.kernel import BOOL, FLOATS, SIZES, Buffer, Constant
 from engine.fuser.stubs import bound_stubs
@@ -77,7 +77,7 @@ def module(binding: Binding) -> Any:
 
     `held` is the tuple of the fallback, `on_error`, or None, and the code, which is there as long as the builtin is.
     """
-    made = to_llvm.module([binding.kernel])
+    made = to_llvm.module([binding.kernel], ahead=LIBRARY.find)
     kernel = made.globals[binding.kernel.name]
     kernel.linkage = "internal"
     pointer = pointer_type()

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from engine.fuser.ir.kernel import Kernel, Let
+from engine.fuser.ir.kernel import Kernel, Let, calling
 from engine.fuser.ir.outlining import bound_names, renamed, renamed_expression, renamed_parameter
 from engine.fuser.stubs.binding import (
     Argument,
@@ -35,7 +35,7 @@ def unnamed(binding: Binding) -> Binding:
             for d in range(each.rank):
                 for of in (size, stride):
                     names[of(each.name, d).name] = of(names[each.name], d).name
-    functions = {each.name: f"helper_{i}" for i, each in enumerate(binding.kernel.helpers)}
+    functions = {each.name: f"helper_{i}" for i, each in enumerate(binding.kernel.helpers) if not each.is_ahead}
     results = tuple(_result(each, names) for each in binding.results)
     return replace(
         binding,
@@ -55,6 +55,8 @@ def _names(binding: Binding) -> Iterator[str]:
     if binding.told is not None:
         yield binding.told.name
     for kernel in (*binding.kernel.helpers, binding.kernel):
+        if kernel.is_ahead:
+            continue
         yield from (each.name for each in kernel.parameters)
         yield from bound_names(kernel.body)
 
@@ -70,10 +72,13 @@ def _result(of: AnyResult, names: Mapping[str, str]) -> AnyResult:
 
 
 def _kernel(of: Kernel, names: Mapping[str, str], functions: Mapping[str, str]) -> Kernel:
+    if of.is_ahead:
+        return of
+    found = calling(of, functions)
     return replace(
-        of,
+        found,
         name=functions.get(of.name, of.name),
         parameters=tuple(renamed_parameter(each, names) for each in of.parameters),
-        body=renamed(of.body, names, functions),
+        body=renamed(found.body, names),
         helpers=tuple(_kernel(each, names, functions) for each in of.helpers),
     )
