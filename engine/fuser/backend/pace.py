@@ -1,4 +1,4 @@
-"""How processes that work for programs share processors with them.
+"""The share of processors that processes which work for programs take from these.
 
 In: work.  Out: it is done at once while it is short, and behind all others when it goes on.
 
