@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from engine.executor.plans.early_calls import MARKS
 from engine.executor.plans.executor import executor_of
 from engine.executor.plans.explanation import (
     DifferentiableExplanation,
@@ -76,7 +77,7 @@ def story(workspace: Workspace, argument: str) -> Iterable[Reply]:
     found = [(target.name(function), explain(function)) for function in target.functions]
     most = _MOST_PLANS if target.call is None else 1
     plans = tuple(_story(name, plan, each) for name, each in found for plan in each.plans[-most:])
-    yield ExplainReply(argument, tuple(_summary(name, each) for name, each in found), plans)
+    yield ExplainReply(argument, tuple(line for name, each in found for line in _summaries(name, each)), plans)
     for name, each in found:
         if (earlier := len(each.plans) - most) > 0:
             yield TextReply(f"{name} has {counted(earlier, 'earlier plan')}: %plan {_named(target, name)} shows all")
@@ -97,6 +98,25 @@ def _more(commands: Iterable[str], argument: str) -> TextReply:
 def _named(target: Called, name: str) -> str:
     """The name by which the session knows a function of the target; else the text that it was found by."""
     return name if name in target.known else target.text
+
+
+def _summaries(name: str, of: Explanation) -> Iterator[str]:
+    """A line of what calls did, and one for each class of first calls that says why they took what they took."""
+    yield _summary(name, of)
+    seconds = 0.0
+    for each in of.early:
+        seconds += each.seconds
+        ran = ", ".join(f"{count} by {what}" for what, count in each.ran.items())
+        got = "was taken from disk" if each.was_kept else "was made"
+        plan = f"; the plan {got} in {duration(each.plan_seconds)}" if each.plan_seconds else ""
+        yield f"  until call {each.until if each is not of.early[-1] else _last(of)}: {duration(seconds)}, {ran}{plan}"
+    if of.early and _last(of) < MARKS[-1] and any(each.is_direct for each in of.plans):
+        yield "  later calls go straight to kernels, and are not timed"
+
+
+def _last(of: Explanation) -> int:
+    """The number of the last call that was timed: later ones, and those that go straight to kernels, are not."""
+    return sum(each.calls for each in of.early)
 
 
 def _summary(name: str, of: Explanation) -> str:

@@ -44,11 +44,20 @@ def _call(function: Function, args: Sequence[Any], kwargs: Mapping[str, Any] | N
         inputs = boundary.inputs(args, kwargs or {})
     token = libraries.DEFAULT_DEVICE.set_aside() if HOOKS.devices else None
     try:
-        result = InterpreterState(executor.code, hooks).run(*inputs) if hooks else run(executor, inputs)
+        result = InterpreterState(executor.code, hooks).run(*inputs) if hooks else boundary.run(executor, inputs)
     finally:
         if token is not None:
             libraries.DEFAULT_DEVICE.restore(token)
     return boundary.result(result) if boundary.result else result
+
+
+def _early(executor: GraphExecutor, inputs: Sequence[Any]) -> Any:
+    """The same as `run`, for the first calls, which are timed."""
+    try:
+        return executor.timed(run, executor, inputs)
+    finally:
+        if not executor.is_early:
+            executor.boundary.run = run
 
 
 def _positional_call(function: Function) -> Callable[..., Any] | None:
@@ -77,9 +86,10 @@ def boundary_of(executor: GraphExecutor) -> Boundary:
 
 
 class Boundary:
-    """The conversions of a schema: `inputs` for arguments, `result` for the returned value (None: it needs none)."""
+    """The conversions of a schema: `inputs` for arguments, `result` for the returned value (None: it needs none).
+    `run` is what runs an executor on such inputs."""
 
-    __slots__ = ("_converters", "_plain", "_positional", "_rest", "result", "schema")
+    __slots__ = ("_converters", "_plain", "_positional", "_rest", "result", "run", "schema")
 
     def __init__(self, schema: FunctionSchema) -> None:
         self.schema = schema
@@ -87,6 +97,7 @@ class Boundary:
         self._positional = sum(not argument.kwarg_only for argument in schema.arguments)
         self._plain = [_plain_types(argument.type) for argument in schema.arguments]
         self._rest = [_defaults_from(i, schema.arguments) for i in range(self._positional + 1)]
+        self.run: Callable[[GraphExecutor, Sequence[Any]], Any] = _early
         self.result = to_python(schema.returns[0].type) if len(schema.returns) == 1 else None
 
     def plain_inputs(self, args: Sequence[Any]) -> Sequence[Any] | None:

@@ -417,7 +417,10 @@ def _enter(plan: ExecutionPlan, entry: Callable[..., Any], inputs: Sequence[Any]
 
 def _call_from_generated(function: Function, arguments: Sequence[Any], depth: int) -> Any:
     """A call in generated code, `depth` calls deep."""
-    executor, depth = executor_of(function), depth + 1
+    executor = executor_of(function)
+    if executor.is_early:
+        return executor.timed(_call_from_generated, function, arguments, depth)
+    depth += 1
     if depth >= MAX_GENERATED_DEPTH:
         return InterpreterState(executor.code, depth=depth).run(*arguments)
     plan = (executor.anywhere if HOOKS.devices else executor).plan_for(arguments)

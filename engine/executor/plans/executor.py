@@ -8,6 +8,7 @@ calls come with an `ExecutionPlan`, specialised and optimized for it.
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, partial, reduce
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from engine.aten.values.hooks import HOOKS
 from engine.executor.bytecode.code import Code
 from engine.executor.plans import tiers
+from engine.executor.plans.early_calls import EarlyCalls
 from engine.executor.plans.first_call import runs_before_plan, size_of
 from engine.executor.plans.pipelines import BEFORE_EXECUTION
 from engine.executor.plans.plan import RECENT, ExecutionPlan
@@ -73,13 +75,13 @@ class GraphExecutor:
     `_recent` is the plan that ran last, and its key, `_passing` what ran last where that is no plan that is kept;
     `_ahead` has what runs in place of plans that are not there yet, by their keys; `_due` is the key of the first call
     until the second one comes, `_asked` has those that the thread that compiles makes.  `_size` is the number of nodes
-    that plans are made of (`size_of`), once it was needed.
+    that plans are made of (`size_of`), once it was needed.  `early` is told of the first calls, while they `is_early`.
     """
 
     __slots__ = (
         "_ahead", "_anywhere", "_asked", "_calls", "_code", "_direct", "_dropped", "_due", "_graph", "_is_begun",
-        "_lookups", "_made", "_passing", "_recent", "_refused", "_settled", "_size", "boundary", "cache", "function",
-        "profiled", "reader",
+        "_lookups", "_made", "_passing", "_recent", "_refused", "_settled", "_size", "boundary", "cache", "early",
+        "function", "is_early", "profiled", "reader",
     )  # fmt: skip
 
     def __init__(
@@ -93,6 +95,7 @@ class GraphExecutor:
         self.cache: PlanCache[ExecutionPlan] = PlanCache(MAX_PLANS, self._drop)
         self.profiled = ProfiledPlans(function.name, lambda: self.graph, self.reader, self._forget)
         self.boundary: Any = None
+        self.early, self.is_early = EarlyCalls(), True
         self._graph: Graph | None = None
         self._code: Code | None = None
         self._recent: tuple[Key, ExecutionPlan | None] = ((), None)
@@ -181,6 +184,15 @@ class GraphExecutor:
         for each in self.executors:
             each._catch_up()
         return next((plan for each in reversed(self.executors) if (plan := each._recent[1] or each._overtaken)), None)
+
+    def timed(self, call: Run, *args: Any) -> Any:
+        """The result of a call of the function, one of the first, with the calls of itself that it makes."""
+        self.is_early = False
+        start = time.perf_counter_ns()
+        try:
+            return call(*args)
+        finally:
+            self.is_early = not self.early.note(time.perf_counter_ns() - start, self._recently)
 
     @property
     def _overtaken(self) -> ExecutionPlan | None:

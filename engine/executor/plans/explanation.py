@@ -21,6 +21,7 @@ from engine.aten.values.tensor import Tensor
 from engine.executor.codegen.fusion_groups import is_fusion_group
 from engine.executor.plans import trials
 from engine.executor.plans.differentiation import DifferentiableGroup, Specialised, Variant
+from engine.executor.plans.early_calls import CallClass
 from engine.executor.plans.executor import GraphExecutor, executor_of
 from engine.executor.plans.explained_profiles import (
     GuardExplanation,
@@ -240,8 +241,8 @@ class PlanExplanation:
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """The plans of a function, the most recently used last, what became of the look-ups for them, the counts of the
-    plans that were dropped, the profiles of its calls, and why (parts of) the library of operators are of no use here,
-    so that operators run on numpy."""
+    plans that were dropped, the profiles of its calls, why (parts of) the library of operators are of no use here, so
+    that operators run on numpy, and its first calls."""
 
     function: str
     mode: tiering.Mode
@@ -250,6 +251,7 @@ class Explanation:
     dropped: PlanCounts
     profiles: tuple[ProfileExplanation, ...]
     library: tuple[str, ...]
+    early: tuple[CallClass, ...]
 
 
 def explain(function: Function) -> Explanation:
@@ -259,7 +261,7 @@ def explain(function: Function) -> Explanation:
         each.settle()
     plans = tuple(_plan(plan, executor.direct is plan) for plan in executor.plans)
     profiles = tuple(map(explain_record, executor.records))
-    facts = executor.statistics, executor.dropped, profiles, store.troubles()
+    facts = executor.statistics, executor.dropped, profiles, store.troubles(), tuple(executor.early)
     return Explanation(function.name, tiering.mode(), plans, *facts)
 
 
