@@ -551,8 +551,10 @@ def all_expressions(of: Expression) -> Iterator[Expression]:
 def rewritten(of: Expression, change: Callable[[Expression], Expression]) -> Expression:
     """The expression with each part changed, innermost first."""
     match of:
-        case Apply(operands=found):
-            of = replace(of, operands=tuple(rewritten(each, change) for each in found))
-        case Load(indices=found) | Address(indices=found):
-            of = replace(of, indices=tuple(rewritten(each, change) for each in found))
+        case Apply(function=function, operands=found, type=type):
+            of = Apply(function, tuple([rewritten(each, change) for each in found]), type)
+        case Load(buffer=buffer, indices=found, type=type):
+            of = Load(buffer, tuple([rewritten(each, change) for each in found]), type)
+        case Address(buffer=buffer, indices=found, type=type):
+            of = Address(buffer, tuple([rewritten(each, change) for each in found]), type)
     return change(of)

@@ -119,10 +119,12 @@ def _renamed(s: Statement, names: Names) -> Statement:
 def renamed_expression(of: Expression, names: Names) -> Expression:
     def change(part: Expression) -> Expression:
         match part:
-            case Name() if part.name in names:
-                return replace(part, name=names[part.name])
-            case Load() | Address() if part.buffer in names:
-                return replace(part, buffer=names[part.buffer])
+            case Name(name=name, type=type) if name in names:
+                return Name(names[name], type)
+            case Load(buffer=buffer, indices=indices, type=type) if buffer in names:
+                return Load(names[buffer], indices, type)
+            case Address(buffer=buffer, indices=indices, type=type) if buffer in names:
+                return Address(names[buffer], indices, type)
         return part
 
     return rewritten(of, change)

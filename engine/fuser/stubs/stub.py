@@ -48,7 +48,7 @@ from engine.fuser.stubs.binding import (
 from engine.fuser.stubs.bound_stubs import Function, Stub, symbol_of
 from engine.fuser.stubs.process import process
 from engine.fuser.stubs.python_objects import Objects, Value, null, pointer_type, whole
-from engine.fuser.stubs.unnamed import unnamed
+from engine.fuser.stubs.unnamed import told_by, unnamed
 from engine.lang.records import dataclass
 
 AnyResult = Result | NumberResult | ObjectResult
@@ -66,7 +66,8 @@ def stub_of(binding: Binding) -> Stub:
     """The binding's stub, compiled once.  Raises AbiError or MachineError."""
     if not binding.stub:
         name, compiled = _name(binding), unnamed(binding)
-        program = machine.Program(f"stub {compiled} {name} {process().layout}", lambda: module(compiled), (name,))
+        text = f"stub {told_by(compiled)} {name} {process().layout}"
+        program = machine.Program(text, lambda: module(compiled), (name,))
         code = machine.loaded(program)
         binding.stub.append(Stub(binding.kernel.name, machine.key_of(program), code, code.addresses[name]))
     return binding.stub[0]

@@ -49,6 +49,14 @@ def unnamed(binding: Binding) -> Binding:
     )
 
 
+def told_by(binding: Binding) -> str:
+    """All that tells the binding from others; of helpers that the library has, their names do."""
+    kernel = binding.kernel
+    own = replace(kernel, helpers=tuple(each for each in kernel.helpers if not each.is_ahead))
+    ahead = [each.name for each in kernel.helpers if each.is_ahead]
+    return f"{replace(binding, kernel=own)} {ahead}"
+
+
 def _names(binding: Binding) -> Iterator[str]:
     """All names, in order; some more than once."""
     yield from (each.name for each in (*binding.arguments, *binding.results, *binding.lets))
