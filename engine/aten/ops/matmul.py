@@ -42,8 +42,14 @@ def multiply(a: Array, b: Array) -> Array:
             return result
     if wide(d) is not d:
         single = (xp.cast(np.ascontiguousarray(each), wide(d)) for each in (a, b))
-        return xp.cast(np.asarray(np.matmul(*single, order="C")), d)
-    return np.asarray(np.matmul(a, b, order="C"))
+        return xp.cast(_in_order(np.matmul(*single)), d)
+    return _in_order(np.matmul(a, b))
+
+
+def _in_order(product: Array) -> Array:
+    """The product in C order, whatever order numpy chose by that of the operands; a number as an array."""
+    found = np.asarray(product)
+    return found if found.flags.c_contiguous else found.copy()
 
 
 def _are_fitting(a: Array, b: Array) -> bool:

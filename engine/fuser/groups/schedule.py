@@ -417,7 +417,7 @@ class Scheduler:
         for group in groups:
             inside += self._loop(group, here, rows, present, shared)
         if all(each == _ZERO for each in here):
-            return [*rooms, *(self._parallel(merged(each)) for each in inside)]
+            return [*rooms, *(self._parallel(self._of_rows(merged(each))) for each in inside)]
         if not rooms and not self.strategy.is_threaded:
             here, outer, inside = self._in_blocks(here, outer, inside)
         return [self._parallel(self._collapsed(here, outer, rooms, inside))]
@@ -438,6 +438,23 @@ class Scheduler:
             return here, outer, inside
         blocks = Extent(columns.blocks(extent.size), -(-extent.example // columns.WIDTH))
         return (*here[:-1], Name(block, "i64")), (*outer[:-1], blocks), found
+
+    def _of_rows(self, loop: Statement) -> Statement:
+        """A nest of loops in which those around the rows are one, likewise; they go over memory as several do."""
+        outer: list[For] = []
+        while isinstance(loop, For) and len(loop.body) == 1 and isinstance(loop.body[0], For):
+            outer.append(loop)
+            loop = loop.body[0]
+        if len(outer) < 2 or self.strategy.is_threaded:
+            return _around(outer, loop)
+        flat = self.fresh("row")
+        rest: Expression = Name(flat, "i64")
+        lets: list[Let] = []
+        for each in outer[:0:-1]:
+            rest, own = split(rest, each.stop)
+            lets.append(Let(each.index, own))
+        size = product([each.stop for each in outer])
+        return For(flat, index(0), size, (Let(outer[0].index, rest), *lets, loop))
 
     def _collapsed(
         self, here: Indices, outer: Sequence[Extent], rooms: Sequence[Statement], inside: Sequence[Statement]
@@ -581,6 +598,13 @@ _FEW: Final = 64
 """Rows up to which threads that share a row leave most of a machine's threads idle."""
 
 # ------------------------------------------------------------------ loops made simpler
+
+
+def _around(outer: Sequence[For], loop: Statement) -> Statement:
+    """The loop inside of these, the last of them innermost."""
+    for each in reversed(outer):
+        loop = replace(each, body=(loop,))
+    return loop
 
 
 def _rooms_apart(nest: Nest, body: Sequence[Statement]) -> tuple[list[Statement], list[Statement]]:
