@@ -103,20 +103,15 @@ def _named(target: Called, name: str) -> str:
 def _summaries(name: str, of: Explanation) -> Iterator[str]:
     """A line of what calls did, and one for each class of first calls that says why they took what they took."""
     yield _summary(name, of)
-    seconds = 0.0
+    number, seconds = 0, 0.0
     for each in of.early:
-        seconds += each.seconds
+        number, seconds = number + each.calls, seconds + each.seconds
         ran = ", ".join(f"{count} by {what}" for what, count in each.ran.items())
         got = "was taken from disk" if each.was_kept else "was made"
         plan = f"; the plan {got} in {duration(each.plan_seconds)}" if each.plan_seconds else ""
-        yield f"  until call {each.until if each is not of.early[-1] else _last(of)}: {duration(seconds)}, {ran}{plan}"
-    if of.early and _last(of) < MARKS[-1] and any(each.is_direct for each in of.plans):
+        yield f"  until call {number}: {duration(seconds)}, {ran}{plan}"
+    if 0 < number < MARKS[-1] and any(each.is_direct for each in of.plans):
         yield "  later calls go straight to kernels, and are not timed"
-
-
-def _last(of: Explanation) -> int:
-    """The number of the last call that was timed: later ones, and those that go straight to kernels, are not."""
-    return sum(each.calls for each in of.early)
 
 
 def _summary(name: str, of: Explanation) -> str:

@@ -7,8 +7,7 @@ first.  Calls after the last mark are not counted, and cost nothing.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any, Final
 
 from engine.executor.plans.plan import ExecutionPlan
@@ -66,8 +65,10 @@ class EarlyCalls:
             self._known = id(plan)
             now.plan_seconds, now.was_kept = plan.history.seconds, plan.history.origin is not None
 
-    def __iter__(self) -> Iterator[CallClass]:
-        return iter(tuple(self.classes))
+    def so_far(self) -> tuple[CallClass, ...]:
+        """The classes as they are now, which later calls leave as they are."""
+        with self._lock:
+            return tuple(replace(each, ran=Counter(each.ran)) for each in self.classes)
 
 
 def _kind(plan: ExecutionPlan | None) -> str:

@@ -261,7 +261,7 @@ def explain(function: Function) -> Explanation:
         each.settle()
     plans = tuple(_plan(plan, executor.direct is plan) for plan in executor.plans)
     profiles = tuple(map(explain_record, executor.records))
-    facts = executor.statistics, executor.dropped, profiles, store.troubles(), tuple(executor.early)
+    facts = executor.statistics, executor.dropped, profiles, store.troubles(), executor.early.so_far()
     return Explanation(function.name, tiering.mode(), plans, *facts)
 
 

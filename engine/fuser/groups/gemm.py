@@ -483,15 +483,11 @@ def ahead() -> Iterator[Kernel]:
     found = dict[str, Kernel]()
     for most, vectors in SHAPES[current().registers, current().fuses]:
         widths = [*((i, vector) for i in range(1, vectors + 1)), (1, half)]
-        by_k = [
-            Tile(i, *each, "k", reaches=reaches) for i in range(1, most + 1) for each in widths for reaches in _EITHER
-        ]
+        heights = range(1, most + 1)
+        by_k = [Tile(i, *each, "k", reaches=reaches) for i in heights for each in widths for reaches in (False, True)]
         by_rows = [Tile(i, *each, "rows") for i in Tile(most, vectors, vector).heights for each in widths]
         found |= {each.name: tile_helper(each) for each in (*by_k, *by_rows)}
     yield from (*found.values(), turn_helper(vector), *dots_helpers())
-
-
-_EITHER: Final = (False, True)
 
 
 def tile_helper(tile: Tile) -> Kernel:

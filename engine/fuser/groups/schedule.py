@@ -440,21 +440,15 @@ class Scheduler:
         return (*here[:-1], Name(block, "i64")), (*outer[:-1], blocks), found
 
     def _of_rows(self, loop: Statement) -> Statement:
-        """A nest of loops in which those around the rows are one, likewise; they go over memory as several do."""
+        """A nest of loops, those around the innermost one as one, which threads share whichever size is the large
+        one."""
         outer: list[For] = []
         while isinstance(loop, For) and len(loop.body) == 1 and isinstance(loop.body[0], For):
             outer.append(loop)
             loop = loop.body[0]
         if len(outer) < 2 or self.strategy.is_threaded:
             return _around(outer, loop)
-        flat = self.fresh("row")
-        rest: Expression = Name(flat, "i64")
-        lets: list[Let] = []
-        for each in outer[:0:-1]:
-            rest, own = split(rest, each.stop)
-            lets.append(Let(each.index, own))
-        size = product([each.stop for each in outer])
-        return For(flat, index(0), size, (Let(outer[0].index, rest), *lets, loop))
+        return self._as_one({each.index: each.stop for each in outer}, (), (loop,))
 
     def _collapsed(
         self, here: Indices, outer: Sequence[Extent], rooms: Sequence[Statement], inside: Sequence[Statement]
@@ -467,6 +461,10 @@ class Scheduler:
         if len(sizes) == 1:
             ((name, size),) = sizes.items()
             return For(name, index(0), size, (*rooms, *body))
+        return self._as_one(sizes, rooms, body)
+
+    def _as_one(self, sizes: Mapping[str, Expression], rooms: Iterable[Statement], body: Iterable[Statement]) -> For:
+        """A loop for several with these indices and sizes, the outermost first."""
         flat = self.fresh("row")
         rest: Expression = Name(flat, "i64")
         lets: list[Let] = []

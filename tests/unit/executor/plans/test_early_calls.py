@@ -79,3 +79,14 @@ def test_calls_that_raise_are_calls() -> None:
 
 def test_a_function_that_was_not_called_tells_nothing() -> None:
     assert explain(engine.CompilationUnit(SOURCE).outer._function).early == ()
+
+
+def test_what_was_told_stays_as_it_is() -> None:
+    unit = engine.CompilationUnit(SOURCE)
+    for _ in range(3):
+        unit.inner(engine.ones(3))
+    told = explain(unit.inner._function).early
+    before = [(each.calls, each.seconds, each.ran.copy()) for each in told]
+    unit.inner(engine.ones(3))
+    assert [(each.calls, each.seconds, each.ran) for each in told] == before
+    assert sum(each.calls for each in explain(unit.inner._function).early) == 4
