@@ -302,7 +302,7 @@ class GraphExecutor:
         ahead = self._ahead_of(key, before)
         if self._size is None:
             self._size = size_of(self.function, tiers.SMALL)
-        if ahead.spent < tiers.WORTH_A_NODE * min(self._size, tiers.SMALL):
+        if ahead.spent < tiers.making_takes(self._size):
             return ahead
         return None if self._size <= tiers.SMALL else self._made_aside(key, ahead)
 

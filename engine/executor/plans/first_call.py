@@ -27,6 +27,8 @@ MOST: Final = 20_000
 """Nodes that are run in about the time that a plan takes to make."""
 FEW: Final = 64
 """The length that is expected of what is no input."""
+UNCOMPILED: Final = 20
+"""Nodes that take as long to make a plan of as it takes to compile a function that is not called much."""
 DEEPEST: Final = 32
 """Steps of arithmetic after which nothing is expected of a number any more."""
 
@@ -41,15 +43,14 @@ def runs_before_plan(graph: Graph, inputs: Sequence[Any], *, once: bool = False)
 
 
 def size_of(function: Function, most: int) -> float:
-    """The number of nodes of the function and of those that it calls; infinite where they are more than `most`, or
-    some of them were never compiled."""
+    """The number of nodes of the function and of those that it calls, infinite where they are more than `most`; one
+    that was never compiled counts for `UNCOMPILED`."""
     waiting, known, nodes = [function], {function}, 0
     while waiting:
         each = waiting.pop()
-        if not each.is_defined:
-            return inf
-        own = [*each.graph.all_nodes()]
-        if (nodes := nodes + len(own)) > most:
+        own = [*each.graph.all_nodes()] if each.is_defined else []
+        nodes += len(own) if each.is_defined else UNCOMPILED
+        if nodes > most:
             return inf
         new = {callee for node in own if (callee := callee_of(node)) is not None} - known
         known |= new

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from functools import partial
+from operator import itemgetter
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -123,7 +124,7 @@ class FusedGroup:
     stored: dict[Layout, Example] = field(default_factory=dict)
     """Those that there were kernels for on disk."""
     fallbacks: int = 0
-    """Calls that no kernel took."""
+    """Calls that no kernel took, but for those that ran while the first one was being made."""
     failures: list[str] = field(default_factory=list)
     """Arguments, as text, that no kernel took although there were some: the first `MAX_FAILURES`."""
     run: Run = field(init=False)
@@ -318,7 +319,7 @@ class PlanFusion(Tiered):
             self.history.restart(self.fused, partial(passes_of, self._formed))
             nodes = self.fused.find_all_nodes(self.kind)
         else:
-            self.fused, nodes, self.refused = self._formed(self.history)
+            self.fused, nodes, self.refused = self.history.made(self._formed, itemgetter(0))
             if self.kept is not None:
                 self.kept.keep("groups", self.fused, self.refused)
                 if not self.kept.has("plan"):
@@ -374,9 +375,17 @@ class PlanFusion(Tiered):
         if self._written is None:
             self._written = self.write(self.fused, {group.node: group for group in self.groups})
         source, run = self._written
-        is_bare = self._whole is not None and not self._whole.is_guarded and not verifying.is_wanted()
-        self.install(self.fused, source, self.groups[0].run if is_bare else run)
+        with self._lock:
+            for group in self.groups:
+                if group.run is group._unfused:
+                    group.run = group.miss
+            self.install(self.fused, source, self.groups[0].run if self._is_bare else run)
         self.offer_kernels()
+
+    @property
+    def _is_bare(self) -> bool:
+        """True if the plan's function is that of its group."""
+        return self._whole is not None and not self._whole.is_guarded and not verifying.is_wanted()
 
     def offer_kernels(self) -> None:
         """Let calls go straight to the kernels of a plan that is one group, behind guards that these check as well."""
@@ -417,8 +426,18 @@ class PlanFusion(Tiered):
             group.waiting[key] = [_example(value) for value in args], [_example(value) for value in results]
         if self.mode == "eager":
             self.compile_waiting()
-        elif is_new:
+            return
+        self._run_unfused(group)
+        if is_new:
             tiering.in_background(self.compile_waiting)
+
+    def _run_unfused(self, group: FusedGroup) -> None:
+        """Let calls of a group that waits for its first kernel ask for nothing, until `run_made`."""
+        with self._lock:
+            if group.waiting and not group.kernels:
+                group.run = group.unfused
+                if self._is_bare:
+                    self.enter_by(group.run)
 
     def compile_waiting(self) -> None:
         """Make the kernels that groups wait for, and let the plan run with them."""
@@ -470,11 +489,12 @@ class PlanFusion(Tiered):
     def _bind(self, group: FusedGroup, lowered: Lowered, start: float, ratio: float = 0.0) -> None:
         """Let calls have the kernel, on which work began then, unless it is known to be slower than what they run."""
         is_slower = trials.is_slower(ratio)
-        if not is_slower:
-            group.run = self._bound(group, [*group.lowered, lowered])
+        run = None if is_slower else self._bound(group, [*group.lowered, lowered])
         seconds = time.perf_counter() - start
         kernels = group.slower if is_slower else group.kernels
-        kernels.append(Kernel(lowered, lowered.example[0], seconds, ratio))
+        with self._lock:
+            group.run = run or group.run
+            kernels.append(Kernel(lowered, lowered.example[0], seconds, ratio))
         self.history.tell(KernelCompiled(self.name, group.name, seconds))
 
     def _bound(self, group: FusedGroup, kernels: Sequence[Lowered]) -> Run:

@@ -1,8 +1,8 @@
 """The history of a plan: the passes that made it, and the events of its life.
 
 In: a graph, and passes to run on it.  Out: a `PlanHistory`: a `PassRun` for each pass, with the graph before and after
-it, and the events about the plan's groups and kernels.  Nothing is run again to be shown, but where the graph was on
-disk: its passes run when somebody asks for them.
+it, and the events about the plan's groups and kernels.  While nobody watches passes they are not noted as they run:
+copies of graphs are a fifth of what a plan takes.  They run again when somebody asks for them.
 """
 
 from __future__ import annotations
@@ -11,14 +11,17 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
-from typing import Any, Final, Literal
+from functools import partial
+from typing import Any, Final, Literal, TypeVar
 
 from engine.executor.plans.switches import SWITCHES, tell
 from engine.ir.clone import copy_graph
 from engine.ir.graph import Graph
+from engine.ir.rewrites import is_watched
 from engine.lang.records import dataclass
 from engine.passes.pipeline import run_pass
 
+T = TypeVar("T")
 MAX_KEPT: Final = 1000
 """Nodes up to which copies of a graph are kept between its passes; of longer graphs the times alone."""
 MAX_EVENTS: Final = 200
@@ -72,6 +75,8 @@ class PlanHistory:
     moments: list[float] = field(default_factory=list)
     seconds: float = 0.0
     begun: float = field(default_factory=time.perf_counter)
+    is_silent: bool = False
+    """True where nothing is noted of passes."""
     origin: Origin | None = None
     """The maker of the plan's graph; None where this process made it."""
     most_kept: int = field(default_factory=lambda: MAX_KEPT)
@@ -87,13 +92,24 @@ class PlanHistory:
         self.steps = [*found]
         return found
 
+    def made(self, make: Callable[[PlanHistory], T], graph_of: Callable[[T], Graph]) -> T:
+        """What `make` gives, which runs passes with a history: with this one if somebody watches passes, else with one
+        that notes nothing, as if the graph had been on disk."""
+        if SWITCHES.listeners or is_watched():
+            return make(self)
+        result = make(PlanHistory(is_silent=True))
+        self.restart(graph_of(result), partial(passes_of, make))
+        return result
+
     def restart(self, graph: Graph, passes: Postponed) -> None:
-        """Go on from a graph that was on disk; who asks has the passes run that made it there."""
+        """Go on from a graph that was made elsewhere; who asks has the passes run that make it."""
         self.steps.append(passes)
         self.begin(graph)
 
     def begin(self, graph: Graph) -> None:
         """Take the graph as what the next pass starts from; nobody may change it later."""
+        if self.is_silent:
+            return
         self._kinds = _kinds(graph)
         self._last = None if self._kinds.total() > self.most_kept else graph
 
@@ -111,6 +127,8 @@ class PlanHistory:
 
     def note(self, name: str, graph: Graph, changed: bool, seconds: float, options: str = "") -> None:
         """Add a step that has made this graph of the one before."""
+        if self.is_silent:
+            return
         before, kinds = self._last, self._kinds
         if changed:
             self._kinds = _kinds(graph)

@@ -76,7 +76,7 @@ def make_plan(
         history.restart(optimized, partial(passes_of, made))
         history.origin = Origin(maker, found.made)
     else:
-        optimized = made(history)
+        optimized = history.made(made, lambda graph: graph)
         if kept is not None:
             kept.keep("plan", optimized)
     doubts = _Doubts(lambda: Code(generic(), name), refuse) if verifying.is_wanted() else None

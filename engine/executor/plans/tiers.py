@@ -8,7 +8,7 @@ begins in the tier that `TIERS` has for the mode, and changes it when the mode c
 or when that cannot be had:
 
     tier          what calls run                                     what ends it
-    interpreted   the interpreter, from a first call on that has no  `WORTH_A_NODE` is spent: that call makes the plan;
+    interpreted   the interpreter, from a first call on that has no  `making_takes` is spent: that call makes the plan;
                   long loops (`first_call.py`), and the time that    one that is not `SMALL`, the thread that compiles
                   further ones take adds up                          (`GraphExecutor`); another process made the plan
     off           the plan's own function                            the mode
@@ -37,12 +37,23 @@ TIERS: Final[Mapping[tuple[Mode, bool], Tier]] = {
     ("off", True): "off", ("eager", True): "made", ("background", True): "made",
 }  # fmt: skip
 """The tier by the mode, and by whether what makes calls faster is there.  See Note [Tiers]."""
-WORTH_A_NODE: Final = 20_000
-"""Nanoseconds, for each node that a plan is made of, that the interpreter runs before: a tenth of what making takes."""
+_PLAN: Final = 6_000_000
+"""Nanoseconds that making a plan takes, whatever it is made of."""
+_NODE: Final = 200_000
+"""Nanoseconds more for each node."""
 SMALL: Final = 300
 """Nodes up to which a call makes the plan itself: that takes less time than another process takes to start."""
 WORTH: Final = 20_000_000
 """Nanoseconds: what takes so long altogether is compiled, which takes a few times as long."""
+
+
+def making_takes(nodes: float) -> float:
+    """Nanoseconds until there is a plan of so many nodes.
+
+    The interpreter runs for as long before: whoever ends sooner never pays for a plan, and whoever goes on pays twice
+    at most for what he could not know.
+    """
+    return _PLAN + _NODE * min(nodes, SMALL)
 
 
 class Follower(Protocol):

@@ -31,7 +31,7 @@ THREADS: Final = 8
 def _as_it_was(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Everything is worth compiling; afterwards modes and threads are what they were."""
     monkeypatch.setattr(tiers, "WORTH", -1)
-    monkeypatch.setattr(tiers, "WORTH_A_NODE", -1)
+    monkeypatch.setattr(tiers, "making_takes", lambda nodes: -1)
     mode, threads = tiering.mode(), torch.get_num_threads()
     yield
     tiering.wait()

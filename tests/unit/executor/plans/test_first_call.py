@@ -49,7 +49,7 @@ def _function(text: str) -> Function:
 def test_which_programs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     text, expected = PROGRAMS[name]
     monkeypatch.setattr(tiering, "mode", lambda: "background")
-    monkeypatch.setattr(tiers, "WORTH_A_NODE", -1)
+    monkeypatch.setattr(tiers, "making_takes", lambda nodes: -1)
     executor = executor_of(_function(text))
     x = tensor([[1.0, 2.0]])
     results = []
@@ -88,7 +88,7 @@ def test_an_error_in_a_plan_that_the_interpreter_called_tells_both_calls(monkeyp
 
 
 def test_what_runs_meanwhile_stands_for_the_plan(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tiers, "WORTH_A_NODE", -1)
+    monkeypatch.setattr(tiers, "making_takes", lambda nodes: -1)
     monkeypatch.setattr(tiers, "SMALL", 0)
     executor = executor_of(_function(PROGRAMS["called twice"][0]))
     x = tensor([[1.0, 2.0]])
@@ -120,7 +120,7 @@ def test_who_asks_for_plans_gets_those_that_calls_ran_ahead_of(calls: int) -> No
 def test_calls_wait_for_nothing_while_something_else_is_compiled(
     is_small: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tiers, "WORTH_A_NODE", -1)
+    monkeypatch.setattr(tiers, "making_takes", lambda nodes: -1)
     monkeypatch.setattr(tiers, "SMALL", 300 if is_small else 0)
     executor = executor_of(_function(PROGRAMS["called twice"][0]))
     call_function(executor.function, [tensor([[1.0, 2.0]])], {})
@@ -136,11 +136,11 @@ def test_calls_wait_for_nothing_while_something_else_is_compiled(
 
 def test_the_interpreter_goes_on_until_it_has_run_long_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     executor = executor_of(_function(PROGRAMS["called twice"][0]))
-    monkeypatch.setattr(tiers, "WORTH_A_NODE", 10**12)
+    monkeypatch.setattr(tiers, "making_takes", lambda nodes: 10**12)
     for _ in range(5):
         call_function(executor.function, [tensor([[1.0, 2.0]])], {})
     assert tiering.is_idle() and len(executor.cache) == 0
-    monkeypatch.setattr(tiers, "WORTH_A_NODE", 1)
+    monkeypatch.setattr(tiers, "making_takes", lambda nodes: 1)
     call_function(executor.function, [tensor([[1.0, 2.0]])], {})
     (plan,) = executor.cache.plans()
     assert plan.occasion == "first call" and executor.statistics.misses == 1
@@ -153,7 +153,7 @@ def test_first_calls_count_for_nothing() -> None:
     assert explain(executor.function).plans[0].interpreted == 0
 
 
-def test_what_was_never_compiled_makes_no_plan_small() -> None:
+def test_what_was_never_compiled_counts_for_some_nodes() -> None:
     text = "def f(x, n: int):\n    if n < 0:\n        x = half(x)\n    return x\n"
     unit = compile_source(HALF + text)
     f = unit.functions["f"]
@@ -162,7 +162,8 @@ def test_what_was_never_compiled_makes_no_plan_small() -> None:
     )
     assert first_call.size_of(f, 100) == inf
     unit.functions["half"].undefine(lambda function: None)
-    assert first_call.size_of(f, 300) == inf
+    assert first_call.size_of(f, 300) == sum(1 for _ in f.graph.all_nodes()) + first_call.UNCOMPILED
+    assert first_call.size_of(f, first_call.UNCOMPILED) == inf
 
 
 CHAINS = {

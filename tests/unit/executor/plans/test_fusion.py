@@ -84,7 +84,7 @@ def _stand_in(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
     made = StandIn()
     monkeypatch.setitem(lowered.SETTINGS.compilers, "cpu", Compiler(made.is_fusible, made.lower, made.bind, str))
     monkeypatch.setattr(tiers, "WORTH", -1)
-    monkeypatch.setattr(tiers, "WORTH_A_NODE", -1)
+    monkeypatch.setattr(tiers, "making_takes", lambda nodes: -1)
     before = tiering.mode()
     tiering.set_mode("eager")
     yield made

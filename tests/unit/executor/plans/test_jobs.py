@@ -57,7 +57,7 @@ def done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]
 
     monkeypatch.setattr(worker, "is_wanted", tiering.is_beside)
     monkeypatch.setattr(beside, "_STATE", beside._State(has_asked=True))  # for no library, which takes long
-    monkeypatch.setattr(tiers, "WORTH_A_NODE", -1)
+    monkeypatch.setattr(tiers, "making_takes", lambda nodes: -1)
     monkeypatch.setattr(tiers, "SMALL", 0)
     monkeypatch.setattr(worker, "does", does)
     monkeypatch.setattr(making, "specialise", refuse)
@@ -188,7 +188,7 @@ beside._STATE.has_asked = True  # for no library, which takes long
 made = []
 specialise = making.specialise
 making.specialise = lambda *given, **options: made.append(1) or specialise(*given, **options)
-tiers.SMALL, tiers.WORTH_A_NODE = 0, -1
+tiers.SMALL, tiers.making_takes = 0, lambda nodes: -1
 m = torch.jit.load(sys.argv[1]).eval()
 x = torch.arange(12.0).reshape(3, 4)
 with torch.no_grad():
@@ -221,7 +221,7 @@ beside._STATE.has_asked = True  # for no library, which takes long
 made = []
 specialise = making.specialise
 making.specialise = lambda *given, **options: made.append(1) or specialise(*given, **options)
-tiers.SMALL, tiers.WORTH_A_NODE = 0, -1
+tiers.SMALL, tiers.making_takes = 0, lambda nodes: -1
 unit = torch.jit.CompilationUnit('''
 def layer(x: Tensor, w: Tensor):
     return torch.relu(torch.mm(x, w)).softmax(-1)

@@ -83,7 +83,7 @@ def beside_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[No
     monkeypatch.setattr(worker, "is_wanted", lambda: False)
     monkeypatch.setattr(beside, "_STATE", beside._State(has_asked=True))
     monkeypatch.setattr(tiers, "WORTH", -1)
-    monkeypatch.setattr(tiers, "WORTH_A_NODE", -1)
+    monkeypatch.setattr(tiers, "making_takes", lambda nodes: -1)
     before = tiering.mode()
     tiering.set_mode("background")
     yield

@@ -108,7 +108,8 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Open:
 
 
 def given() -> Any:
-    return torch.tensor(np.linspace(-1, 1, 15, dtype=np.float32).reshape(3, 5))
+    """Numbers whose sum has a sign in whatever order they are added."""
+    return torch.tensor(np.linspace(-1, 1.25, 15, dtype=np.float32).reshape(3, 5))
 
 
 def called(m: Any) -> tuple[Any, ...]:
