@@ -8,12 +8,13 @@ Note [Tiles of products]
 A panel holds the columns of a tile, element (k, j) at k * step + j: some columns of a matrix whose rows are contiguous,
 or a copy, which repeats the last column beyond it.  A tile is some rows of the result by one panel: its sums are
 variables of vectors, as many as the processor has registers for, besides those for a row of the panel and for one
-number (`SHAPES`).  What is left of rows and columns has tiles of its own size where they are as in the example, and
-else some that are half as high.
+number (`SHAPES`).  What is left of rows has tiles that are half as high, and half of that; a last panel that is as
+narrow as in the example has tiles of its own.
 
 Where k is long, it is done in blocks of `Tile.depth`, so that a block of a panel stays in the cache while tile after
 tile uses it; sums rest in "partial" meanwhile.  Tiles are functions of their own, one for each size, whatever is
-multiplied.
+multiplied; so are strips, which are all rows that have a panel in common, tile after tile, and the copying of panels.
+The library of operators has them (`ahead`), so that kernels are what differs: what goes in, and what becomes of it.
 
 Where k is last in the memory of both operands and the first has few rows, as in x @ weight.t(), panels cost more than
 they save: `dots` adds up products along k, for a few rows and columns at a time, which load each vector for several.
@@ -99,7 +100,7 @@ Along = Literal["k", "rows", ""]
 class Tile:
     """A piece of the result: `rows` by some `vectors` of the type `vector`, as wide as a panel.
 
-    `rest` and `narrow` are the rows and the columns of tiles for what is left over, 0 where that is not known.
+    `narrow` are the columns of tiles for what is left of these, 0 where that is not known.
     `reaches`: the rows of panels are where a buffer says (`Matrix.reach`).  `depth`: elements of k in a block.
     """
 
@@ -107,7 +108,6 @@ class Tile:
     vectors: int
     vector: str
     along: Along = ""
-    rest: int = 0
     narrow: int = 0
     reaches: bool = False
     depth: int = 256
@@ -134,16 +134,21 @@ class Tile:
 
     @property
     def heights(self) -> tuple[int, ...]:
-        """The rows of tiles, down to 1: these, those of the rest, and halves for other sizes."""
+        """The rows of tiles: these, and halves for what is left, down to 1."""
         halves = [self.rows]
         while halves[-1] > 1:
             halves.append(halves[-1] // 2)
-        return tuple(sorted({*halves, *([self.rest] if self.rest else [])}, reverse=True))
+        return tuple(halves)
 
     @property
     def name(self) -> str:
         along = "_by_" * bool(self.along) + self.along
         return f"tile_{self.rows}x{self.vectors}_{self.vector}{along}{'_reaching' * self.reaches}"
+
+    @property
+    def strip(self) -> str:
+        """The name of the function of all rows by a panel."""
+        return f"strip_of_{self.name}"
 
 
 SHAPES: Final = {
@@ -210,7 +215,7 @@ def tile_for(
     vector = vector_for(type, processor)
     shapes = SHAPES[processor.registers, processor.fuses]
     tiles = [
-        Tile(height, vectors, vector, along, rows % height, _narrow(columns, vectors, vector))
+        Tile(height, vectors, vector, along, _narrow(columns, vectors, vector))
         for most, vectors in (shapes if columns else shapes[:1])
         for height in (range(most, 0, -1) if rows else (most,))
     ]
@@ -284,9 +289,21 @@ def filled(element: Element, columns: Expression, tile: Tile) -> Fill:
 
 def fill_from(matrix: Matrix, columns: Expression, tile: Tile) -> Fill:
     """A `Fill` with the elements of a matrix; where its columns are contiguous, the `helpers` have to turn."""
-    if matrix.row != _ONE:
-        return filled(matrix.element, columns, tile)
+    return _copied_from(matrix, columns, tile) if matrix.row != _ONE else _turned_from(matrix, columns, tile)
 
+
+def _copied_from(matrix: Matrix, columns: Expression, tile: Tile) -> Fill:
+    def fill(
+        first: Expression, depth: Expression, deep: Expression, buffer: str, place: Expression
+    ) -> Sequence[Statement]:
+        last = apply("sub", add(columns, index(-1)), first)
+        sizes = (deep, last, matrix.row, matrix.column)
+        return (Call(_copy_name(tile), (*sizes, matrix.address(depth, first), Address(buffer, (place,)))),)
+
+    return fill
+
+
+def _turned_from(matrix: Matrix, columns: Expression, tile: Tile) -> Fill:
     def fill(
         first: Expression, depth: Expression, deep: Expression, buffer: str, place: Expression
     ) -> Sequence[Statement]:
@@ -414,60 +431,52 @@ def _rows(a: Matrix, k: Expression, panel: Matrix, tile: Tile, finish: Finish | 
 
     Rows are finished after their last block of k; if that is the only one, one after the other uses the same place.
     """
+    start, end = _i("begin"), _i("end")
+    if finish is None:
+        yield _strip(tile, a, panel, start, end, start)
+        return
     is_last, is_only = apply("ge", add(_i("depth"), _i("deep")), k), apply("le", k, index(tile.depth))
-    start, size = _i("begin"), index(tile.rows)
-
-    def handed(first: Expression, end: Expression) -> Sequence[Statement]:
-        return () if finish is None else (If(is_last, tuple(finish(first, end, _i("base")))),)
-
-    def base(row: Expression) -> Let:
-        return Let("base", start if finish is None else apply("select", is_only, row, start))
-
-    yield Let("tiles", apply("quotient", apply("sub", _i("end"), start), size))
-    top = Let("top", add(start, multiply(_i("tile"), size)))
-    whole = (top, base(_i("top")), _tile_call(tile, a, panel), *handed(_i("top"), add(_i("top"), size)))
-    yield For("tile", index(0), _i("tiles"), whole)
-    yield Let("left", add(start, multiply(_i("tiles"), size)))
-    yield base(_i("left"))
-    after = _i("left")
-    for rows in tile.heights[1:]:
-        count = apply("quotient", apply("sub", _i("end"), after), index(rows))
-        yield Let(f"tiles{rows}", count)
-        top = Let("top", add(after, multiply(_i("tile"), index(rows))))
-        yield For("tile", index(0), _i(f"tiles{rows}"), (top, _tile_call(replace(tile, rows=rows), a, panel)))
-        yield Let(f"left{rows}", add(after, multiply(_i(f"tiles{rows}"), index(rows))))
-        after = _i(f"left{rows}")
-    yield from handed(_i("left"), _i("end"))
+    rows = (
+        Let("stop", apply("minimum", add(_i("top"), index(tile.rows)), end)),
+        Let("base", apply("select", is_only, _i("top"), start)),
+        _strip(tile, a, panel, _i("top"), _i("stop"), _i("base")),
+        If(is_last, tuple(finish(_i("top"), _i("stop"), _i("base")))),
+    )
+    yield For("top", start, end, rows, step=index(tile.rows))
 
 
-def _tile_call(tile: Tile, a: Matrix, panel: Matrix) -> Statement:
-    line = multiply(apply("sub", _i("top"), _i("base")), index(tile.width))
-    operand, sums = a.address(_i("top"), _i("depth")), Address("partial", (line,))
-    of = partial(tile_call, a=a, operand=operand, panel=panel, sums=sums, depth=_i("depth"), deep=_i("deep"))
-    if not tile.narrow:
-        return of(tile)
-    whole, narrow = tile.widths
-    is_narrow = apply("le", _i("columns"), index(tile.narrow))
-    return If(is_narrow, (of(narrow, line=tile.width),), (of(whole),))
+def _strip(tile: Tile, a: Matrix, panel: Matrix, top: Expression, stop: Expression, base: Expression) -> Statement:
+    """The rows from `top` on by a panel, to sums that begin with the row `base`."""
+    place = multiply(apply("sub", top, base), index(tile.width))
+    operands = a, a.address(top, _i("depth")), panel, Address("partial", (place,)), _i("depth"), _i("deep"), tile.width
+    whole, *narrower = (_call(each.strip, *operands, before=(apply("sub", stop, top),)) for each in tile.widths)
+    if not narrower:
+        return whole
+    return If(apply("le", _i("columns"), index(tile.narrow)), (*narrower,), (whole,))
 
 
 def tile_call(
     tile: Tile, a: Matrix, operand: Address, panel: Matrix, sums: Address, depth: Expression, deep: Expression,
-    line: int = 0,
 ) -> Call:  # fmt: skip
-    """Rows of `a` from `operand` on by a panel, to sums, which begin at 0 for depth 0.
+    """Rows of `a` from `operand` on by a panel, to sums, which begin at 0 for depth 0, in rows as wide as a panel."""
+    return _call(tile.name, a, operand, panel, sums, depth, deep, tile.width)
 
-    The rows of the sums are `line` apart, else the width of a panel.
-    """
-    sizes = (depth, deep, a.row, a.column, panel.row, index(line or tile.width))
+
+def _call(
+    name: str, a: Matrix, operand: Address, panel: Matrix, sums: Address, depth: Expression, deep: Expression,
+    line: int, before: tuple[Expression, ...] = (),
+) -> Call:  # fmt: skip
+    """The call of a tile or strip, to sums whose rows are `line` apart."""
+    sizes = (*before, depth, deep, a.row, a.column, panel.row, index(line))
     reach = (Address(panel.reach, (depth,)),) if panel.reach else ()
-    return Call(tile.name, (*sizes, operand, Address(panel.buffer, (panel.first,)), *reach, sums))
+    return Call(name, (*sizes, operand, Address(panel.buffer, (panel.first,)), *reach, sums))
 
 
 def helpers(tile: Tile, *, turns: bool = False) -> tuple[Kernel, ...]:
     """The functions that a product with this tile calls, whose second operand has contiguous columns if it `turns`."""
     tiles = (tile_helper(replace(each, rows=rows)) for rows in tile.heights for each in tile.widths)
-    return (*tiles, *([turn_helper(tile.vector)] if turns else []))
+    strips = map(strip_helper, tile.widths)
+    return (*tiles, *strips, turn_helper(tile.vector) if turns else copy_helper(tile))
 
 
 def dots_helpers(type: str = "f32") -> tuple[Kernel, ...]:
@@ -484,15 +493,46 @@ def ahead() -> Iterator[Kernel]:
     for most, vectors in SHAPES[current().registers, current().fuses]:
         widths = [*((i, vector) for i in range(1, vectors + 1)), (1, half)]
         heights = range(1, most + 1)
-        by_k = [Tile(i, *each, "k", reaches=reaches) for i in heights for each in widths for reaches in (False, True)]
-        by_rows = [Tile(i, *each, "rows") for i in Tile(most, vectors, vector).heights for each in widths]
-        found |= {each.name: tile_helper(each) for each in (*by_k, *by_rows)}
+        tiles = [Tile(i, *each, "k", reaches=reaches) for i in heights for each in widths for reaches in (False, True)]
+        tiles += [Tile(i, *each, "rows") for i in Tile(most, vectors, vector).heights for each in widths]
+        found |= {each.name: tile_helper(each) for each in tiles}
+        found |= {each.strip: replace(strip_helper(each), helpers=_tiles_of(each)) for each in tiles}
+        found |= {_copy_name(each): copy_helper(each) for each in tiles if not each.reaches}
     yield from (*found.values(), turn_helper(vector), *dots_helpers())
+
+
+def _tiles_of(tile: Tile) -> tuple[Kernel, ...]:
+    return tuple(tile_helper(replace(tile, rows=rows)) for rows in tile.heights)
 
 
 def tile_helper(tile: Tile) -> Kernel:
     """The function that `tile_call` calls: sums of `deep` products, which begin at 0 where `depth` does."""
-    return _tile_helper(replace(tile, rest=0, narrow=0, depth=0))
+    return _tile_helper(replace(tile, narrow=0, depth=0))
+
+
+def strip_helper(tile: Tile) -> Kernel:
+    """The function of `count` rows by a panel: tiles of all heights, as many as there are rows for."""
+    return _strip_helper(replace(tile, narrow=0, depth=0))
+
+
+@cache
+def _strip_helper(tile: Tile) -> Kernel:
+    down = _ONE if tile.along == "rows" else _i("row")
+    body = list[Statement]()
+    done: Expression = _ZERO
+    for rows in tile.heights:
+        tiles, after = f"tiles{rows}", f"after{rows}"
+        top = add(done, multiply(_i("tile"), index(rows)))
+        places = {"a": multiply(_i("top"), down), "panel": _ZERO, **({"reach": _ZERO} if tile.reaches else {})}
+        places["result"] = multiply(_i("top"), _i("line"))
+        call = Call(replace(tile, rows=rows).name, (*map(_i, _SIZES), *(Address(b, (i,)) for b, i in places.items())))
+        body += [
+            Let(tiles, apply("quotient", apply("sub", _i("count"), done), index(rows))),
+            For("tile", _ZERO, _i(tiles), (Let("top", top), call)),
+            Let(after, add(done, multiply(_i(tiles), index(rows)))),
+        ]
+        done = _i(after)
+    return Kernel(tile.strip, (Scalar("count", "i64"), *_parameters(tile)), tuple(body), is_ahead=True)
 
 
 @cache
@@ -510,11 +550,17 @@ def _tile_helper(tile: Tile) -> Kernel:
         For("at", index(0), _i("deep"), tuple(_step(tile))),
         *(Store("result", result(*each), Name(_sum(*each), vector)) for each in places),
     )
-    sizes = tuple(Scalar(each, "i64") for each in ("depth", "deep", "row", "column", "step", "line"))
+    return Kernel(tile.name, _parameters(tile), body, is_ahead=True)
+
+
+_SIZES: Final = ("depth", "deep", "row", "column", "step", "line")
+
+
+def _parameters(tile: Tile) -> tuple[Scalar | Buffer, ...]:
     operands = (Buffer("a", tile.type, None), Buffer("panel", tile.type, None))
     reach = (Buffer("reach", "i64", None),) if tile.reaches else ()
-    buffers = (*operands, *reach, Buffer("result", tile.type, None, access="inout"))
-    return Kernel(tile.name, (*sizes, *buffers), body, is_ahead=True)
+    sizes = tuple(Scalar(each, "i64") for each in _SIZES)
+    return (*sizes, *operands, *reach, Buffer("result", tile.type, None, access="inout"))
 
 
 def _sum(row: int, j: int) -> str:
@@ -533,6 +579,33 @@ def _step(tile: Tile) -> Iterator[Statement]:
         for j in range(tile.vectors):
             factors = Name(f"a{row}", vector), Name(f"b{j}", vector)
             yield Assign(_sum(row, j), apply("muladd", *factors, Name(_sum(row, j), vector)))
+
+
+def _copy_name(tile: Tile) -> str:
+    return f"copy_{tile.width}_{tile.type}"
+
+
+def copy_helper(tile: Tile) -> Kernel:
+    """The function that copies `deep` rows of a matrix into a panel; columns beyond the `last` are that one again."""
+    return _copy_helper(_copy_name(tile), tile.width, tile.type)
+
+
+@cache
+def _copy_helper(name: str, width: int, type: str) -> Kernel:
+    matrix = Matrix("a", _i("row"), _i("column"), type=type)
+    target = (add(multiply(_i("at"), index(width)), _i("j")),)
+
+    def copied(matrix: Matrix, column: Expression) -> For:
+        copy = Store("panel", target, matrix.element(_i("at"), column))
+        return For("at", _ZERO, _i("deep"), (For("j", _ZERO, index(width), (copy,), kind="vector"),))
+
+    is_whole = apply("le", index(width - 1), _i("last"))
+    is_plain = apply("eq", apply("select", is_whole, _i("column"), _ZERO), _ONE)
+    repeated = copied(matrix, apply("minimum", _i("j"), _i("last")))
+    body = (If(is_plain, (copied(replace(matrix, column=_ONE), _i("j")),), (repeated,)),)
+    sizes = tuple(Scalar(each, "i64") for each in ("deep", "last", "row", "column"))
+    buffers = (Buffer("a", type, None), Buffer("panel", type, None, access="out"))
+    return Kernel(name, (*sizes, *buffers), body, is_ahead=True)
 
 
 def _turn_name(vector: str) -> str:

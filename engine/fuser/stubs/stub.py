@@ -83,11 +83,15 @@ def module(binding: Binding) -> Any:
     kernel.linkage = "internal"
     pointer = pointer_type()
     signature = ir().FunctionType(pointer, [pointer, pointer, ir().IntType(64), pointer])
-    function = ir().Function(made, signature, _name(binding))
+    function, computing = ir().Function(made, signature, _name(binding)), {*made.globals}
     o = Objects.into(function, process())
     miss = o.block("miss")
     e = Emitter(function, o.b, miss, None, any_order=False)
     _Stub(binding, o, e, miss, kernel).write()
+    for each in made.functions:
+        if each.blocks and each.name not in computing - {function.name}:
+            each.attributes.add("noinline")
+            each.attributes.add("optnone")  # what has no loops is as fast, and most of what there would be to optimize
     return made
 
 
