@@ -37,7 +37,7 @@ from engine.executor.codegen.source import GeneratedSource, Slot
 from engine.executor.plans import trials, verifying
 from engine.executor.plans.history import PlanHistory, passes_of
 from engine.executor.plans.kept_plans import KeptPlan
-from engine.executor.plans.lowered import Compiler, Example, Layout, Lowered, Sizes, example_of, flat_example, layout_of
+from engine.executor.plans.lowered import Compiler, Example, Layout, Lowered, Sizes, example_of, layout_of
 from engine.executor.plans.pipelines import BEFORE_FUSION
 from engine.executor.plans.plan_events import GroupFormed, KernelCompiled, NodeNotFused
 from engine.executor.plans.switches import SWITCHES, tell
@@ -410,11 +410,16 @@ class PlanFusion(Tiered):
         except (cpython_abi.AbiError, machine.MachineError, MemoryError) as why:
             self._give_up(str(why))
 
+    def _is_worth_keeping(self) -> bool:
+        """False for most of the kernels that come one by one, in mode "eager": all calls are written anew each time."""
+        made = [bool(group.kernels or group.slower) for group in self.groups]
+        return self.mode != "eager" or all(made) or sum(made).bit_count() == 1
+
     def _keep_calls(self) -> None:
         """Keep the newest calls that there are kernels for, for the groups that other processes form."""
         if self.kept is not None and not self._is_regrouped:
             kernels = [[*group.slower, *group.kernels][-MAX_KERNELS:] for group in self.groups]
-            calls = [[(flat_example(each.lowered.example), each.ratio) for each in reversed(of)] for of in kernels]
+            calls = [[(each.lowered.flat, each.ratio) for each in reversed(of)] for of in kernels]
             self.kept.keep_calls([[(flat, ratio) for flat, ratio in of if flat is not None] for of in calls])
 
     def want(self, group: FusedGroup, args: Sequence[Any], results: Sequence[Any]) -> None:
@@ -452,7 +457,8 @@ class PlanFusion(Tiered):
                 self._group_again()
             if waiting and tiering.mode() != "off":
                 self.run_made()
-                self._keep_calls()
+                if self._is_worth_keeping():
+                    self._keep_calls()
 
     def _compile(self, group: FusedGroup) -> None:
         for layout, example in [*group.waiting.items()]:

@@ -203,6 +203,13 @@ class Lowered:
     is_doubtful: bool = False
     """True of a kernel from disk, until it was compared with the interpreter (`verifying.py`), if it ever is."""
     _binding: bindings.Binding | None = None
+    _flat: tuple[tuple[Any, ...] | None, ...] = ()
+
+    @property
+    def flat(self) -> tuple[Any, ...] | None:
+        """The example as plain data, if it is that (`flat_example`)."""
+        self._flat = self._flat or (flat_example(self.example),)
+        return self._flat[0]
 
     @property
     def binding(self) -> bindings.Binding:

@@ -692,6 +692,7 @@ def _entry(e: Emitter, part: Any, types: Sequence[Any], line: int) -> Any:
     signature = lib.FunctionType(whole, [type_of(POINTER), whole, whole])
     function = lib.Function(e.module, signature, e.module.get_unique_name(f"{part.name}.entry"))
     function.linkage = "internal"
+    as_it_is(function)
     builder = lib.IRBuilder(function.append_basic_block("entry"))
     if e.scope is not None:
         builder.debug_metadata = e.scope.inside(function, line).at(line)
@@ -699,6 +700,12 @@ def _entry(e: Emitter, part: Any, types: Sequence[Any], line: int) -> Any:
     first, *given = (_field(builder, context, i, type) for i, type in enumerate([whole, *types]))
     builder.ret(builder.call(part, [builder.add(first, begin), builder.add(first, end), *given]))
     return function
+
+
+def as_it_is(function: Any) -> None:
+    """Let LLVM take the function as it is written: one without loops is as fast, and there in a third of the time."""
+    function.attributes.add("noinline")
+    function.attributes.add("optnone")
 
 
 def _field(builder: Any, context: Value, i: int, type: Any) -> Value:

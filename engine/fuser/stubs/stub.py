@@ -90,8 +90,7 @@ def module(binding: Binding) -> Any:
     _Stub(binding, o, e, miss, kernel).write()
     for each in made.functions:
         if each.blocks and each.name not in computing - {function.name}:
-            each.attributes.add("noinline")
-            each.attributes.add("optnone")  # what has no loops is as fast, and most of what there would be to optimize
+            to_llvm.as_it_is(each)
     return made
 
 
