@@ -93,8 +93,8 @@ class PlanHistory:
         return found
 
     def made(self, make: Callable[[PlanHistory], T], graph_of: Callable[[T], Graph]) -> T:
-        """What `make` gives, which runs passes with a history: with this one if somebody watches passes, else with one
-        that notes nothing, as if the graph had been on disk."""
+        """The result of `make`, which runs passes with a history: this one if somebody watches passes, else one that
+        notes nothing, as if the graph had been on disk."""
         if SWITCHES.listeners or is_watched():
             return make(self)
         result = make(PlanHistory(is_silent=True))

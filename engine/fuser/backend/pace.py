@@ -5,9 +5,9 @@ In: work.  Out: it is done at once while it is short, and behind all others when
 Note [Giving way]
 What compiles beside a program takes a processor from it where all are busy: a program whose loops run in two threads on
 two processors then takes half as long again, or more, since each loop waits for its slower half.  Short work pays that
-back soon.  Longer work would leave the program behind for as long as it takes, so it goes on with a tenth of a
-processor, or with what the program leaves idle: `Pace` has a second that may be taken at once, and comes back at a
-tenth of the time.
+back soon.  Longer work would leave the program behind for as long as it takes, so it goes on with a thirtieth of a
+processor, or with what the program leaves idle: `Pace` has half a second that may be taken at once, and comes back at a
+tenth of the time.  With a tenth of a processor instead, a program that keeps two busy took a sixth longer.
 
 Niceness alone says nothing on most systems: Linux divides processors among sessions first (autogroup, sched(7)), by a
 niceness that each session has, which goes up and down as one likes.  Where there is no such thing, as in containers,
@@ -30,9 +30,9 @@ from engine.lang.records import dataclass
 T = TypeVar("T")
 BRISK: Final = 1
 """The niceness of short work."""
-PATIENT: Final = 10
-"""That of work that goes on: a tenth of a busy processor."""
-AT_ONCE: Final = 1.0
+PATIENT: Final = 15
+"""That of work that goes on: a thirtieth of a busy processor."""
+AT_ONCE: Final = 0.5
 """Seconds of work that are done at once."""
 SHARE: Final = 0.1
 """Seconds of these that come back in each second."""

@@ -1,7 +1,8 @@
 """When machine code is made: the mode that users choose, and the one thread that compiles.
 
 In: tasks of those who count calls and find that compiling pays.  Out: the tasks, done one after the other in a thread
-of their own (`in_background`).  The mode is one of `MODES`; `TSREPL_COMPILE` in the environment gives the first one.
+of their own (`in_background`), the newest first: that is of what runs now, while others may be of what ran before.  The
+mode is one of `MODES`; `TSREPL_COMPILE` in the environment gives the first one.
 
 Note [Forks]
 A child would find the locks of LLVM and of imports taken by a thread that it does not have.  So nobody compiles while a
@@ -45,7 +46,7 @@ class _State:
     """The mode that the followers know."""
     followers: list[Task] = field(default_factory=list)
     """Functions that are called when the mode changes."""
-    tasks: deque[Task] = field(default_factory=deque)
+    tasks: list[Task] = field(default_factory=list)
     failures: deque[str] = field(default_factory=lambda: deque(maxlen=_MAX_FAILURES))
     lock: Any = field(default_factory=locks.lock)
     compiling: Any = field(default_factory=locks.lock)
@@ -226,7 +227,7 @@ def _work() -> None:
                 task()
         except Postponed:
             with _STATE.lock:
-                _STATE.tasks.appendleft(task)
+                _STATE.tasks.append(task)
         except Exception as error:
             note_failure(error)
 
@@ -236,7 +237,7 @@ def _next() -> Task | None:
         if not _STATE.tasks or has_to_stop():
             _STATE.worker = None
             return None
-        return _STATE.tasks.popleft()
+        return _STATE.tasks.pop()
 
 
 # ------------------------------------------------------------------ forks

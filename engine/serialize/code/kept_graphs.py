@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import marshal
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field
 from functools import cache
@@ -46,6 +47,8 @@ FORMAT: Final = "graphs 4"
 MANY: Final = 1 << 20
 """Bytes of constants from which on an archive's graphs are not kept: graphs depend on these, and they take long to read
 for a key."""
+QUIET: Final = 0.02
+"""Seconds without a new graph after which graphs are written."""
 Texts = Callable[[], Iterable[tuple[str, bytes]]]
 """Gives all records of code of an archive, by name."""
 
@@ -108,6 +111,11 @@ class KeptGraphs:
         return self._known
 
     def _write(self) -> None:
+        """Write all, once no more come: functions are compiled when they are called, one soon after the other."""
+        count = 0
+        while count < len(self._known) and not tiering.has_to_stop():
+            count = len(self._known)
+            time.sleep(QUIET)
         self._is_waiting = False
         if self._key:
             kernel_cache.store(self._key, marshal.dumps(dict(self._known)))

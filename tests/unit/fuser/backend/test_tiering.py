@@ -21,11 +21,16 @@ def _same_mode_after() -> Iterator[None]:
 
 
 def test_tasks_are_done_one_after_the_other_in_a_thread_of_their_own() -> None:
+    """The newest first."""
     seen: list[tuple[int, str]] = []
+    begun, go_on = threading.Event(), threading.Event()
+    tiering.in_background(lambda: (begun.set(), go_on.wait()))
+    begun.wait()
     for i in range(20):
         tiering.in_background(lambda i=i: seen.append((i, threading.current_thread().name)))  # type: ignore[misc]
+    go_on.set()
     tiering.wait()
-    assert seen == [(i, "compiling") for i in range(20)]
+    assert seen == [(i, "compiling") for i in reversed(range(20))]
     assert tiering.is_idle()
 
 
@@ -100,9 +105,9 @@ from engine.fuser.backend import tiering
 begun, seen = threading.Event(), []
 def first(): begun.set(); {work}; seen.append(1)
 tiering.in_background(first)
+begun.wait()
 tiering.in_background(lambda: seen.append(2))
 tiering.in_background(lambda: seen.append(3))
-begun.wait()
 tiering._PATIENCE = {patience}
 child = os.fork()
 if child == 0:
@@ -119,7 +124,7 @@ print(tiering.mode(), seen)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
 def test_what_waits_at_a_fork_is_done_in_both_processes() -> None:
     program = _FORK.format(work="sum(range(10**6))", patience=5.0, release="")
-    assert _run(program) == "background 3\nbackground [1, 2, 3]"
+    assert _run(program) == "background 3\nbackground [1, 3, 2]"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
@@ -127,4 +132,4 @@ def test_a_child_whose_parent_was_compiling_compiles_nothing() -> None:
     program = "import threading\ngo_on = threading.Event()\n" + _FORK.format(
         work="go_on.wait()", patience=0.01, release="go_on.set()"
     )
-    assert _run(program) == "off 0\nbackground [1, 2, 3]"
+    assert _run(program) == "off 0\nbackground [1, 3, 2]"
