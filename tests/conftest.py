@@ -16,7 +16,7 @@ import pytest
 
 from engine.aten.values import quantizer
 from engine.aten.values.hooks import HOOKS
-from engine.executor.plans import first_call
+from engine.executor.plans import first_call, tiers
 from engine.fuser.backend import tiering
 from engine.fuser.library import building, image_files, parts, serving, store
 from tests.case_runner import Case, parse_cases, written
@@ -34,6 +34,10 @@ hypothesis.settings.register_profile(
     suppress_health_check=[hypothesis.HealthCheck.too_slow],  # machines are busy at times
 )
 hypothesis.settings.load_profile("same")
+
+
+# Tests call a program a few times, of which some are to be its plan's.
+pytest.MonkeyPatch().setattr(tiers, "making_takes", lambda nodes: 20_000 * nodes)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -29,7 +29,8 @@ def kernel_of(text: str, args: Sequence[Any]) -> tuple[Any, Any]:
     unit = torch.jit.CompilationUnit(text)
     with torch.no_grad():
         plan = executor_of(unit._unit.functions["f"]).plan_for(args)
-        binding = from_graph.lower(copy_graph(plan.graph), args, _all(unit.f(*args)))
+        graph = plan.fusion.graph if plan.fusion is not None else plan.graph  # also where its groups are on disk
+        binding = from_graph.lower(copy_graph(graph), args, _all(unit.f(*args)))
     return stub.bind("f", [binding], _missed), unit.f
 
 
