@@ -331,6 +331,7 @@ class PlanFusion(Tiered):
     def _formed(self, history: PlanHistory) -> tuple[Graph, list[Node], dict[Node, str]]:
         """A copy of the graph with groups, these, and the nodes that are in none, with the reasons."""
         graph, refused = copy_graph(self.graph), dict[Node, str]()
+        history.begin(self.graph)
         start = time.perf_counter()
         changed = decompose(graph)
         history.note("decompose", graph, changed, time.perf_counter() - start)

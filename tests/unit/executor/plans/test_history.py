@@ -8,8 +8,10 @@ import pytest
 
 import engine
 from engine.executor.plans import history
-from engine.executor.plans.history import PlanHistory
+from engine.executor.plans.executor import executor_of
+from engine.executor.plans.history import PassRun, PlanHistory
 from engine.executor.plans.plan_events import GroupFormed, KernelCompiled
+from engine.executor.plans.switches import listening
 from engine.fuser.backend import tiering
 from engine.ir.parser import parse_ir
 
@@ -69,6 +71,26 @@ def test_plans_of_a_function_tell_what_made_them_and_how_often_they_were_found()
     assert "refine_inputs" in [each.name for each in flat.passes if each.changed]
     assert {type(event) for event in flat.events} == {GroupFormed, KernelCompiled}
     assert "create_fusion_groups" in [each.name for each in flat.passes]
+
+
+@pytest.mark.usefixtures("eager")
+def test_passes_that_run_again_are_those_that_ran() -> None:
+    """Also those that form groups, and each begins with the graph that the one before left."""
+
+    def passes() -> list[PassRun]:
+        f = engine.CompilationUnit("def f(x, n: int):\n    y = x * 2 + n\n    return torch.tanh(y) * n, y.size(0)").f
+        f(engine.ones(3), 2)
+        (plan,) = executor_of(f._function).plans
+        return [*plan.history.passes]
+
+    def texts(of: list[PassRun]) -> list[tuple[str, bool, str, str]]:
+        return [(each.name, each.changed, str(each.before), str(each.after)) for each in of]
+
+    again = texts(passes())
+    with listening(lambda event: None):
+        assert again == texts(passes())
+    assert [before for *_, before, _ in again[1:]] == [after for *_, after in again[:-1]]
+    assert "create_fusion_groups" in [name for name, changed, *_ in again if changed]
 
 
 @pytest.mark.usefixtures("eager")
