@@ -412,7 +412,8 @@ class PlanFusion(Tiered):
             self._give_up(str(why))
 
     def _is_worth_keeping(self) -> bool:
-        """False for most of the kernels that come one by one, in mode "eager": all calls are written anew each time."""
+        """True once all groups have kernels; before, where kernels come one by one, as in mode "eager", only when their
+        number is a power of two, since the calls of all groups are written anew each time."""
         made = [bool(group.kernels or group.slower) for group in self.groups]
         return self.mode != "eager" or all(made) or sum(made).bit_count() == 1
 

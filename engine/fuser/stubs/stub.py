@@ -83,13 +83,14 @@ def module(binding: Binding) -> Any:
     kernel.linkage = "internal"
     pointer = pointer_type()
     signature = ir().FunctionType(pointer, [pointer, pointer, ir().IntType(64), pointer])
-    function, computing = ir().Function(made, signature, _name(binding)), {*made.globals}
+    computing = {*made.globals}
+    function = ir().Function(made, signature, _name(binding))
     o = Objects.into(function, process())
     miss = o.block("miss")
     e = Emitter(function, o.b, miss, None, any_order=False)
     _Stub(binding, o, e, miss, kernel).write()
     for each in made.functions:
-        if each.blocks and each.name not in computing - {function.name}:
+        if each.blocks and each.name not in computing and "alwaysinline" not in each.attributes:
             to_llvm.as_it_is(each)
     return made
 

@@ -187,6 +187,37 @@ def test_plans_run_without_kernels_until_there_are_some(made: StandIn) -> None:
         assert made.calls == calls
 
 
+@pytest.mark.usefixtures("plans_at_once")
+@pytest.mark.parametrize("then", ["it comes", "eager", "off"])
+@pytest.mark.parametrize("name", ["a chain", "a product between", "branches"])
+def test_groups_that_wait_for_a_kernel_ask_for_nothing(
+    name: str, then: str, made: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tiering.set_mode("background")
+    function, args = function_of(PROGRAMS[name][0]), (of(3, 5), of(3, 5))
+    for _ in range(2):  # the second one has groups formed
+        run_function(function, args)
+        tiering.wait()
+    waiting: list[tiering.Task] = []
+    monkeypatch.setattr(tiering, "in_background", waiting.append)
+    run_function(function, args)
+    fused = plan_of(function, *args).fusion
+    assert fused is not None and waiting
+    asked = [each.fallbacks for each in fused.groups]
+    assert {*asked} <= {0, 1} and any(asked)
+    for _ in range(3):
+        assert same(run_function(function, args), interpreted(function, *args))
+    assert [each.fallbacks for each in fused.groups] == asked and not made.lowered
+    if then == "it comes":
+        while waiting:
+            waiting.pop()()
+    else:
+        tiering.set_mode(then)
+    for _ in range(3):
+        assert same(run_function(function, args), interpreted(function, *args))
+    assert (made.calls > 0) == (then != "off")
+
+
 def test_what_costs_little_is_not_compiled(made: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tiers, "WORTH", 10**15)
     tiering.set_mode("background")

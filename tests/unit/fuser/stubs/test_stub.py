@@ -213,6 +213,19 @@ def two_results(extent: Expression) -> Binding:
     )
 
 
+@pytest.mark.parametrize(("function", "within"), [("tanh", 0.5), ("exp", -1.0), ("sqrt", 0.25)])
+def test_guards_may_ask_for_any_function(function: str, within: float) -> None:
+    """Also for those that are written out, which become part of the stub."""
+    k = Name("k", "f64")
+    kernel = Kernel("given", (Buffer("m", "f64", (), access="out"), Scalar("k", "f64")), (Store("m", (), k),))
+    guard = apply("lt", apply(function, k), constant(1, "f64"))
+    binding = Binding(kernel, (NumberArgument("k", "f64"),), (NumberResult("m", "f64"),), (guard,), ())
+    fallback = Fallback()
+    run = stub.bind("given", [binding], fallback)
+    assert run(within) == within and not fallback.calls
+    assert run(400.0) == "fallback"
+
+
 def test_the_first_binding_that_holds_runs() -> None:
     fallback = Fallback()
     run = stub.bind("add", [adding(1), adding(2), adding(1, "f64")], fallback)

@@ -12,6 +12,7 @@ from engine.fuser.backend import kernel_cache, tiering
 from engine.ir.rewrites import watching
 from engine.ir.unit import ClassType, Function
 from engine.serialize.archive import load_archive
+from engine.serialize.code import kept_graphs
 from engine.serialize.code.kept_graphs import KeptGraphs
 
 
@@ -78,6 +79,18 @@ def test_a_second_opening_compiles_nothing(watched: Watched, path: Path) -> None
     assert sorted(watched.restored) == ["forward", "forward", "relu"]
     assert str(second.inlined_graph) == str(first.inlined_graph)
     assert second.code == first.code
+
+
+def test_graphs_of_functions_that_are_compiled_one_after_the_other_are_written_once(
+    watched: Watched, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept_graphs, "QUIET", 0.5)  # longer than it takes to compile one of them
+    written = list[str]()
+    store = kernel_cache.store
+    monkeypatch.setattr(kernel_cache, "store", lambda key, data: (written.append(key), store(key, data)))
+    opened(path)
+    assert len(watched.compiled) > 1
+    assert len([key for key in written if kernel_cache.kind_of(key) == "graphs"]) == 1
 
 
 def test_other_code_has_other_graphs(watched: Watched, path: Path, tmp_path: Path) -> None:
