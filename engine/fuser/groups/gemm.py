@@ -488,10 +488,11 @@ def dots_helpers(type: str = "f32") -> tuple[Kernel, ...]:
 def ahead() -> Iterator[Kernel]:
     """The functions that most products of float32 call, each once, which the library of operators has for all."""
     vector = vector_for("f32")
-    half = f"f32x{lanes_of(vector) // 2}"
+    lanes = lanes_of(vector)
+    halves = [(1, f"f32x{lanes // 2}")] if lanes * SIZES["f32"] == _LONGEST else []
     found = dict[str, Kernel]()
     for most, vectors in SHAPES[current().registers, current().fuses]:
-        widths = [*((i, vector) for i in range(1, vectors + 1)), (1, half)]
+        widths = [*((i, vector) for i in range(1, vectors + 1)), *halves]
         heights = range(1, most + 1)
         tiles = [Tile(i, *each, "k", reaches=reaches) for i in heights for each in widths for reaches in (False, True)]
         tiles += [Tile(i, *each, "rows") for i in Tile(most, vectors, vector).heights for each in widths]

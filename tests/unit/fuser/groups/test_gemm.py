@@ -23,6 +23,7 @@ from engine.fuser.ir.kernel import (
     apply,
     constant,
 )
+from engine.fuser.ir.kernel_verifier import verify
 
 _SHAPES = [(1, 1, 1), (6, 64, 512), (7, 65, 513), (5, 130, 33), (241, 64, 3), (13, 200, 1100), (0, 5, 3)]
 _M, _N, _K = (Name(each, "i64") for each in "mnk")
@@ -90,6 +91,19 @@ def test_tiles_leave_little_over(name: str, lanes: int, most: int) -> None:
         left = columns % tile.width
         assert all(least <= each.width and left <= each.width for each in tile.widths)
         assert tile.widths[-1].width - left < lanes or not left
+
+
+@pytest.mark.parametrize("name", ["x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4", "apple-m1"])
+def test_every_processor_has_what_its_products_call_ahead(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of it keeps the rules of kernels, and whatever the sizes are, nothing else is called."""
+    processor = target.named(name)
+    monkeypatch.setattr(gemm, "current", lambda: processor)
+    ahead = {each.name: each for each in gemm.ahead()}
+    for each in ahead.values():
+        verify(each)
+    tiles = {gemm.tile_for(columns, rows, along="k") for columns in range(100) for rows in (0, 1, 5, 12, 64, 196)}
+    called = {each.name for tile in tiles for turns in (False, True) for each in gemm.helpers(tile, turns=turns)}
+    assert called <= ahead.keys()
 
 
 def test_elements_are_put_once() -> None:
