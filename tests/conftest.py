@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import getpass
 import os
 import signal
@@ -36,12 +37,18 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("same")
 
 
-# Tests call a program a few times, of which some are to be its plan's.
-pytest.MonkeyPatch().setattr(tiers, "making_takes", lambda nodes: 20_000 * nodes)
+# Tests call a program a few times, of which some are to be its plan's, however fast the machine is.
+pytest.MonkeyPatch().setattr(tiers, "making_takes", lambda nodes: 0)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-cases", action="store_true", help="let .case files expect what is found now")
+
+
+def pytest_collection_finish() -> None:
+    """The tests themselves are a million objects, which stay: the collector has no more to do with them."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(trylast=True)

@@ -34,7 +34,7 @@ from engine.executor.plans.spec import Key, SpecReader
 from engine.executor.plans.switches import SWITCHES, tell
 from engine.executor.plans.tiers import FOLLOWERS, Run, Tiered
 from engine.executor.profiling.settings import PROFILING
-from engine.fuser.backend import tiering
+from engine.fuser.backend import tiering, worker
 from engine.ir.aliasing.alias_db import AliasDb
 from engine.ir.clone import copy_graph
 from engine.ir.facts.inference import apply_facts
@@ -480,7 +480,7 @@ class PlanDifferentiation(Tiered):
         if mode == "eager" or PROFILING.guards_groups:
             self.split_waiting()
         elif is_new:
-            tiering.in_background(self.split_waiting)
+            worker.in_background(self.split_waiting)
 
     def split_waiting(self) -> None:
         """Split the groups for all arguments that wait."""

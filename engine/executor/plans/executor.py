@@ -26,7 +26,7 @@ from engine.executor.plans.profiled import ProfiledPlans, Recorded
 from engine.executor.plans.spec import Key, SpecReader
 from engine.executor.plans.switches import SWITCHES, is_leaving, tell
 from engine.executor.profiling.settings import PROFILING
-from engine.fuser.backend import tiering
+from engine.fuser.backend import tiering, worker
 from engine.ir.clone import copy_graph
 from engine.ir.graph import Graph
 from engine.ir.unit import Function
@@ -319,7 +319,7 @@ class GraphExecutor:
         if key not in self._asked:
             self._asked.add(key)
             ahead.reason = "its plan is being made"
-            tiering.in_background(partial(self._make_ahead, key))
+            worker.in_background(partial(self._make_ahead, key))
         return ahead
 
     def _interpreted(self, key: Key, reason: str) -> ExecutionPlan:

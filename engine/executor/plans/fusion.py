@@ -34,7 +34,7 @@ from engine.executor.codegen.fusion_groups import (
     with_known_dtypes,
 )
 from engine.executor.codegen.source import GeneratedSource, Slot
-from engine.executor.plans import trials, verifying
+from engine.executor.plans import tiers, trials, verifying
 from engine.executor.plans.history import PlanHistory, passes_of
 from engine.executor.plans.kept_plans import KeptPlan
 from engine.executor.plans.lowered import Compiler, Example, Layout, Lowered, Sizes, example_of, layout_of
@@ -43,7 +43,7 @@ from engine.executor.plans.plan_events import GroupFormed, KernelCompiled, NodeN
 from engine.executor.plans.switches import SWITCHES, tell
 from engine.executor.plans.tiers import FOLLOWERS, Run, Tiered
 from engine.executor.profiling.settings import PROFILING
-from engine.fuser.backend import tiering
+from engine.fuser.backend import tiering, worker
 from engine.ir.clone import copy_graph
 from engine.ir.graph import Graph, Node
 from engine.ir.ops import op_of
@@ -311,7 +311,7 @@ class PlanFusion(Tiered):
         """Form the first groups, or take those that were kept, or that the worker makes."""
         self.kept = self.kept or self.place()
         found = self.kept.find("groups") if self.kept is not None else None
-        if found is None and self.kept is not None and self.kept.is_made_beside():
+        if found is None and self.kept is not None and self._takes_long() and self.kept.is_made_beside():
             found = self.kept.find("groups")
         if found is not None and self.kept is not None:
             self.doubt(self.kept.forget)
@@ -327,6 +327,11 @@ class PlanFusion(Tiered):
         self._take(nodes)
         if found is not None:
             self._take_stored()
+
+    def _takes_long(self) -> bool:
+        """True if the worker would form the groups sooner: it is there, or they are more than what is formed here while
+        it starts."""
+        return worker.is_there() or sum(1 for _ in self.graph.all_nodes()) > tiers.SMALL
 
     def _formed(self, history: PlanHistory) -> tuple[Graph, list[Node], dict[Node, str]]:
         """A copy of the graph with groups, these, and the nodes that are in none, with the reasons."""

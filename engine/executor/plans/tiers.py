@@ -26,7 +26,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, Protocol
 from weakref import WeakSet
 
-from engine.fuser.backend import tiering
+from engine.fuser.backend import tiering, worker
 from engine.fuser.backend.tiering import Mode
 
 Run = Callable[..., Any]
@@ -42,7 +42,8 @@ _PLAN: Final = 6_000_000
 _NODE: Final = 200_000
 """Nanoseconds more for each node."""
 SMALL: Final = 300
-"""Nodes up to which a call makes the plan itself: that takes less time than another process takes to start."""
+"""Nodes up to which a call makes the plan itself, and this process the groups unless the worker is there: that takes
+less time than another process takes to start."""
 WORTH: Final = 20_000_000
 """Nanoseconds: what takes so long altogether is compiled, which takes a few times as long."""
 
@@ -149,7 +150,7 @@ class Tiered:
             spent += time.perf_counter_ns() - start
             if spent > WORTH:
                 for _ in once:
-                    tiering.in_background(self.form)
+                    worker.in_background(self.form)
             return result
 
         return counted

@@ -133,8 +133,11 @@ def methods_to_compile(cls: type) -> Iterator[str]:
     forward = getattr(cls, "forward", None)
     if inspect.isfunction(forward) and modifier_of(forward) not in IGNORED and wanted == "export":
         yield "forward"
-    for name in dir(cls):
-        if modifier_of(inspect.getattr_static(cls, name, None)) == wanted and (name, wanted) != ("forward", "export"):
+    members = dict[str, Any]()
+    for base in reversed(cls.__mro__):
+        members |= vars(base)
+    for name in sorted(members):
+        if modifier_of(members[name]) == wanted and (name, wanted) != ("forward", "export"):
             yield name
 
 

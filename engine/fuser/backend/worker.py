@@ -5,8 +5,8 @@ whose results lie on disk (`kernel_cache.py`), so that the program goes on at it
 the job in that thread.
 
 Note [The worker]
-There is one for each user, machine, and state of the engine, started when something is asked of it, and gone when no
-job has come for a while.  It listens in the folder of machine code, which is the user's alone, and holds a lock there,
+There is one for each user, machine, and state of the engine, started as soon as a program has something for the thread
+that compiles, and gone when no job has come for a while.  It listens in the folder of machine code, which is the user's alone, and holds a lock there,
 so of several that start at once one stays.  Programs send a job and wait for a word that it is done: where the worker
 dies, a program notices an end of file, and where the program dies, the worker does; both go on.  A program that wants
 to fork, or ends, waits no longer: the job is asked for again afterwards, and may be done by then.
@@ -70,8 +70,8 @@ _MAIN: Final = "engine.executor.plans.jobs"
 
 @dataclass(slots=True)
 class _State:
-    """The connection of this process; until when (`time.monotonic`) a worker that was started may come, and from when
-    on one may be asked for again."""
+    """The connection of this process; until when (`time.monotonic`) a worker that was started may come, 0 where none
+    was, and from when on one may be asked for again."""
 
     connection: socket.socket | None = None
     process: int = 0
@@ -85,9 +85,31 @@ _STATE: Final = _State()
 # ------------------------------------------------------------------ programs
 
 
+def in_background(task: tiering.Task) -> None:
+    """Let the thread that compiles do this, which needs the worker: that starts meanwhile, if need be.
+
+    The thread that asks sees to that.  It has the interpreter's lock, which that other one gets for moments only: to
+    look at the engine's sources, which takes milliseconds here, would take it a tenth of a second.
+    """
+    if _may_be_had() and not _STATE.expected and not is_there():
+        place = _place()
+        if place is not None and not _serves(place):
+            _start()
+    tiering.in_background(task)
+
+
+def is_there() -> bool:
+    """True if this process has a connection to the worker, which may have gone meanwhile."""
+    return _STATE.connection is not None and _STATE.process == os.getpid()
+
+
 def is_wanted() -> bool:
     """True in the thread that compiles beside the program, unless there is no worker to be had."""
-    return tiering.is_beside() and os.environ.get(_SETTING) != "0" and time.monotonic() >= _STATE.not_before
+    return tiering.is_beside() and _may_be_had()
+
+
+def _may_be_had() -> bool:
+    return os.environ.get(_SETTING) != "0" and time.monotonic() >= _STATE.not_before
 
 
 def does(*job: Any) -> bool:
@@ -147,11 +169,11 @@ def _answer(connection: socket.socket, message: bytes) -> Any:
 
 def _connection() -> socket.socket | None:
     """The connection to the worker, which is started if need be; None where there is none."""
-    if _STATE.connection is None or _STATE.process != os.getpid():  # a child has its own
+    if not is_there():  # a child has its own
         _hang_up()
         place = _place()
         _STATE.connection = None if place is None else _connected(place) or _started(place)
-        _STATE.process = os.getpid()
+        _STATE.process, _STATE.expected = os.getpid(), 0.0
         atexit.register(_hang_up)
     return _STATE.connection
 
@@ -164,18 +186,30 @@ def _hang_up() -> None:
 
 def _started(place: Path) -> socket.socket | None:
     """A connection to a new worker; None where it does not come."""
-    if _STATE.expected == 0.0 and processes.start(_MAIN, {}):
-        _STATE.expected = time.monotonic() + START
+    if not _STATE.expected:
+        _start()
     found = None
     while found is None and time.monotonic() < _STATE.expected:
         if tiering.has_to_stop():
             raise _Stopped
-        time.sleep(_TICK / 2)
+        time.sleep(_TICK / 10)
         found = _connected(place)
-    _STATE.expected = 0.0
     if found is None:
         _STATE.not_before = time.monotonic() + AGAIN
     return found
+
+
+def _start() -> None:
+    if processes.start(_MAIN, {}):
+        _STATE.expected = time.monotonic() + START
+
+
+def _serves(place: Path) -> bool:
+    """True if a worker listens there."""
+    found = _connected(place)
+    if found is not None:
+        found.close()
+    return found is not None
 
 
 def _connected(place: Path) -> socket.socket | None:

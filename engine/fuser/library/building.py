@@ -69,13 +69,15 @@ def build(room: Path, *, waits: bool = False) -> bool:
 def _few_collections() -> Iterator[None]:
     """Texts are hundreds of thousands of objects, which Python would go through with all others again and again: a
     twelfth of the time.  What there is already is left alone, the rest is looked at after each part."""
-    was_enabled = gc.isenabled()
+    was_enabled, is_thawed = gc.isenabled(), not gc.get_freeze_count()
     gc.disable()
-    gc.freeze()
+    if is_thawed:  # else the program has put objects aside, and wants them to stay there
+        gc.freeze()
     try:
         yield
     finally:
-        gc.unfreeze()
+        if is_thawed:
+            gc.unfreeze()
         if was_enabled:
             gc.enable()
 

@@ -121,17 +121,22 @@ def test_nothing_is_collected_while_modules_load() -> None:
     assert gc.isenabled()
 
 
-def test_what_was_loaded_is_not_looked_through_again(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def thawed() -> Iterator[None]:
+    """Nothing is put aside; afterwards, all is again (`tests/conftest.py`)."""
     gc.unfreeze()
-    try:
-        with loading():
-            pass
-        assert gc.get_freeze_count() == 0
-        with loading():
-            monkeypatch.setitem(sys.modules, "loaded_here", sys)
-        assert gc.get_freeze_count() > 0
-    finally:
-        gc.unfreeze()
+    yield
+    gc.freeze()
+
+
+@pytest.mark.usefixtures("thawed")
+def test_what_was_loaded_is_not_looked_through_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    with loading():
+        pass
+    assert gc.get_freeze_count() == 0
+    with loading():
+        monkeypatch.setitem(sys.modules, "loaded_here", sys)
+    assert gc.get_freeze_count() > 0
 
 
 _COUNTING = """
@@ -284,9 +289,6 @@ def test_what_was_there_before_an_import_is_old_and_still_collected() -> None:
 def test_what_a_program_put_aside_stays_there() -> None:
     gc.freeze()
     frozen = gc.get_freeze_count()
-    try:
-        with importing():
-            pass
-        assert gc.get_freeze_count() == frozen
-    finally:
-        gc.unfreeze()
+    with importing():
+        pass
+    assert gc.get_freeze_count() == frozen

@@ -152,6 +152,27 @@ def test_groups_of_a_program_that_is_in_no_archive_are_lowered_elsewhere(
     assert tiering.failures() == []
 
 
+@pytest.mark.parametrize("is_there", [False, True])
+def test_small_groups_are_formed_here_while_the_worker_starts(
+    is_there: bool, done: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(making, "specialise", SPECIALISE)
+    monkeypatch.setattr(tiers, "SMALL", 300)
+    monkeypatch.setattr(worker, "is_there", lambda: is_there)
+    monkeypatch.setattr(worker, "in_background", tiering.in_background)
+    f = torch.jit.CompilationUnit(f"def f(x: Tensor):\n  return (torch.tanh(x) + {7 + is_there}).sum(-1)").f
+    x = torch.randn(300, 400)
+    for _ in range(1000):
+        f(x)
+        tiering.wait()
+        if worker.LOWER in done:
+            break
+    assert (worker.PLAN in done) == is_there
+    (plan,) = executor_of(f._function).plans
+    assert plan.fusion is not None
+    assert [len(group.kernels) for group in plan.fusion.groups] == [1]
+
+
 def test_a_plan_that_is_made_of_something_else_is_left_alone(done: list[str], tmp_path: Path) -> None:
     m = _opened(Pointwise())
     executor = executor_of(m.forward._function)

@@ -195,6 +195,42 @@ def test_one_that_does_not_come_is_waited_for_once(place: Path, monkeypatch: pyt
     assert len(started) == 1
 
 
+@pytest.fixture
+def asked(place: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The processes that were started, and the tasks that were left to the thread that compiles."""
+    found: list[str] = []
+    monkeypatch.setattr(processes, "start", lambda module, environment: found.append(module) or True)
+    monkeypatch.setattr(tiering, "in_background", lambda task: found.append("task"))
+    return found
+
+
+def test_it_starts_once_before_anybody_asks(asked: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    for _ in range(3):
+        worker.in_background(lambda: None)
+    assert asked == [worker._MAIN, "task", "task", "task"]
+    monkeypatch.setattr(worker, "START", 0.2)
+    worker._STATE.expected = time.monotonic() + worker.START
+    assert not worker.does("note")
+    assert asked.count(worker._MAIN) == 1
+
+
+def test_none_starts_beside_one_that_serves(asked: list[str], serve: Start) -> None:
+    serve({"note": lambda: None})
+    worker.in_background(lambda: None)
+    assert worker.does("note")
+    worker.in_background(lambda: None)
+    assert asked == ["task", "task"]
+
+
+@pytest.mark.parametrize("why", [_unwanted, _without_a_store, _read_only])
+def test_none_starts_where_nobody_is_asked(
+    why: Callable[[pytest.MonkeyPatch, Path], None], asked: list[str], place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    why(monkeypatch, place)
+    worker.in_background(lambda: None)
+    assert asked == ["task"]
+
+
 def test_one_of_several_workers_stays(serve: Start, place: Path) -> None:
     first = serve({"note": lambda: None})
     second = serve({})
