@@ -92,9 +92,10 @@ def in_background(task: tiering.Task) -> None:
     look at the engine's sources, which takes milliseconds here, would take it a tenth of a second.
     """
     if _may_be_had() and not _STATE.expected and not is_there():
-        place = _place()
-        if place is not None and not _serves(place):
-            _start()
+        with suppress(OSError):  # whoever waits for the worker comes to it, too
+            place = _place()
+            if place is not None and not _serves(place):
+                _start()
     tiering.in_background(task)
 
 
