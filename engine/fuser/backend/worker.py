@@ -6,10 +6,11 @@ the job in that thread.
 
 Note [The worker]
 There is one for each user, machine, and state of the engine, started as soon as a program has something for the thread
-that compiles, and gone when no job has come for a while.  It listens in the folder of machine code, which is the user's alone, and holds a lock there,
-so of several that start at once one stays.  Programs send a job and wait for a word that it is done: where the worker
-dies, a program notices an end of file, and where the program dies, the worker does; both go on.  A program that wants
-to fork, or ends, waits no longer: the job is asked for again afterwards, and may be done by then.
+that compiles, and gone when no job has come for a while.  It listens in the folder of machine code, which is the user's
+alone, and holds a lock there, so of several that start at once one stays.  Programs send a job and wait for a word that
+it is done: where the worker dies, a program notices an end of file, and where the program dies, the worker does; both
+go on.  A program that wants to fork, or ends, waits no longer: the job is asked for again afterwards, and may be done
+by then.
 """
 
 from __future__ import annotations
