@@ -26,7 +26,7 @@ from engine.executor.plans.profiled import ProfiledPlans, Recorded
 from engine.executor.plans.spec import Key, SpecReader
 from engine.executor.plans.switches import SWITCHES, is_leaving, tell
 from engine.executor.profiling.settings import PROFILING
-from engine.fuser.backend import tiering, worker
+from engine.fuser.backend import tiering
 from engine.ir.clone import copy_graph
 from engine.ir.graph import Graph
 from engine.ir.unit import Function
@@ -42,11 +42,13 @@ if TYPE_CHECKING:
     from engine.executor.plans import kept_plans, making, plan_events, shown_graph
     from engine.executor.plans.kept_plans import KeptPlan
     from engine.executor.plans.tiers import Run
+    from engine.fuser.backend import worker
 else:
     fusion_groups = deferred("engine.executor.codegen.fusion_groups")
     making, plan_events = deferred("engine.executor.plans.making"), deferred("engine.executor.plans.plan_events")
     kept_plans = deferred("engine.executor.plans.kept_plans")
     shown_graph = deferred("engine.executor.plans.shown_graph")
+    worker = deferred("engine.fuser.backend.worker")
 
 MAX_PLANS: Final = 20
 """The number of plans that a function keeps at most."""

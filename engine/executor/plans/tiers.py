@@ -23,11 +23,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 from weakref import WeakSet
 
-from engine.fuser.backend import tiering, worker
+from engine.fuser.backend import tiering
 from engine.fuser.backend.tiering import Mode
+from engine.lang.deferred import deferred
+
+if TYPE_CHECKING:
+    from engine.fuser.backend import worker
+else:
+    worker = deferred("engine.fuser.backend.worker")
 
 Run = Callable[..., Any]
 Tier = Literal["off", "counted", "first", "made"]
