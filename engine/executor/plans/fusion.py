@@ -311,7 +311,7 @@ class PlanFusion(Tiered):
         """Form the first groups, or take those that were kept, or that the worker makes."""
         self.kept = self.kept or self.place()
         found = self.kept.find("groups") if self.kept is not None else None
-        if found is None and self.kept is not None and self._takes_long() and self.kept.is_made_beside():
+        if found is None and self.kept is not None and self._is_sooner_beside() and self.kept.is_made_beside():
             found = self.kept.find("groups")
         if found is not None and self.kept is not None:
             self.doubt(self.kept.forget)
@@ -328,7 +328,7 @@ class PlanFusion(Tiered):
         if found is not None:
             self._take_stored()
 
-    def _takes_long(self) -> bool:
+    def _is_sooner_beside(self) -> bool:
         """True if the worker would form the groups sooner: it is there, or they are more than what is formed here while
         it starts."""
         return worker.is_there() or sum(1 for _ in self.graph.all_nodes()) > tiers.SMALL

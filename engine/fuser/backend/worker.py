@@ -71,8 +71,8 @@ _MAIN: Final = "engine.executor.plans.jobs"
 
 @dataclass(slots=True)
 class _State:
-    """The connection of this process; until when (`time.monotonic`) a worker that was started may come, 0 where none
-    was, and from when on one may be asked for again."""
+    """The connection of this process; until when (`time.monotonic`) a worker that was started may come, and from when
+    on one may be asked for again."""
 
     connection: socket.socket | None = None
     process: int = 0
@@ -92,7 +92,7 @@ def in_background(task: tiering.Task) -> None:
     The thread that asks sees to that.  It has the interpreter's lock, which that other one gets for moments only: to
     look at the engine's sources, which takes milliseconds here, would take it a tenth of a second.
     """
-    if _may_be_had() and not _STATE.expected and not is_there():
+    if _may_be_had() and not _is_coming() and not is_there():
         with suppress(OSError):  # whoever waits for the worker comes to it, too
             place = _place()
             if place is not None and not _serves(place):
@@ -188,7 +188,7 @@ def _hang_up() -> None:
 
 def _started(place: Path) -> socket.socket | None:
     """A connection to a new worker; None where it does not come."""
-    if not _STATE.expected:
+    if not _is_coming():
         _start()
     found = None
     while found is None and time.monotonic() < _STATE.expected:
@@ -199,6 +199,11 @@ def _started(place: Path) -> socket.socket | None:
     if found is None:
         _STATE.not_before = time.monotonic() + AGAIN
     return found
+
+
+def _is_coming() -> bool:
+    """True while a worker that was started may not listen yet; one that came and was not asked goes after that."""
+    return time.monotonic() < _STATE.expected
 
 
 def _start() -> None:

@@ -214,6 +214,16 @@ def test_it_starts_once_before_anybody_asks(asked: list[str], monkeypatch: pytes
     assert asked.count(worker._MAIN) == 1
 
 
+def test_one_that_was_never_asked_and_went_is_started_anew(asked: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "START", 0.1)
+    for _ in range(2):
+        worker.in_background(lambda: None)
+        time.sleep(2 * worker.START)
+    assert asked.count(worker._MAIN) == 2
+    assert not worker.does("note")
+    assert asked.count(worker._MAIN) == 3
+
+
 def test_none_starts_beside_one_that_serves(asked: list[str], serve: Start) -> None:
     serve({"note": lambda: None})
     worker.in_background(lambda: None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import os
 import subprocess
@@ -366,3 +367,11 @@ def test_the_process_steps_back(place: Path) -> None:
     told = subprocess.run([sys.executable, "-c", text], check=True, capture_output=True, text=True, env=environment)
     assert int(told.stdout) == max(os.nice(0), pace.PATIENT)
     assert _state(place) == image_files.COMPLETE
+
+
+def test_what_a_program_put_aside_stays_there() -> None:
+    gc.freeze()
+    with building._few_collections():
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    assert gc.get_freeze_count() > 0
