@@ -13,6 +13,7 @@ import linecache
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import CodeType, FunctionType
 from typing import Any, Final
 from weakref import WeakKeyDictionary
@@ -56,7 +57,7 @@ def _read(fn: Callable[..., Any]) -> Tree:
         raise refused(node, place.range(node))
     defaults = _defaults(node, fn)
     _refuse_mutable_defaults(defaults, place.range(node))
-    with deep_recursion():
+    with _recursion_over(place):
         tree = function(
             place, node, is_method=_is_method(node, fn), defaults=defaults, is_overloaded=bool(overloads_of(fn))
         )
@@ -129,7 +130,7 @@ def tree_from_class(cls: type) -> Tree:
     for part in node.body:
         if isinstance(part, ast.FunctionDef) and inspect.isfunction(method := vars(cls).get(part.name)):
             _refuse_mutable_defaults(_defaults(part, method), place.range(part))
-    with deep_recursion():
+    with _recursion_over(place):
         unused = {name for name, member in vars(cls).items() if modifier_of(member) == "unused"}
         tree = class_def(place, node, unused, as_python=True)
     ignored_blocks.check_none(place)
@@ -155,7 +156,7 @@ def trees_from_text(source: Source) -> list[Tree]:
         source = Source(_with_python_lines(source.text), source.filename, source.first_line)
     place = PythonSource(source)
     nodes = _parsed(place)
-    with deep_recursion():
+    with _recursion_over(place):
         trees = [definition(place, node) for node in nodes]
     ignored_blocks.check_none(place)
     return trees
@@ -253,6 +254,21 @@ def _with_python_lines(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
+@contextmanager
+def _recursion_over(place: PythonSource) -> Iterator[None]:
+    """Walk Python's trees of the source.  Python refuses to parse what nests deeper than its own recursion limit, but
+    another thread may have raised that: so what this walk finds too deep is refused as well."""
+    try:
+        with deep_recursion():
+            yield
+    except RecursionError:
+        raise _too_deep(place) from None
+
+
+def _too_deep(place: PythonSource) -> ParseError:
+    return ParseError("nested too deeply", place.source.whole())
+
+
 def _parsed(place: PythonSource) -> list[ast.stmt]:
     """The statements of the source.  Indented text becomes the body of an `if` on a line before it."""
     text = "if True:\n" * place.skipped + place.source.text
@@ -265,7 +281,7 @@ def _parsed(place: PythonSource) -> list[ast.stmt]:
         start = place.offset(line + place.skipped, 0) + column
         raise ParseError(f"invalid syntax: {error.msg}", SourceRange(place.source, start, start + 1)) from None
     except (RecursionError, MemoryError):
-        raise ParseError("nested too deeply", place.source.whole()) from None
+        raise _too_deep(place) from None
     except ValueError as error:
         raise ParseError(str(error), place.source.whole()) from None
 

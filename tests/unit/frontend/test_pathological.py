@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from engine.ir.clone import copy_graph
 from engine.ir.parser import parse_ir
 from engine.ir.verify import verify
 from engine.lang.errors import CompileError, EngineError, ParseError
+from engine.lang.interpreter_settings import deep_recursion
 from engine.lang.source import Source
 from tests.timing import within
 from tsrepl.session.session import Session
@@ -127,10 +129,12 @@ def test_what_is_refused(name: str) -> None:
     assert len(caught.value.others) <= 2
 
 
+@pytest.mark.parametrize("around", [nullcontext, deep_recursion])
 @pytest.mark.parametrize("name", [*COMPILES, *REFUSED])
-def test_other_readers_end_in_trees_or_errors(name: str) -> None:
+def test_other_readers_end_in_trees_or_errors(name: str, around: Callable[[], AbstractContextManager[None]]) -> None:
+    """Whatever Python's recursion limit is: a thread that compiles raises it for all."""
     text = COMPILES.get(name) or REFUSED.get(name, ("", ""))[0]
-    with within(2 * SLOW):
+    with within(2 * SLOW), around():
         for read in (lambda: parse_statements(Source(text), extended=True), lambda: trees_from_text(Source(text))):
             with suppress(EngineError):
                 read()

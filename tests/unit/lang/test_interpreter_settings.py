@@ -15,6 +15,7 @@ from weakref import ref
 
 import pytest
 
+from engine.fuser.backend import tiering
 from engine.fuser.backend.threads import blas_threads
 from engine.lang import interpreter_settings
 from engine.lang.interpreter_settings import (
@@ -31,11 +32,16 @@ from engine.lang.interpreter_settings import (
 
 
 @pytest.fixture(autouse=True)
-def _threshold() -> Iterator[None]:
-    before = gc.get_threshold()
+def _plain_settings() -> Iterator[None]:
+    """No thread compiles, and no test before has left a setting (hypothesis puts back the recursion limit that it
+    found, which may have been raised by a thread that compiled)."""
+    tiering.wait()
+    before = gc.get_threshold(), sys.getrecursionlimit()
     gc.set_threshold(700, 10, 10)
+    sys.setrecursionlimit(1000)
     yield
-    gc.set_threshold(*before)
+    gc.set_threshold(*before[0])
+    sys.setrecursionlimit(before[1])
 
 
 def test_it_is_held_back_inside_and_as_before_afterwards() -> None:
@@ -144,6 +150,7 @@ import os
 from engine.lang.interpreter_settings import loading
 with loading():
     import numpy
+from engine.fuser.backend import tiering
 from engine.fuser.backend.threads import blas_threads, get_num_threads, wake_blas
 print(blas_threads(), "OPENBLAS_NUM_THREADS" in os.environ)
 wake_blas()
