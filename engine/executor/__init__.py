@@ -4,7 +4,7 @@ Importing it takes two slots of `engine.aten.values.hooks`, which operators, a l
 that are written in TorchScript, the other runs functions of programs.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
@@ -12,10 +12,9 @@ from engine.aten.dispatch.op import Op
 from engine.aten.values.hooks import HOOKS
 
 
-def _compile_composite(op: Op) -> Callable[..., Any]:
-    """Compile an operator written in TorchScript; the compiler is loaded when the first of these runs."""
-    compiled: Callable[..., Any] = import_module("engine.executor.interpreter.composites").compile_composite(op)
-    return compiled
+def _compile_composite(op: Op) -> Any:
+    """The function of an operator written in TorchScript; what makes it is loaded when it is needed."""
+    return import_module("engine.executor.interpreter.composites").composite_function(op)
 
 
 def _call(function: Any, args: Sequence[Any]) -> Any:

@@ -291,3 +291,35 @@ class _Reading:
             assert isinstance(kind, EnumType)
             return EnumValue(kind, value[1])
         return type_of_flat(value, self.names) if tag == "type" else value
+
+
+class _Nameless:
+    """Names for graphs that refer to no program, and to text that nobody reads."""
+
+    def name_of_source(self, source: Source) -> str:
+        return ""
+
+    def source(self, name: str) -> Source:
+        return _NO_SOURCE
+
+    def name_of_type(self, type: Type) -> str:
+        raise NotPlain(str(type))
+
+    def type(self, name: str) -> Type:
+        raise NotPlain(name)
+
+    def name_of_function(self, type: FunctionType) -> str:
+        raise NotPlain(str(type))
+
+    def function(self, name: str) -> FunctionType:
+        raise NotPlain(name)
+
+    def name_of_tensor(self, tensor: Tensor) -> int:
+        raise NotPlain("a tensor")
+
+    def tensor(self, name: int) -> Tensor:
+        raise NotPlain("a tensor")
+
+
+NAMELESS: Final = _Nameless()
+_NO_SOURCE: Final = Source("")

@@ -52,14 +52,14 @@ def compile_op(op: Op) -> Compiled:
     if schema.is_vararg and python is not None:
         return Compiled(python, python)
     guard, check = guard_of(op), op.out_check or check_cast
-    if python is None and op.composite is not None:
+    if op.is_composed:
         python = _composite(op)
     if python is not None:
         work = guard(laid_out(op, python))
         if not (tensors_of(schema.arguments) or tensors_of(schema.returns) or op.side_effects):
             return Compiled(work, work)
         return _behind_hooks(op, schema, _calling(op, schema, work), grad=bool(op.gradient))
-    if source is not None and source.python is not None:
+    if source is not None and (source.python is not None or source.is_composed):
         work = _then_written(schema, guard(lambda *_: None), source, check)
         return _behind_hooks(op, schema, _calling(op, schema, work), grad=False)
     text = _array_body(op, schema, guard, check)
@@ -68,9 +68,21 @@ def compile_op(op: Op) -> Compiled:
 
 
 def _composite(op: Op) -> Callable[..., Any]:
-    if HOOKS.composite is None:
-        raise AssertionError(f"{op.qualified_name} is written in TorchScript, and no compiler has registered")
-    return HOOKS.composite(op)
+    assert HOOKS.call is not None, f"{op.qualified_name} is written in TorchScript, which nobody runs here"
+    run, function = HOOKS.call, composite_function(op)
+    return lambda *args: run(function, args)
+
+
+def composite_function(op: Op) -> Any:
+    """The function of the operator's `composite` text, compiled once."""
+    found = _composites.get(op)
+    if found is None:
+        assert HOOKS.composite is not None, f"{op.qualified_name} is written in TorchScript, which nobody compiles here"
+        found = _composites.setdefault(op, HOOKS.composite(op))
+    return found
+
+
+_composites: Final = dict[Op, Any]()
 
 
 def _then_written(schema: FunctionSchema, refuse: Callable[..., Any], source: Op, check: Check) -> Callable[..., Any]:

@@ -134,7 +134,7 @@ def worked(op: Op, work: Callable[..., Any], *args: Any) -> Any:
     """The same for a body that takes tensors: those may be anywhere, since operators it calls look at them again."""
     if HOOKS.quantized and quantized_forms.holds_quantized(args):
         return quantized_forms.worked(op, work, args)
-    if op.composite is not None:
+    if op.is_composed:
         return work(*args)
     place = place_of(args, op)
     if op.nondeterministic:

@@ -53,6 +53,10 @@ class Compiled(NamedTuple):
 class Op:
     """One overload of one operator: its schema text, one body (`scalar`, `kernel`, `python` or `composite`), and facts.
 
+    `composite` is TorchScript: an expression of the arguments, or statements that end with `return`.  Calls in Python,
+    kernels, shapes and gradients come from it, as far as the row has no formulas and no rules.  Beside another body,
+    which then is one that takes less time, it tells the rest what the operator is made of (Note [Composites]).
+
     Ways to call it:
     - `variants`: "method" (on its first argument), "function" (as `torch.name`; default), "inplace" and "out" (further
       entries made from this one; "out:NAME" names the overload of that entry, otherwise the same or `NAME_out`).
@@ -187,6 +191,11 @@ class Op:
     def is_mutable(self) -> bool:
         """True if the schema says that an argument is written to; one without such a mark is not parsed for that."""
         return "!" in self.text and self.schema.is_mutable
+
+    @property
+    def is_composed(self) -> bool:
+        """True if calls run its `composite` text, for want of a body that takes less time."""
+        return self.composite is not None and (self.scalar, self.kernel, self.python) == (None, None, None)
 
     @property
     def gives_new(self) -> bool:

@@ -76,7 +76,7 @@ def form_of(op: Op, work: Callable[..., Any], args: Sequence[Any]) -> Callable[.
         if op.name in STRIDED and any(is_quantized(a) and quantizer_of(a).axis is not None for a in arrays_in(args)):
             raise OperatorError("Setting strides is possible only on uniformly quantized tensor")
         return work
-    if op.composite is not None:
+    if op.is_composed:
         return work
     raise OperatorDtypeError(
         f"Could not run '{op.qualified_name}' with arguments from the 'QuantizedCPU' backend.",

@@ -130,22 +130,22 @@ def prelu(self: Tensor, weight: Tensor) -> Tensor:
 op("aten::_gated(Tensor self, Tensor gate) -> Tensor", scalar="self * sigmoid(gate)", dtype="float")
 
 
-def glu(self: Tensor, dim: int) -> Tensor:
-    """One half along a dimension times the sigmoid of the other."""
-    shape = self.array.shape
-    if not shape:
+def _halves(self: Array, dim: int) -> None:
+    """Raise OperatorError unless the dimension can be halved."""
+    if not self.shape:
         raise OperatorError("glu does not support 0-dimensional tensors")
-    dim = wrap_dim(dim, len(shape))
-    half, odd = divmod(shape[dim], 2)
-    if odd:
-        raise OperatorError(f"Halving dimension must be even, but dimension {dim} is size {shape[dim]}")
-    result: Tensor = run("_gated", run("narrow", self, dim, 0, half), run("narrow", self, dim, half, half))
-    return result
+    dim = wrap_dim(dim, self.ndim)
+    if self.shape[dim] % 2:
+        raise OperatorError(f"Halving dimension must be even, but dimension {dim} is size {self.shape[dim]}")
 
 
 op("aten::prelu(Tensor self, Tensor weight) -> Tensor", python=prelu, variants="function method", unfolds=True,
    jit_autocast="fast", autocast="fast")  # fmt: skip
-op("aten::glu(Tensor self, int dim=-1) -> Tensor", python=glu, variants="function out",
+op("aten::glu(Tensor self, int dim=-1) -> Tensor", variants="function out", check=_halves,
+   composite="""
+       value, gate = self.chunk(2, dim)
+       return torch._gated(value, gate)
+   """,
    gradient={"self": "_glu_backward(grad, self, dim)"})  # fmt: skip
 
 # ------------------------------------------------------------------ softmax
@@ -208,17 +208,37 @@ def _half_to_float(log: bool) -> Any:
     return kernel
 
 
-_SOFTMAX_GRADIENT: Final = {
-    "softmax": "_softmax_backward_data(grad, result, dim, 6)",
-    "log_softmax": "_log_softmax_backward_data(grad, result, dim, 6)",
-}
-for _name, _kernel in (("softmax", softmax), ("log_softmax", log_softmax)):
+_FLOATING: Final = """
+    if not x.is_floating_point():
+        raise RuntimeError("there is no softmax of whole numbers")
+    wide = widened(x)
+"""
+_SOFTMAX: Final = f"""{_FLOATING}
+    powers = torch.exp(wide - wide.amax([dim], True))
+    return (powers * powers.sum([dim], True).reciprocal()).to(x.dtype)
+"""
+_NO_CONVERSION: Final = """
+    if half_to_float:
+        raise RuntimeError("softmax with half to float conversion is not supported on CPU")
+"""
+_LOG_SOFTMAX: Final = f"""{_FLOATING}
+    top = wide.amax([dim], True)
+    total = torch.exp(wide - top).sum([dim], True)
+    if dim == -1 or dim == x.dim() - 1:  # where it is rounded on the way
+        total = widened(total.to(x.dtype).log().to(x.dtype))
+    else:
+        total = total.log()
+    return (wide - top - total).to(x.dtype)
+"""
+for _name, _kernel, _text in (("softmax", softmax, _SOFTMAX), ("log_softmax", log_softmax, _LOG_SOFTMAX)):
+    _gradient = {"self": f"_{_name}_backward_data(grad, result, dim, 6)"}
     op(f"aten::{_name}.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", kernel=_kernel,
-       variants="function method out", gradient={"self": _SOFTMAX_GRADIENT[_name]}, shape="self",
-       dtype="floats", jit_autocast="full" if _name == "log_softmax" else "")  # fmt: skip
+       composite=f"    x = self if dtype is None else self.to(dtype){_text}",
+       variants="function method out", gradient=_gradient, shape="self", dtype="floats",
+       jit_autocast="full" if _name == "log_softmax" else "")  # fmt: skip
     op(f"aten::_{_name}(Tensor self, int dim, bool half_to_float) -> Tensor",
-       kernel=_half_to_float(_name == "log_softmax"), variants="function out",
-       gradient={"self": _SOFTMAX_GRADIENT[_name]}, shape="self")  # fmt: skip
+       kernel=_half_to_float(_name == "log_softmax"), variants="function out", gradient=_gradient, shape="self",
+       composite=f"{_NO_CONVERSION}    x = self{_text}")  # fmt: skip
 
 # ------------------------------------------------------------------ dropout
 

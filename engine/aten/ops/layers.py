@@ -188,78 +188,55 @@ op("aten::_no_grad_embedding_renorm_(Tensor weight, Tensor input, float max_norm
 # ------------------------------------------------------------------ attention in one piece
 
 
-def attention(
-    query: Tensor, key: Tensor, value: Tensor, embed_dim: int, num_head: int, qkv_weight: Tensor, qkv_bias: Tensor,
-    proj_weight: Tensor, proj_bias: Tensor, mask: Tensor | None, need_weights: bool, average_attn_weights: bool,
-    mask_type: int | None,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Multi-head attention over (batch, time, channels), and the attention weights if requested."""
-    weights, biases = qkv_weight.chunk(3), qkv_bias.chunk(3)
-    size = embed_dim // num_head
-
-    def heads(x: Tensor, i: int) -> Tensor:
-        projected = run("linear", x, weights[i], biases[i])
-        split: Tensor = projected.reshape([*x.shape[:2], num_head, size]).transpose(1, 2)
-        return split
-
-    q, k, v = (heads(x, i) for i, x in enumerate((query, key, value)))
-    scores = q.matmul(k.transpose(-2, -1)) / math.sqrt(size)
-    if mask is not None:
-        hidden = mask if mask.array.dtype == xp.BOOL else run("ne.Scalar", mask, 0)
-        if mask_type == 1:
-            hidden = hidden.reshape([mask.shape[0], 1, 1, -1])
-        scores = run("masked_fill.Scalar", scores, hidden, -math.inf)
-    shares = scores.softmax(-1)
-    joined = shares.matmul(v).transpose(1, 2).reshape([*query.shape[:2], embed_dim])
-    result = run("linear", joined, proj_weight, proj_bias)
-    if not need_weights:
-        return result, Tensor(np.empty(0, query.array.dtype))
-    return result, shares.mean([1]) if average_attn_weights else shares
-
-
-def encoder_layer(
-    src: Tensor, embed_dim: int, num_heads: int, qkv_weight: Tensor, qkv_bias: Tensor, proj_weight: Tensor,
-    proj_bias: Tensor, use_gelu: bool, norm_first: bool, eps: float, norm_weight_1: Tensor, norm_bias_1: Tensor,
-    norm_weight_2: Tensor, norm_bias_2: Tensor, ffn_weight_1: Tensor, ffn_bias_1: Tensor, ffn_weight_2: Tensor,
-    ffn_bias_2: Tensor, mask: Tensor | None, mask_type: int | None,
-) -> Tensor:  # fmt: skip
-    """A layer of a transformer's encoder, without dropout."""
-
-    def first_norm(x: Tensor) -> Tensor:
-        normed: Tensor = run("layer_norm", x, [embed_dim], norm_weight_1, norm_bias_1, eps, True)
-        return normed
-
-    def second_norm(x: Tensor) -> Tensor:
-        normed: Tensor = run("layer_norm", x, [embed_dim], norm_weight_2, norm_bias_2, eps, True)
-        return normed
-
-    def attended(x: Tensor) -> Tensor:
-        return attention(x, x, x, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, mask, False,
-                         True, mask_type)[0]  # fmt: skip
-
-    def fed(x: Tensor) -> Tensor:
-        hidden = run("linear", x, ffn_weight_1, ffn_bias_1)
-        hidden = run("gelu", hidden, "none") if use_gelu else run("relu", hidden)
-        result: Tensor = run("linear", hidden, ffn_weight_2, ffn_bias_2)
-        return result
-
-    if norm_first:
-        x = src + attended(first_norm(src))
-        return x + fed(second_norm(x))
-    x = first_norm(src + attended(src))
-    return second_norm(x + fed(x))
-
-
 _QKV: Final = "Tensor qkv_weight, Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias"
 out_form(op(f"aten::_native_multi_head_attention(Tensor query, Tensor key, Tensor value, int embed_dim, int num_head, "
             f"{_QKV}, Tensor? mask=None, bool need_weights=True, bool average_attn_weights=True, int? mask_type=None) "
-            "-> (Tensor, Tensor)", python=attention, unboxed=unboxed.on_tensors,
-   autocast="fast"), "out", "out0 out1")  # fmt: skip
+            "-> (Tensor, Tensor)", unboxed=unboxed.on_tensors, autocast="fast", composite="""
+    batch, time = query.size(0), query.size(1)
+    size = embed_dim // num_head
+    if query is key and key is value:
+        projected = torch.linear(query, qkv_weight, qkv_bias).view([batch, time, 3, num_head, size]).transpose(1, 3)
+        q, k, v = projected.select(2, 0), projected.select(2, 1), projected.select(2, 2)
+    else:
+        wq, wk, wv = qkv_weight.chunk(3)
+        bq, bk, bv = qkv_bias.chunk(3)
+        q = torch.linear(query, wq, bq).view([batch, time, num_head, size]).transpose(1, 2)
+        k = torch.linear(key, wk, bk).view([batch, key.size(1), num_head, size]).transpose(1, 2)
+        v = torch.linear(value, wv, bv).view([batch, value.size(1), num_head, size]).transpose(1, 2)
+    scores = q.matmul(k.transpose(-2, -1)) / math.sqrt(size)
+    if mask is not None:
+        hidden = mask if mask.dtype == torch.bool else mask != 0
+        if mask_type is not None and mask_type == 1:
+            hidden = hidden.reshape([mask.size(0), 1, 1, -1])
+        scores = scores.masked_fill(hidden, -float("inf"))
+    weights = shares(scores)
+    joined = weights.matmul(v).transpose(1, 2).reshape([batch, time, embed_dim])
+    result = torch.linear(joined, proj_weight, proj_bias)
+    if not need_weights:
+        return result, query.new_zeros([0])
+    return result, weights.mean([1]) if average_attn_weights else weights
+"""), "out", "out0 out1")  # fmt: skip
 op(f"aten::_transformer_encoder_layer_fwd(Tensor src, int embed_dim, int num_heads, {_QKV}, bool use_gelu, "
    "bool norm_first, float eps, Tensor norm_weight_1, Tensor norm_bias_1, Tensor norm_weight_2, Tensor norm_bias_2, "
    "Tensor ffn_weight_1, Tensor ffn_bias_1, Tensor ffn_weight_2, Tensor ffn_bias_2, Tensor? mask=None, "
-   "int? mask_type=None) -> Tensor", python=encoder_layer, variants="function out",
-   unboxed=unboxed.on_tensors)  # fmt: skip
+   "int? mask_type=None) -> Tensor", variants="function out", unboxed=unboxed.on_tensors, composite="""
+       x = src
+       if norm_first:
+           x = torch.layer_norm(src, [embed_dim], norm_weight_1, norm_bias_1, eps)
+       attended, _ = torch._native_multi_head_attention(x, x, x, embed_dim, num_heads, qkv_weight, qkv_bias,
+           proj_weight, proj_bias, mask, False, True, mask_type)
+       x = src + attended
+       y = x
+       if norm_first:
+           y = torch.layer_norm(x, [embed_dim], norm_weight_2, norm_bias_2, eps)
+       else:
+           x = torch.layer_norm(x, [embed_dim], norm_weight_1, norm_bias_1, eps)
+           y = x
+       hidden = torch.linear(y, ffn_weight_1, ffn_bias_1)
+       hidden = torch.gelu(hidden) if use_gelu else torch.relu(hidden)
+       x = x + torch.linear(hidden, ffn_weight_2, ffn_bias_2)
+       return x if norm_first else torch.layer_norm(x, [embed_dim], norm_weight_2, norm_bias_2, eps)
+   """)  # fmt: skip
 
 
 def nested_from_mask(t: Tensor, mask: Tensor, mask_check: bool) -> Tensor:

@@ -28,7 +28,7 @@ from engine.aten.dispatch.table import describe, op
 from engine.aten.kernels.refusals import no_code
 from engine.aten.kernels.rules import are_within
 from engine.aten.values import xp
-from engine.aten.values.promotion import result_type, wide
+from engine.aten.values.promotion import check_cast, result_type, wide
 from engine.aten.values.tensor import Tensor, from_numpy
 from engine.aten.values.xp import Array
 from engine.lang.errors import OperatorError, OperatorIndexError, OperatorValueError
@@ -38,31 +38,15 @@ Loss = Callable[..., Tensor]
 # ------------------------------------------------------------------ regression
 
 
-def mse_loss(self: Tensor, target: Tensor, reduction: int) -> Tensor:
-    kinds = self.array.dtype, target.array.dtype
-    if kinds.count(xp.BOOL) == 1:  # the operator itself takes truth values, a difference does not
-        self, target = (cast(x, result_type((self.array, target.array))) for x in (self, target))
-    difference = self - target
-    return reduced(difference * difference, reduction)
-
-
-def l1_loss(self: Tensor, target: Tensor, reduction: int) -> Tensor:
-    return reduced((self - target).abs(), reduction)
-
-
-def smooth_l1_loss(self: Tensor, target: Tensor, reduction: int, beta: float) -> Tensor:
-    """Squares near zero, distances beyond `beta`."""
+def _not_negative(self: Array, target: Array, reduction: int, beta: float) -> None:
     if beta < 0:
         raise OperatorError("smooth_l1_loss does not support negative values for beta.")
-    if beta == 0:
-        return l1_loss(self, target, reduction)
-    return reduced(run("_smooth_distance", self, target, beta), reduction)
 
 
-def huber_loss(self: Tensor, target: Tensor, reduction: int, delta: float) -> Tensor:
+def _positive(self: Array, target: Array, reduction: int, delta: float) -> None:
     if delta <= 0:
         raise OperatorError("huber_loss does not support non-positive values for delta.")
-    return reduced(written_as(run("_smooth_distance", self, target, delta) * delta, self), reduction)
+    check_cast(result_type((self, target)), self.dtype)
 
 
 op("aten::_smooth_distance(Tensor self, Tensor target, Scalar beta) -> Tensor",
@@ -105,7 +89,6 @@ def class_scores_backward(
 
 def _classes(self: Array, target: Array, weight: Array | None, ignore_index: int) -> tuple[Array, Array, Array]:
     """Which targets count, the class of each (0 where it does not) along the dimension of classes, and its weight."""
-    _check_classes(self, target, weight)
     axis = 1 if self.ndim > 1 else 0
     target = target.reshape(()) if self.ndim == 1 else target
     kept = target != ignore_index
@@ -116,7 +99,7 @@ def _classes(self: Array, target: Array, weight: Array | None, ignore_index: int
     return kept, np.expand_dims(chosen, axis), weights
 
 
-def _check_classes(self: Array, target: Array, weight: Array | None) -> None:
+def _check_classes(self: Array, target: Array, weight: Array | None, *_: Any) -> None:
     shape, given = self.shape, target.shape
     if not shape:
         raise OperatorError("input tensor should be 1D or 2D")
@@ -227,13 +210,6 @@ def binary_cross_entropy(self: Tensor, target: Tensor, weight: Tensor | None, re
     return reduced(loss if weight is None else written_as(loss * weight, loss), reduction)
 
 
-def _bce(self: xp.Array, target: xp.Array) -> xp.Array:
-    d = self.dtype
-    x, t = (a.astype(np.float32) if d in xp.HALVES else a for a in (self, target))
-    loss = (t - 1) * np.maximum(np.log1p(-x), -100) - t * np.maximum(np.log(x), -100)
-    return np.asarray(loss).astype(d, copy=False)
-
-
 def binary_cross_entropy_with_logits(
     self: Tensor, target: Tensor, weight: Tensor | None, pos_weight: Tensor | None, reduction: int
 ) -> Tensor:
@@ -246,15 +222,11 @@ def binary_cross_entropy_with_logits(
     return reduced(loss if weight is None else written_as(loss * weight, loss), reduction)
 
 
-def kl_div(self: Tensor, target: Tensor, reduction: int, log_target: bool) -> Tensor:
+def _floating(self: Array, target: Array, reduction: int, log_target: bool) -> None:
     for given in (self, target):
-        if given.array.dtype not in xp.FLOATING:
-            kind = "Complex" if given.array.dtype in xp.COMPLEX else "Integral"
+        if given.dtype not in xp.FLOATING:
+            kind = "Complex" if given.dtype in xp.COMPLEX else "Integral"
             raise OperatorError(f"kl_div: {kind} inputs not supported.")
-    if log_target:
-        return reduced(target.exp() * (target - self), reduction)
-    logarithm = where(run("eq.Scalar", target, 0), 1.0, target).log()
-    return reduced(target * logarithm - target * self, reduction)
 
 
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int, eps: float) -> Tensor:
@@ -294,12 +266,26 @@ def _on_arrays(loss: Loss) -> Callable[..., xp.Array]:
 
 
 _PAIR: Final = "Tensor self, Tensor target"
-_with_out(f"aten::mse_loss({_PAIR}, int reduction=1) -> Tensor", mse_loss, unboxed=unboxed.on_tensors,
-          jit_autocast="full")  # fmt: skip
-op(f"aten::l1_loss({_PAIR}, int reduction=1) -> Tensor", python=l1_loss, jit_autocast="full", autocast="full")
-_with_out(f"aten::smooth_l1_loss({_PAIR}, int reduction=1, float beta=1.) -> Tensor", smooth_l1_loss,
-          jit_autocast="full")  # fmt: skip
-_with_out(f"aten::huber_loss({_PAIR}, int reduction=1, float delta=1.) -> Tensor", huber_loss)
+op(f"aten::mse_loss({_PAIR}, int reduction=1) -> Tensor", variants="function out", jit_autocast="full",
+   autocast="full", composite="""
+       if self.dtype == torch.bool and target.dtype != torch.bool:  # which have no difference
+           self = self.to(target.dtype)
+       elif target.dtype == torch.bool and self.dtype != torch.bool:
+           target = target.to(self.dtype)
+       difference = self - target
+       return reduced(difference * difference, reduction)
+   """)  # fmt: skip
+op(f"aten::l1_loss({_PAIR}, int reduction=1) -> Tensor", jit_autocast="full", autocast="full",
+   composite="reduced((self - target).abs(), reduction)")  # fmt: skip
+op(f"aten::smooth_l1_loss({_PAIR}, int reduction=1, float beta=1.) -> Tensor", variants="function out",
+   jit_autocast="full", autocast="full", check=_not_negative, checks_numbers=True, composite="""
+       if beta == 0:
+           return reduced((self - target).abs(), reduction)
+       return reduced(torch._smooth_distance(self, target, beta), reduction)
+   """)  # fmt: skip
+op(f"aten::huber_loss({_PAIR}, int reduction=1, float delta=1.) -> Tensor", variants="function out",
+   autocast="full", check=_positive, checks_numbers=True,
+   composite="reduced((torch._smooth_distance(self, target, delta) * delta).to(self.dtype), reduction)")  # fmt: skip
 _CLASSES: Final = "Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index"
 op(f"aten::_nll_loss({_CLASSES}) -> Tensor", kernel=class_scores, dtype="same", layout="contiguous",
    gradient={"self": "_nll_loss_backward(grad, self, target, weight, reduction, ignore_index)"})  # fmt: skip
@@ -314,17 +300,22 @@ op(f"aten::nll_loss_nd({_PAIR}, Tensor? weight=None, int reduction=1, SymInt ign
 op(f"aten::cross_entropy_loss({_PAIR}, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100, "
    "float label_smoothing=0.) -> Tensor", python=cross_entropy_loss, unboxed=unboxed.on_tensors,
    autocast="full")  # fmt: skip
-op(f"aten::_binary_cross_entropy({_PAIR}) -> Tensor", kernel=_bce, gradient={
+op(f"aten::_binary_cross_entropy({_PAIR}) -> Tensor", gradient={
     "self": "grad * (self - target) / ((1 - self) * self).clamp_min(1e-12)",
     "target": "grad * ((1 - self).log().clamp_min(-100) - self.log().clamp_min(-100))",
-})  # fmt: skip
+}, scalar="(target - 1) * maximum(log1p(-self), -100) - target * maximum(log(self), -100)")  # fmt: skip
 _with_out(f"aten::binary_cross_entropy({_PAIR}, Tensor? weight=None, int reduction=1) -> Tensor", binary_cross_entropy,
           jit_autocast="unsafe")  # fmt: skip
 _with_out(f"aten::binary_cross_entropy_with_logits({_PAIR}, Tensor? weight=None, Tensor? pos_weight=None, "
           "int reduction=1) -> Tensor", binary_cross_entropy_with_logits, unboxed=unboxed.on_tensors,
           jit_autocast="full")  # fmt: skip
-op(f"aten::kl_div({_PAIR}, int reduction=1, *, bool log_target=False) -> Tensor", python=kl_div, jit_autocast="full",
-   autocast="full")  # fmt: skip
+op(f"aten::kl_div({_PAIR}, int reduction=1, *, bool log_target=False) -> Tensor", jit_autocast="full",
+   autocast="full", check=_floating, composite="""
+       if log_target:
+           return reduced(target.exp() * (target - self), reduction)
+       logarithm = torch.where(target == 0, 1.0, target).log()
+       return reduced(target * logarithm - target * self, reduction)
+   """)  # fmt: skip
 op("aten::cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor", python=cosine_similarity,
    unboxed=unboxed.on_tensors, jit_autocast="full")  # fmt: skip
 
@@ -336,6 +327,76 @@ describe("nll_loss nll_loss_nd nll_loss2d", refuses=no_code("bic", "nll_loss_out
 describe("mse_loss", refuses=no_code("bic", "mse_cpu", common=True))
 describe("huber_loss", refuses=no_code("bic", "huber_cpu", common=True))
 describe("smooth_l1_loss", refuses=no_code("bic", "smooth_l1_cpu", common=True))
-describe("mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy_with_logits kl_div", unfolds=True)
+describe(
+    "binary_cross_entropy_with_logits.",
+    composite="""
+    smoothed = torch.log_sigmoid(self)
+    if pos_weight is not None:
+        smoothed = smoothed * ((pos_weight - 1) * target + 1)
+    missing = 1 - target
+    loss = ((missing * self).to(missing.dtype) - smoothed).to(missing.dtype)
+    return reduced(loss if weight is None else (loss * weight).to(loss.dtype), reduction)
+""",
+)
+describe(
+    "binary_cross_entropy.",
+    composite="""
+    if bool(((self < 0) | (self > 1) | (target < 0) | (target > 1)).any()):
+        raise RuntimeError("all elements of input and target should be between 0 and 1")
+    loss = torch._binary_cross_entropy(self, target)
+    return reduced(loss if weight is None else (loss * weight).to(loss.dtype), reduction)
+""",
+)
+_CHOSEN: Final = """
+    axis = 1 if self.dim() > 1 else 0
+    if self.dim() == 1:
+        target = target.reshape([])
+    kept = target != ignore_index
+    chosen = torch.where(kept, target, 0).to(torch.int64)
+    weights = kept.to(widened(self).dtype)
+    if weight is not None:
+        weights = weights * widened(weight)[chosen]
+    scores = widened(self).gather(axis, chosen.unsqueeze(axis)).squeeze(axis)
+    losses = torch.where(kept, -scores * weights, 0.0)
+    if reduction == 1:
+        return (losses.sum() / weights.sum()).to(self.dtype)
+    return reduced(losses, reduction).to(self.dtype)
+"""
+describe("nll_loss. nll_loss2d. nll_loss_nd _nll_loss", composite=_CHOSEN, check=_check_classes)
+describe("_nll_loss_backward", check=lambda grad, *call: _check_classes(*call))
+describe(
+    "cross_entropy_loss",
+    composite="""
+    axis = 1 if self.dim() > 1 else 0
+    scores = torch.log_softmax(self, axis, None)
+    if target.is_floating_point():
+        shares = target
+        if label_smoothing > 0:
+            shares = shares * (1 - label_smoothing) + label_smoothing / self.size(axis)
+        products = scores * shares
+        if weight is not None:
+            products = products * along(weight, self.dim(), axis)
+        losses = -products.sum([axis])
+        if reduction == 1:
+            return losses.sum() / max(losses.numel(), 1)
+        return reduced(losses, reduction)
+    loss = torch.nll_loss_nd(scores, target, weight, reduction, ignore_index)
+    if label_smoothing == 0:
+        return loss
+    weighted = scores
+    if weight is not None:
+        weighted = scores * along(weight, self.dim(), axis)
+    kept = target != ignore_index
+    smooth = torch.where(kept, -weighted.sum([axis]), 0.0)
+    if reduction == 1:
+        counted = kept.to(scores.dtype)
+        if weight is not None:
+            counted = counted * weight[torch.where(kept, target, 0).to(torch.int64)]
+        smooth = smooth.sum() / counted.sum()
+    else:
+        smooth = reduced(smooth, reduction)
+    return loss * (1 - label_smoothing) + smooth * (label_smoothing / self.size(axis))
+""",
+)
 describe("nll_loss.out", out_check=out_checks.check_same)
 describe("binary_cross_entropy.out", out_check=out_checks.check_found)

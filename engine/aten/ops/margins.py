@@ -271,7 +271,12 @@ op(f"aten::multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar marg
 op(f"aten::multilabel_margin_loss(Tensor self, Tensor target, {_REDUCTION}", python=multilabel_margin_loss,
    variants="function out", autocast="full")  # fmt: skip
 op(f"aten::soft_margin_loss(Tensor self, Tensor target, {_REDUCTION}", python=soft_margin_loss,
-   variants="function out", jit_autocast="full", autocast="full")  # fmt: skip
+   composite="""
+       if not self.is_floating_point():
+           raise RuntimeError("whole numbers have no place for the loss")
+       return reduced((-self * target).exp().log1p().to(self.dtype), reduction)
+   """, variants="function out",
+   jit_autocast="full", autocast="full")  # fmt: skip
 op("aten::poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor",
    python=poisson_nll_loss, autocast="full")  # fmt: skip
 

@@ -85,7 +85,14 @@ def _check_normalized(input: Array, shape: tuple[int, ...], weight: Array | None
 op("aten::layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, "
    "float eps=1.0000000000000001e-05, bool cudnn_enable=True) -> Tensor", python=layer_norm, shape="input",
    dtype="floats", unboxed=unboxed.first_of("native_layer_norm"), recorded_as="native_layer_norm",
-   jit_autocast="full")  # fmt: skip
+   jit_autocast="full", composite="""
+       check_last(input, normalized_shape)
+       x = widened(input)
+       dims = last(len(normalized_shape))
+       centered = x - x.mean(dims, True)
+       normal = centered * ((centered * centered).mean(dims, True) + eps).sqrt().reciprocal()
+       return affine(normal, weight, bias).to(input.dtype)
+   """)  # fmt: skip
 _LAYER_BACK = "_layer_norm_backward(grad, input, normalized_shape, weight, eps)"
 op("aten::native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) "
    "-> (Tensor, Tensor, Tensor)", kernel=native_layer_norm,
@@ -261,7 +268,13 @@ _BATCH = f"{_AFFINE}, {_RUNNING}, bool training, float momentum, float eps"
 _BATCH_BACK = "_batch_norm_backward(grad, input, weight, running_mean, running_var, training, eps)"
 op(f"aten::batch_norm({_BATCH}, bool cudnn_enabled) -> Tensor", python=batch_norm, shape="input", dtype="floats",
    also_writes=("running_mean", "running_var"), writes_if="training", unboxed=unboxed.batch_norm,
-   recorded_as="native_batch_norm")  # fmt: skip
+   recorded_as="native_batch_norm", composite="""
+       if training or running_mean is None or running_var is None:
+           return torch.native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
+       x = widened(input)
+       normal = (x - channels(running_mean, x)) * (channels(running_var, x) + eps).sqrt().reciprocal()
+       return affine_channels(normal, weight, bias).to(input.dtype)
+   """)  # fmt: skip
 op(f"aten::native_batch_norm({_BATCH}) -> (Tensor, Tensor, Tensor)", kernel=native_batch_norm,
    also_writes=("running_mean", "running_var"), writes_if="training",
    gradient={name: f"{_BATCH_BACK}[{i}]" for i, name in enumerate(("input", "weight", "bias"))},
@@ -438,19 +451,34 @@ op("aten::_group_norm_backward(Tensor grad, Tensor input, Tensor? weight, int gr
    "-> (Tensor, Tensor, Tensor)", python=grouped_norm_backward)  # fmt: skip
 op("aten::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, "
    "float eps=1.0000000000000001e-05, bool cudnn_enabled=True) -> Tensor", python=group_norm,
-   shape="input", unboxed=unboxed.on_tensors, recorded_as="_group_norm", jit_autocast="full")  # fmt: skip
+   shape="input", unboxed=unboxed.on_tensors, recorded_as="_group_norm", jit_autocast="full", composite="""
+       shape = input.size()
+       flat = widened(input).reshape([shape[0], num_groups, shape[1] // num_groups] + shape[2:])
+       dims = last(len(shape) - 1)
+       centered = flat - flat.mean(dims, True)
+       normal = centered * ((centered * centered).mean(dims, True) + eps).sqrt().reciprocal()
+       return affine_channels(normal.reshape(shape), weight, bias).to(input.dtype)
+   """)  # fmt: skip
 out_form(op(f"aten::native_group_norm({_AFFINE}, SymInt N, SymInt C, SymInt HxW, int group, float eps) "
             "-> (Tensor, Tensor, Tensor)", python=native_group_norm), "out", "out0 out1 out2")  # fmt: skip
 op(f"aten::instance_norm({_AFFINE}, {_RUNNING}, bool use_input_stats, float momentum, float eps, bool cudnn_enabled) "
    "-> Tensor", python=instance_norm, shape="input", also_writes=("running_mean", "running_var"),
    writes_if="use_input_stats")  # fmt: skip
 op("aten::rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
-   python=rms_norm, unboxed=unboxed.on_tensors)  # fmt: skip
+   python=rms_norm, unboxed=unboxed.on_tensors, composite="""
+       check_last(input, normalized_shape)
+       x = widened(input)
+       least = eps
+       if least is None:
+           least = 2.220446049250313e-16 if x.dtype == torch.float64 else 1.1920928955078125e-07
+       square = (x * x).mean(last(len(normalized_shape)), True)
+       return affine(x * (square + least).sqrt().reciprocal(), weight, None).to(input.dtype)
+   """)  # fmt: skip
 
 
 # ------------------------------------------------------------------ dtypes refused, and checks of `out`
 
 describe("group_norm native_group_norm", refuses=no_code("bic", "GroupNormKernelImpl"))
 describe("layer_norm native_layer_norm", refuses=no_code("bic", "LayerNormKernelImpl"))
-describe("instance_norm", refuses=no_code("bic", "batch_norm"))
+describe("batch_norm instance_norm", refuses=no_code("bic", "batch_norm"))
 describe("rms_norm", refuses=no_code("bi", "rms_norm"))

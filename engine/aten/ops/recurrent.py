@@ -7,14 +7,13 @@ steps through time are a loop.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from engine.aten.dispatch import unboxed
-from engine.aten.dispatch.compose import run, where
+from engine.aten.dispatch.compose import run
 from engine.aten.dispatch.grad_mode import MODE
 from engine.aten.dispatch.table import describe, op, out_form
 from engine.aten.kernels.recurrence import GATES, lstm_cell
@@ -24,6 +23,7 @@ from engine.aten.values import xp
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.promotion import check_cast, to_float
 from engine.aten.values.tensor import Tensor, from_numpy
+from engine.aten.values.xp import Array
 from engine.lang.errors import OperatorError
 
 State = tuple[Tensor, ...]
@@ -342,35 +342,10 @@ op("aten::_pad_packed_sequence(Tensor data, Tensor batch_sizes, bool batch_first
 # ------------------------------------------------------------------ attention
 
 
-def attention(
-    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None, dropout_p: float, is_causal: bool,
-    scale: float | None, enable_gqa: bool,
-) -> Tensor:  # fmt: skip
-    """softmax(query key^T * scale + mask) value; rows that attend to nothing give zeros."""
-    _check_attention(query, key, value, attn_mask, is_causal)
-    if enable_gqa:
-        key, value = (t.repeat_interleave(query.shape[-3] // t.shape[-3], -3) for t in (key, value))
-    factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
-    scores = query.matmul(key.transpose(-2, -1)) * factor
-    if is_causal:
-        allowed = np.tri(query.shape[-2], key.shape[-2], dtype=np.bool_)
-        scores = where(from_numpy(allowed), scores, -math.inf)
-    elif attn_mask is not None and attn_mask.array.dtype == xp.BOOL:
-        scores = where(attn_mask, scores, -math.inf)
-    elif attn_mask is not None:
-        scores = scores + attn_mask
-    weights = run("softmax.int", scores, -1, None)
-    dead = (scores.array == -math.inf).all(axis=-1, keepdims=True)
-    if dead.any():
-        weights = where(from_numpy(dead), 0.0, weights)
-    if dropout_p > 0:
-        weights = run("dropout", weights, dropout_p, True)
-    result: Tensor = weights.matmul(value)
-    return result
-
-
-def _check_attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, is_causal: bool) -> None:
-    dtypes = [xp.FROM_NUMPY[t.array.dtype] for t in (query, key, value)]
+def _check_attention(
+    query: Array, key: Array, value: Array, mask: Array | None, dropout_p: float, is_causal: bool, *_: Any
+) -> None:
+    dtypes = [xp.FROM_NUMPY[t.dtype] for t in (query, key, value)]
     if len(set(dtypes)) > 1:
         raise OperatorError(
             "Expected query, key, and value to have the same dtype, but got query.dtype: "
@@ -384,7 +359,26 @@ def _check_attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | N
 
 op("aten::scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, "
    "float dropout_p=0., bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
-   python=attention, unboxed=unboxed.on_tensors, autocast="fast")  # fmt: skip
+   unboxed=unboxed.on_tensors, autocast="fast", check=_check_attention, composite="""
+       if enable_gqa:
+           key = key.repeat_interleave(query.size(-3) // key.size(-3), -3)
+           value = value.repeat_interleave(query.size(-3) // value.size(-3), -3)
+       factor = scale
+       if factor is None:
+           factor = 1 / math.sqrt(query.size(-1))
+       scores = query.matmul(key.transpose(-2, -1)) * factor
+       if is_causal:
+           scores = torch.where(torch.ones_like(scores, dtype=torch.bool).tril(), scores, -float("inf"))
+       elif attn_mask is not None:
+           if attn_mask.dtype == torch.bool:
+               scores = torch.where(attn_mask, scores, -float("inf"))
+           else:
+               scores = scores + attn_mask
+       weights = shares(scores)
+       if dropout_p > 0:
+           weights = torch.dropout(weights, dropout_p, True)
+       return weights.matmul(value)
+   """)  # fmt: skip
 
 
 # ------------------------------------------------------------------ dtypes refused, and checks of `out`

@@ -355,19 +355,11 @@ for _name in ("var", "std", "var_mean", "std_mean"):
 
 
 def vector_norm(self: Array, ord: Any, dim: Dims, keepdim: bool, dtype: int | None) -> Array:
-    if self.dtype in xp.INTEGRAL:
-        raise OperatorError(
-            f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {xp.ir_name(self.dtype)}"
-        )
     return _norm(self, ord, dim, keepdim, dtype)
 
 
 def _norm(self: Array, order: Any, dim: Dims, keepdim: bool, dtype: int | None) -> Array:
     d = self.dtype if dtype is None else xp.numpy_dtype(dtype)
-    if isinstance(order, complex):
-        raise OperatorError("linalg.vector_norm: Expected a non-complex scalar as the order of norm.")
-    if dtype is not None:
-        _check_norm_dtype(self.dtype, d)
     axes = reduce_dims(dim, self.ndim)
     if order == 2 and d is self.dtype and d in xp.FLOATS and axes == (self.ndim - 1,) and self.shape[-1] > 1:
         total = square_sums(self)
@@ -389,6 +381,18 @@ def _norm(self: Array, order: Any, dim: Dims, keepdim: bool, dtype: int | None) 
     else:
         total = np.power(over(np.add, np.power(x, order), axes, keepdim), 1.0 / order)
     return np.asarray(total).astype(real)
+
+
+def _check_norm(self: Array, order: Any, dtype: int | None, d: xp.NumpyDtype) -> None:
+    """Raise OperatorError for what has no norm; `d` is a dtype that has to have some."""
+    if d in xp.INTEGRAL:
+        raise OperatorError(
+            f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {xp.ir_name(d)}"
+        )
+    if isinstance(order, complex):
+        raise OperatorError("linalg.vector_norm: Expected a non-complex scalar as the order of norm.")
+    if dtype is not None:
+        _check_norm_dtype(self.dtype, xp.numpy_dtype(dtype))
 
 
 def _check_norm_dtype(given: xp.NumpyDtype, d: xp.NumpyDtype) -> None:
@@ -425,33 +429,76 @@ def _some_element(x: Array, axes: tuple[int, ...], dim: Dims, order: float) -> N
 
 
 def norm(self: Array, p: Any, dim: Dims, keepdim: bool, dtype: int | None) -> Array:
-    d = self.dtype if dtype is None else xp.numpy_dtype(dtype)
-    if d in xp.INTEGRAL:
-        raise OperatorError(
-            f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {xp.ir_name(d)}"
-        )
     return _norm(self, 2 if p is None else p, dim, keepdim, dtype)
 
 
+def _has_norm(self: Array, order: Any, *_: Any) -> None:
+    _check_norm(self, order, None, self.dtype)
+
+
+def _has_norm_in(self: Array, order: Any, *others: Any) -> None:
+    """The same where the last argument is the dtype of the norm."""
+    _check_norm(self, order, others[-1], xp.numpy_dtype(others[-1]))
+
+
+def _has_vector_norm(self: Array, order: Any, *others: Any) -> None:
+    _check_norm(self, order, others[-1], self.dtype)
+
+
+def _norm_text(order: str, dim: str, keepdim: str, dtype: str) -> str:
+    """The usual norms, and those of other orders."""
+    return f"""
+        x = widened(self{f".to({dtype})" if dtype else ""})
+        order = {order}
+        dims = {dim}
+        if order == 2:
+            result = (x * x).sum(dims, {keepdim}).sqrt()
+        elif order == 1:
+            result = x.abs().sum(dims, {keepdim})
+        elif order == float("inf"):
+            result = x.abs().amax(dims, {keepdim})
+        elif order == -float("inf"):
+            result = x.abs().amin(dims, {keepdim})
+        elif order == 0:
+            result = (x != 0).to(x.dtype).sum(dims, {keepdim})
+        else:
+            result = x.abs().pow(order).sum(dims, {keepdim}).pow(1 / order)
+        return result.to({dtype or "self.dtype"})
+    """
+
+
+_ALL: Final = "torch.jit.annotate(List[int], [])"
+_ASKED: Final = "(self.dtype if dtype is None else dtype)"
+_ORDER: Final = "2 if p is None else p"
+
 op("aten::norm.Scalar(Tensor self, Scalar p=2) -> Tensor", kernel=lambda self, p: norm(self, p, None, False, None),
-   variants=OUT, gradient={"self": "_norm_backward(grad, self, p, result, None, False)"},
+   composite=_norm_text("p", _ALL, "False", ""), variants=OUT,
+   gradient={"self": "_norm_backward(grad, self, p, result, None, False)"},
    shape=shapes.reduced, layout="contiguous")  # fmt: skip
 op("aten::norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor",
    kernel=lambda self, p, dim, keepdim: norm(self, p, dim, keepdim, None),
+   composite=_norm_text(_ORDER, "dim", "keepdim", ""),
    variants="function method out:out",
    gradient={"self": "_norm_backward(grad, self, p, result, dim, keepdim)"}, shape=shapes.reduced,
    layout="contiguous")  # fmt: skip
 op("aten::norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype) -> Tensor",
-   kernel=norm, variants="function method out:dtype_out",
+   kernel=norm, composite=_norm_text(_ORDER, "dim", "keepdim", "dtype"), variants="function method out:dtype_out",
    gradient={"self": "_norm_backward(grad, self, p, result, dim, keepdim)"}, shape=shapes.reduced,
    layout="contiguous")  # fmt: skip
 op("aten::norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor",
-   kernel=lambda self, p, dtype: norm(self, p, None, False, dtype), variants=OUT,
+   kernel=lambda self, p, dtype: norm(self, p, None, False, dtype),
+   composite=_norm_text(_ORDER, _ALL, "False", "dtype"), variants=OUT,
    gradient={"self": "_norm_backward(grad, self, p, result, None, False)"}, shape=shapes.reduced,
    layout="contiguous")  # fmt: skip
 op("aten::linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, "
    "ScalarType? dtype=None) -> Tensor", kernel=vector_norm, variants="function out",
+   composite=_norm_text("ord", f"{_ALL} if dim is None else dim", "keepdim", _ASKED),
    gradient={"self": "_norm_backward(grad, self, ord, result, dim, keepdim)"}, layout="contiguous")  # fmt: skip
+
+
+describe("norm.Scalar norm.ScalarOpt_dim", check=_has_norm)
+describe("norm.ScalarOpt_dim_dtype norm.ScalarOpt_dtype", check=_has_norm_in)
+describe("linalg_vector_norm", check=_has_vector_norm)
 
 
 def logsumexp(self: Array, dim: Dims, keepdim: bool) -> Array:
@@ -467,6 +514,18 @@ def logsumexp(self: Array, dim: Dims, keepdim: bool) -> Array:
 
 
 op("aten::logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", kernel=logsumexp, variants=OUT,
+   composite="""
+       x = widened(self if self.is_floating_point() else self.float())
+       dtype = self.dtype if self.is_floating_point() else x.dtype
+       if x.numel() == 0:
+           return torch.exp(x).sum(dim, keepdim).log().to(dtype)
+       top = x.amax(dim, True)
+       top = torch.where(top.abs() == float("inf"), 0.0, top)
+       result = (torch.exp(x - top).sum(dim, True).log() + top).to(dtype)
+       if keepdim:
+           return result
+       return result.squeeze(dim) if len(dim) > 0 else result.reshape([])
+   """,
    gradient={"self": "_logsumexp_backward(grad, self, result, dim, keepdim)"}, shape=shapes.reduced,
    jit_autocast="full", layout="contiguous")  # fmt: skip
 

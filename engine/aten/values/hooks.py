@@ -80,8 +80,8 @@ class Hooks:
     """A block around each call of a script function, in any thread; a profiler sets it with its hook."""
     tracer: Tracer | None = None
     """Set while any thread is traced.  Python switches no thread between a test for None and the call that follows."""
-    composite: Callable[[Op], Callable[..., Any]] | None = None
-    """Compiles TorchScript bodies; the layer that knows the language sets it."""
+    composite: Callable[[Op], Any] | None = None
+    """Compiles TorchScript bodies to functions, which `call` runs; the layer that executes sets it."""
     native: Callable[[Op], bool] | None = None
     """Called when an operator is first called, for machine code to take its slots; false where there is none.
     `engine.fuser` sets it."""

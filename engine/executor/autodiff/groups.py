@@ -54,6 +54,8 @@ def _why_no_formulas(op: Op) -> str:
     if op.dtype == "bool" or op.unfolds:
         return ""
     op = owner_of_formulas(op)
+    if op.composite is not None and not op.gradient:
+        return ""
     if not op.gradient:
         return "there is no formula for its gradient"
     compile = all(formula_graph(op, place) is not None for place in differentiable_arguments(op))

@@ -18,6 +18,7 @@ from engine.aten.dispatch.op import Op
 from engine.aten.values import libraries, xp
 from engine.aten.values.tensor import Tensor
 from engine.executor.autodiff.unfolding import run_unfolded
+from engine.ir.composites import composite_graph
 from engine.ir.constants import constant_value, set_constant, type_of
 from engine.ir.graph import Graph, Node, Value
 from engine.ir.ops import op_of
@@ -147,6 +148,9 @@ class Specialiser:
         return self._operator(node, op, inputs)
 
     def _operator(self, node: Node, op: Op, inputs: Sequence[Item]) -> Sequence[Item]:
+        graph = composite_graph(op) if not (op.gradient or op.recorded_as) else None
+        if graph is not None:
+            return self._composed(node, graph, inputs)
         if op.unfolds and not any(type(each.example) is float and not each.is_known for each in inputs):
             return self._unfolded(node, op, inputs)
         result = op.run(*unwritten(op, [each.example for each in inputs]))
@@ -157,6 +161,17 @@ class Specialiser:
         made = self.again(node, op, inputs, results)
         self.steps.append(Step(op, inputs, made, node, self._unfolding or node))
         return made
+
+    def _composed(self, node: Node, graph: Graph, inputs: Sequence[Item]) -> Sequence[Item]:
+        """The operators that it is made of, in its place."""
+        items = dict(zip(graph.inputs, inputs, strict=True))
+        before, self._unfolding = self._unfolding, self._unfolding or node
+        try:
+            self.run(graph.nodes(), items)
+        finally:
+            self._unfolding = before
+        found = items[graph.outputs[0]]
+        return [found] if len(node.outputs) == 1 else [*(found.parts or map(Item, found.example))]
 
     def _unfolded(self, node: Node, op: Op, inputs: Sequence[Item]) -> Sequence[Item]:
         """The operators that it is made of, in its place; the parts of its result."""
@@ -279,6 +294,11 @@ def _list(into: Specialiser, node: Node, items: dict[Value, Item]) -> None:
     items[node.output] = Item([each.example for each in parts], None, None if is_known else parts)
 
 
+def _tuple(into: Specialiser, node: Node, items: dict[Value, Item]) -> None:
+    parts = [items[value] for value in node.inputs]
+    items[node.output] = Item(tuple([each.example for each in parts]), None, parts)
+
+
 def _unpack(into: Specialiser, node: Node, items: dict[Value, Item]) -> None:
     given = items[node.input]
     parts = given.parts if given.parts is not None else [Item(each) for each in given.example]
@@ -327,5 +347,6 @@ def _append(into: Specialiser, node: Node, items: dict[Value, Item]) -> None:
 
 _RULES: Final[dict[str, Rule]] = {
     "prim::Constant": _constant, "prim::ListConstruct": _list, "prim::ListUnpack": _unpack,
+    "prim::TupleConstruct": _tuple, "prim::TupleUnpack": _unpack,
     "aten::__getitem__": _element, "prim::If": _if, "prim::Loop": _loop, "aten::append": _append,
 }  # fmt: skip

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from engine.aten.values import libraries
 from engine.aten.values.tensor import Tensor
 from engine.executor.bytecode.code import Code
-from engine.executor.codegen.decompositions import decompose
 from engine.executor.codegen.fusion_groups import (
     FUSION_GROUP,
     TENSOREXPR_GROUP,
@@ -337,9 +336,6 @@ class PlanFusion(Tiered):
         """A copy of the graph with groups, these, and the nodes that are in none, with the reasons."""
         graph, refused = copy_graph(self.graph), dict[Node, str]()
         history.begin(self.graph)
-        start = time.perf_counter()
-        changed = decompose(graph)
-        history.note("decompose", graph, changed, time.perf_counter() - start)
         history.run(BEFORE_FUSION, graph)
         return graph, self._groups_of(graph, refused, history), refused
 

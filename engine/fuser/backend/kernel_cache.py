@@ -50,10 +50,11 @@ ROOMS: Final = ("aten", "executor", "frontend", "fuser", "ir", "lang", "passes",
 """Those whose sources decide what becomes of a program."""
 
 
-Kind = Literal["", "plan", "groups", "calls", "planned", "kernel", "code", "graphs", "sources", "ptx"]
+Kind = Literal["", "plan", "groups", "calls", "planned", "kernel", "code", "graphs", "operator", "sources", "ptx"]
 KINDS: Final[Mapping[Kind, str]] = {
     "plan": "plans", "groups": "plans with groups", "calls": "calls of groups", "planned": "functions with plans",
     "kernel": "kernels of groups", "code": "machine code", "ptx": "code of GPUs", "graphs": "graphs of archives",
+    "operator": "operators made of others",
     "sources": "states of sources", "": "others",
 }  # fmt: skip
 """Words for kinds, which keys end with."""

@@ -27,8 +27,9 @@ def start(module: str, environment: Mapping[str, str], *, after: float = 0.0) ->
     if not _is_python():
         return False
     wait = f"import time; time.sleep({after}); " if after else ""
+    run = f"from {module} import main; main()"
     alone = "from engine.fuser.backend.pace import SESSION; SESSION.is_own = True"
-    program = f"{wait}import sys; sys.path.insert(0, sys.argv[1]); {alone}; from {module} import main; main()"
+    program = f"{wait}import sys; sys.path.insert(0, sys.argv[1]); import engine.executor; {alone}; {run}"
     command = [_SHELL, "-c", _SCRIPT, "sh", sys.executable, "-P", "-c", program, str(_ROOT)]
     own = {**os.environ, "TSREPL_COMPILE": "off", "OPENBLAS_NUM_THREADS": "1", **environment}
     try:

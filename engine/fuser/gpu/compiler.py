@@ -17,7 +17,6 @@ from engine.aten.values.tensor import Tensor
 from engine.fuser.gpu.launches import NoLaunch, launches_of
 from engine.fuser.gpu.prepared import number_names
 from engine.fuser.groups import from_graph
-from engine.fuser.groups.attention import ATTENTION
 from engine.fuser.groups.from_graph import NotFused
 from engine.fuser.groups.lookups import LOOKUPS
 from engine.fuser.groups.products import PRODUCTS
@@ -28,14 +27,13 @@ from engine.fuser.stubs.binding import Binding
 from engine.ir.graph import Graph, Node
 from engine.ir.ops import op_of
 
-_LEFT: Final = ATTENTION.keys() | LOOKUPS.keys() | PRODUCTS.keys() | WINDOWS.keys()
+_LEFT: Final = LOOKUPS.keys() | PRODUCTS.keys() | WINDOWS.keys()
 """Operators with loops of their own, or that end a kernel early."""
 
 
 def is_fusible(node: Node) -> bool:
     """True if the node may be part of a kernel for threads, as far as can be told without arguments."""
-    op = op_of(node)
-    return node.kind != LOOP and (op is None or op.name not in _LEFT) and from_graph.is_fusible(node)
+    return node.kind != LOOP and from_graph.is_fusible(node, _LEFT)
 
 
 def lower(graph: Graph, examples: Sequence[Any], results: Sequence[Any]) -> Binding:

@@ -11,14 +11,16 @@ those that combine them.  Dtypes are those of a run on tensors of one element.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import field, replace
+from functools import partial
 from itertools import combinations, pairwise
 from math import inf
 from typing import Any, Final
 
 import numpy as np
 
+from engine.aten.dispatch.dtype_support import guard_of
 from engine.aten.dispatch.op import Op
 from engine.aten.dispatch.scalar import numbers_in_range, rounded_names
 from engine.aten.kernels.rules import wrap_dim
@@ -26,18 +28,17 @@ from engine.aten.values import xp
 from engine.aten.values.promotion import converted, result_type, rounded, to_float
 from engine.aten.values.tensor import Tensor
 from engine.aten.values.xp import limits
-from engine.fuser.groups.attention import ATTENTION
 from engine.fuser.groups.choosing import CHOOSING, JOINING
-from engine.fuser.groups.compositions import COMPOSITIONS, LIKE_INPUT
+from engine.fuser.groups.composites import IF, may_be_lowered
 from engine.fuser.groups.extents import Extent
 from engine.fuser.groups.from_expression import Operand, Unsupported, element
 from engine.fuser.groups.fusion_group import DTYPES, TYPES, Group, Handler, Lowered, Operands, elements, stages_of
 from engine.fuser.groups.lookups import LOOKUPS
-from engine.fuser.groups.losses import LIKE_SCORES, LOSSES
+from engine.fuser.groups.numbers import SIZE, is_of_numbers, number
 from engine.fuser.groups.products import PRODUCTS
-from engine.fuser.groups.rearranging import DROPOUT, PARTS, REARRANGING
-from engine.fuser.groups.reductions import REDUCTIONS
-from engine.fuser.groups.reshaping import RESHAPING, SIZE, chunks
+from engine.fuser.groups.rearranging import DROPOUT, FILLED, PARTS, REARRANGING
+from engine.fuser.groups.reductions import REDUCTIONS, mapped
+from engine.fuser.groups.reshaping import RESHAPING, chunks
 from engine.fuser.groups.scans import SCANS
 from engine.fuser.groups.schedule import Body, Indices, Scheduler, Stage, Value, Within, needed, offset, spelled
 from engine.fuser.groups.strategy import HOST, Strategy
@@ -74,6 +75,7 @@ from engine.fuser.stubs.binding import (
     size,
     stride,
 )
+from engine.ir.composites import composite_graph
 from engine.ir.constants import NOT_CONSTANT, constant_value
 from engine.ir.graph import Graph, Node
 from engine.ir.ops import op_of
@@ -103,28 +105,35 @@ def lower(
     return _Lowering(graph, examples, results, Group(strategy=strategy)).run()
 
 
-def is_fusible(node: Node) -> bool:
-    """True if the node may be part of a kernel, as far as can be told without arguments."""
+def is_fusible(node: Node, without: Container[str] = ()) -> bool:
+    """True if the node may be part of a kernel `without` operators of these names, as far as can be told without
+    arguments."""
     if node.kind in ("prim::ListConstruct", "prim::ConstantChunk"):  # only with those that it is for
         users = [use.user for value in node.outputs for use in value.uses]
-        return all(user.block is node.block and user.kind not in _STRUCTURAL and is_fusible(user) for user in users)
+        is_inner = all(user.block is node.block and user.kind not in _STRUCTURAL for user in users)
+        return is_inner and all(is_fusible(user, without) for user in users)
     if node.kind == LOOP:
-        return is_steady(node, is_fusible)
+        return is_steady(node, partial(is_fusible, without=without))
     if node.kind == "prim::ListUnpack":
         return node.inputs[0].node.kind in PARTS
     op = op_of(node)
-    return op is not None and len(node.outputs) == 1 and has_kernel(op)
+    return op is not None and op.name not in without and has_kernel(op, [*map(constant_value, node.inputs)], without)
 
 
-def has_kernel(op: Op) -> bool:
-    """True if there may be kernels of the operator."""
-    if op.is_mutable or (op.nondeterministic and op.name not in DROPOUT):
+def has_kernel(op: Op, given: Sequence[Any] | None = None, without: Container[str] = ()) -> bool:
+    """True if there may be kernels of the operator, for arguments of which some are constants, and others
+    NOT_CONSTANT; `without` operators of these names."""
+    if op.is_mutable or op.name in without or (op.nondeterministic and op.name not in DROPOUT):
         return False
     if op.data_dependent and op.name not in LOOKUPS:  # which look at tensors of places only
         return False
-    if op.name != SIZE and not all(isinstance(_part(each.type), TensorType) for each in op.schema.returns):
-        return False
-    return _text_of(op) is not None or op.name in _SHAPED or op.name in _REDUCTIONS
+    if not all(isinstance(_part(each.type), TensorType) for each in op.schema.returns):
+        return op.name == SIZE
+    if _text_of(op) is not None or op.name in _SHAPED or op.name in _REDUCTIONS:
+        return len(op.schema.returns) == 1
+    graph = composite_graph(op)
+    given = [NOT_CONSTANT] * len(op.schema.arguments) if given is None else given
+    return graph is not None and may_be_lowered(graph, given, _STRUCTURAL, partial(has_kernel, without=without))
 
 
 def _part(type: Type) -> Type:
@@ -154,6 +163,10 @@ class _Lowering:
     arguments: list[Argument] = field(default_factory=list)
     buffers: dict[str, Buffer] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
+    within: str = ""
+    """What names of values begin with that are made inside of a composed operator."""
+    left: list[Stage] = field(default_factory=list)
+    """The checks there that may end the kernel."""
 
     def run(self) -> Binding:
         """Describe all values of the graph; then the binding of what its results are."""
@@ -220,14 +233,80 @@ class _Lowering:
         if node.kind in _STRUCTURAL:
             results = _STRUCTURAL[node.kind](self.group, node, given)
         elif node.kind == LOOP:
-            results = lower_loop(self, node, given)
+            results = self.rounds(node, given) if self.within else lower_loop(self, node, given)
+        elif node.kind == IF:
+            results = [*map(self.shared, node.outputs, self.branch(node, given))]
         else:
             op = op_of(node)
-            if op is None or len(node.outputs) != 1:
-                raise Unsupported(f"{node.kind} is no operator with one result")
-            results = [self.operator(op, node, dict(zip(_names(op), given, strict=True)))]
+            if op is None or not node.outputs:
+                raise Unsupported(f"{node.kind} is no operator with a result")
+            if is_of_numbers(op):
+                results = [number(self.group, op, given)]
+            else:
+                name = f"{self.within}{node.outputs[0].debug_name}"
+                found = self.operator(op, name, dict(zip(_names(op), given, strict=True)))
+                results = [*found] if isinstance(found, tuple) else [found]
+                if len(results) != len(node.outputs):
+                    raise Unsupported(f"{op.qualified_name} has several results")
+                results = [*map(self.shared, node.outputs, results)]
         for value, result in zip(node.outputs, results, strict=True):
             self.values[value] = result
+
+    def branch(self, node: Node, given: Sequence[Lowered]) -> Sequence[Lowered]:
+        """What a branch gives that is known when compiling."""
+        condition = self.constant_of(given[0], (BOOL,))
+        if isinstance(condition, Value):
+            condition = self.left_if(node, condition)
+        if not isinstance(condition, bool):
+            raise Unsupported("a branch that is not known")
+        block = node.blocks[0 if condition else 1]
+        for each in block.nodes():
+            self.node(each)
+        return [self.given(value) for value in block.outputs]
+
+    def left_if(self, node: Node, condition: Value) -> bool:
+        """The condition, as it is where the program has no error; elsewhere the kernel ends."""
+        raises = [any(each.kind == "prim::RaiseException" for each in block.nodes()) for block in node.blocks]
+        if raises.count(True) != 1 or condition.shape:
+            raise Unsupported("a branch that an element decides")
+        wrong = mapped(self.group, f"{condition.name}_wrong", lambda x: _is(x, raises[0]), condition)
+        self.left.append(self.group.leave_if(f"{condition.name}_left", wrong))
+        return not raises[0]
+
+    def rounds(self, node: Node, given: Sequence[Lowered]) -> Sequence[Lowered]:
+        """What a loop gives whose rounds are done one by one when compiling, as those of comprehensions are."""
+        count, goes_on, *carried = given
+        (body,) = node.blocks
+        if type(count) is not int:
+            raise Unsupported("a number of rounds that is not known")
+        for i in range(count):
+            if goes_on is not True:
+                raise Unsupported("a loop that may end early")
+            self.values |= zip(body.inputs, (i, *carried), strict=True)
+            for each in body.nodes():
+                self.node(each)
+            goes_on, *carried = (self.given(value) for value in body.outputs)
+        return carried
+
+    def composed(self, graph: Graph, name: str, given: Sequence[Lowered]) -> Lowered:
+        """What an operator gives that is made of those of the graph.  See Note [Composites]."""
+        outside, self.within = self.within, f"{name}_"
+        self.values |= zip(graph.inputs, map(self.shared, graph.inputs, given), strict=True)
+        for each in graph.nodes():
+            self.node(each)
+        self.within = outside
+        found = self.given(graph.outputs[0])
+        results = [self.after_checks(each) for each in (found if isinstance(found, tuple) else (found,))]
+        self.left.clear()
+        return (*results,) if isinstance(found, tuple) else results[0]
+
+    def after_checks(self, result: Lowered) -> Lowered:
+        """The result, which is there only if no check of its operands has ended the kernel."""
+        if not self.left or not isinstance(result, Value):
+            return result
+        checked = replace(result, stages=(*result.stages, *self.left), stage=None)
+        self.group.samples[checked] = self.group.samples[result]
+        return checked
 
     def given(self, value: Any) -> Lowered:
         """A value's description; a tensor that is a constant is taken for no constant."""
@@ -238,8 +317,7 @@ class _Lowering:
             self.values[value] = found
         return self.values[value]
 
-    def operator(self, op: Op, node: Node, given: Mapping[str, Lowered]) -> Lowered:
-        name = node.output.debug_name
+    def operator(self, op: Op, name: str, given: Mapping[str, Lowered]) -> Lowered:
         handler = None if _text_of(op) else _SHAPED.get(op.name) or _REDUCTIONS.get(op.name)
         if handler is not None:
             given = self.fixed(given, (BOOL,))
@@ -247,6 +325,9 @@ class _Lowering:
             given = {**given, "dtype": self.constant_of(given["dtype"], ("i64",))}
         if op.checks_numbers:
             given = self.fixed(given, ("f64", "i64"))
+        if handler is None and _text_of(op) is None and (graph := composite_graph(op)) is not None:
+            guard_of(op)(lambda *_: None)(*map(self.stand_in, given.values()))  # what the operator refuses
+            return self.composed(graph, name, [*given.values()])
         sample = self.sample_of(op, given)
         if handler is None:
             result = pointwise(self.group, op, name, given, sample)
@@ -256,7 +337,7 @@ class _Lowering:
             if isinstance(each, Value):
                 self.group.trial(each)
                 self.group.samples[each] = _sample(DTYPES[each.type], len(each.shape))
-        return self.shared(node, result)
+        return result
 
     def handled(self, op: Op, handler: Handler, name: str, given: Mapping[str, Lowered], sample: Any) -> Lowered:
         """The handler's result; one that has to know whole numbers knows those of the example, which are guarded."""
@@ -275,7 +356,7 @@ class _Lowering:
 
         The dtype that is asked for is that of a sample that the operator itself computed.
         """
-        operands = Operands(given, set() if sample is None or op.name in LIKE_INPUT | LIKE_SCORES else {"dtype"})
+        operands = Operands(given, set() if sample is None else {"dtype"})
         result = handler(self.group, name, operands, sample)
         unknown = operands.unknown(op.schema)
         if unknown is not None:
@@ -300,17 +381,24 @@ class _Lowering:
         """The operator's result for samples of its arguments; None where the handler alone tells the dtype."""
         if op.name in _CHOOSING or op.name in _OF_FLOATS:
             return None
-        if op.name in LIKE_INPUT or op.name in LIKE_SCORES:
-            return self.sampled(next(iter(given.values())))
         return _run(op, {key: self.sampled(value) for key, value in given.items()})
 
-    def shared(self, node: Node, result: Lowered) -> Lowered:
-        """A value that is costly and used by several loops is kept."""
-        if not isinstance(result, Value) or len(node.output.uses) < 2 or not result.shape:
+    def shared(self, value: Any, result: Lowered) -> Lowered:
+        """What a value of the graph is, kept if it is costly and used by several loops."""
+        if not isinstance(result, Value) or len(value.uses) < 2 or not result.shape:
             return result
-        users = [use.user for use in node.output.uses]
+        users = [use.user for use in value.uses]
         is_reduced = any((op := op_of(user)) is not None and op.name in _REDUCTIONS for user in users)
         return self.group.kept_if_costly(result) if is_reduced else result
+
+    def stand_in(self, value: Lowered) -> Any:
+        """The value as it is in the example, but for elements."""
+        if isinstance(value, Value):
+            shape = [self.group.extents.canonical(each).example for each in value.shape]
+            return Tensor(np.broadcast_to(np.ones((), DTYPES[value.type]), shape))
+        if isinstance(value, list):
+            return [self.stand_in(each) for each in value]
+        return self.group.numbers[value] if isinstance(value, (Name, Apply)) else value
 
     def sampled(self, value: Lowered) -> Any:
         if isinstance(value, Value):
@@ -388,6 +476,11 @@ def _written(name: str, type: str, value: Value, order: Sequence[int], within: W
 
     shape = tuple(value.shape[d] for d in order)
     return Stage(name, type, shape, value.stages, element=element, buffer=name, within=within)
+
+
+def _is(value: Expression, wanted: bool) -> Expression:
+    found = convert(value, BOOL)
+    return found if wanted else apply("bitnot", found)
 
 
 def _size_names(arguments: Sequence[Argument]) -> Iterator[str]:
@@ -533,13 +626,13 @@ def _operand_of(value: Lowered, group: Group) -> Any:
 # ------------------------------------------------------------------ the tables
 
 _REDUCTIONS: Final[dict[str, Handler]] = {
-    **REDUCTIONS, **COMPOSITIONS, **LOSSES, **PRODUCTS, **ATTENTION, **WINDOWS, **SCANS,
+    **REDUCTIONS, **PRODUCTS, **WINDOWS, **SCANS,
 }  # fmt: skip
-_OF_FLOATS: Final = ATTENTION.keys() | WINDOWS.keys()
+_OF_FLOATS: Final = WINDOWS.keys()
 """Those of which samples of one element tell nothing: their result is of float32."""
 _CHOOSING: Final[dict[str, Handler]] = {**CHOOSING, **RESHAPING, **REARRANGING, **LOOKUPS}
 """Those whose elements are elements of their first argument."""
-_SHAPED: Final[dict[str, Handler]] = {**_CHOOSING, **JOINING}
+_SHAPED: Final[dict[str, Handler]] = {**_CHOOSING, **JOINING, **FILLED}
 
 # ------------------------------------------------------------------ nodes that are no operators
 
@@ -566,6 +659,10 @@ def _unpacked(group: Group, node: Node, given: Sequence[Lowered]) -> list[Lowere
     return values
 
 
+def _same(group: Group, node: Node, given: Sequence[Lowered]) -> Sequence[Lowered]:
+    return given
+
+
 def _constant_chunk(group: Group, node: Node, given: Sequence[Lowered]) -> list[Lowered]:
     (value,) = given
     axis = wrap_dim(node.attr("dim"), len(value.shape))
@@ -574,6 +671,6 @@ def _constant_chunk(group: Group, node: Node, given: Sequence[Lowered]) -> list[
 
 _STRUCTURAL: Final[dict[str, Callable[[Group, Node, Sequence[Lowered]], Sequence[Lowered]]]] = {
     "prim::Constant": _constant, "prim::ListConstruct": _list, "prim::ListUnpack": _unpacked,
-    "prim::TupleConstruct": _tuple,
-    "prim::ConstantChunk": _constant_chunk,
+    "prim::TupleConstruct": _tuple, "prim::ConstantChunk": _constant_chunk,
+    "prim::unchecked_cast": _same, "prim::unchecked_unwrap_optional": _same,
 }  # fmt: skip

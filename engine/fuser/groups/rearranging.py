@@ -13,8 +13,8 @@ from engine.aten.kernels.rules import wrap_dim
 from engine.fuser.groups.choosing import axis_of, dimension, joined, number, permuted, whole
 from engine.fuser.groups.extents import Extent, known
 from engine.fuser.groups.from_expression import Unsupported
-from engine.fuser.groups.fusion_group import Group, Handler, Lowered, Operands, shown
-from engine.fuser.groups.reshaping import chunks, less, reshaped
+from engine.fuser.groups.fusion_group import TYPES, Group, Handler, Lowered, Operands, shown
+from engine.fuser.groups.reshaping import chunks, extent_of, less, reshaped
 from engine.fuser.groups.schedule import Body, Indices, Value
 from engine.fuser.ir.kernel import FLOATS, Constant, Expression, Name, add, apply, constant, convert, index, multiply
 
@@ -38,6 +38,20 @@ def _integers(value: Lowered) -> list[int]:
 
 
 # ------------------------------------------------------------------ another order
+
+
+def _filled_with(number: Lowered) -> Handler:
+    """One number everywhere: `ones_like` and the like."""
+
+    def handler(group: Group, name: str, given: Given, sample: Any) -> Value:
+        given.without_effect("self")  # but by its form
+        sizes = given.get("size")
+        shape = given["self"].shape if sizes is None else [extent_of(group, each) for each in sizes]
+        type, value = TYPES[sample.array.dtype], given.get("fill_value", number)
+        found = constant(value, type) if isinstance(value, (int, float)) else convert(value, type)
+        return Value(name, type, tuple(shape), lambda body, at: found)
+
+    return handler
 
 
 def _flip(group: Group, name: str, given: Given, sample: Any) -> Value:
@@ -361,6 +375,11 @@ PARTS: Final[dict[str, Handler]] = {
     "aten::chunk": _chunk, "aten::unbind": _unbind, "aten::split": _split, "aten::split_with_sizes": _split,
 }  # fmt: skip
 """Those that give lists."""
+FILLED: Final[dict[str, Handler]] = {
+    "aten::zeros_like": _filled_with(0), "aten::ones_like": _filled_with(1), "aten::full_like": _filled_with(0),
+    "aten::new_zeros": _filled_with(0), "aten::new_ones": _filled_with(1), "aten::new_full": _filled_with(0),
+}  # fmt: skip
+"""Those that look at the form of their first argument alone."""
 REARRANGING: Final[dict[str, Handler]] = {
     **DROPOUT, **PARTS,
     "aten::flip": _flip, "aten::roll": _roll, "aten::diagonal": _diagonal, "aten::repeat": _repeat,

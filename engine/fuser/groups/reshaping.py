@@ -55,18 +55,6 @@ def less(a: Extent, b: Extent) -> Extent:
     return Extent(add(a.size, multiply(index(-1), b.size)), a.example - b.example)
 
 
-def _size(group: Group, name: str, given: Given, sample: Any) -> Lowered:
-    """A size as a number, which is known where it has to be that of the example."""
-    value, d = _tensor(given), given.get("dim")
-    if not isinstance(d, int):
-        raise Unsupported("all sizes")
-    extent = group.extents.canonical(value.shape[wrap_dim(d, len(value.shape))])
-    if isinstance(extent.size, Constant):
-        return int(extent.size.value)
-    group.numbers[extent.size] = extent.example
-    return extent.size
-
-
 # ------------------------------------------------------------------ parts
 
 
@@ -310,13 +298,11 @@ def _unflatten(group: Group, name: str, given: Given, sample: Any) -> Value:
     return reshaped(group, name, value, [*value.shape[:d], *inside, *value.shape[d + 1 :]])
 
 
-SIZE: Final = "aten::size"
 RESHAPING: Final[dict[str, Handler]] = {
-    SIZE: _size,
     "aten::broadcast_tensors": _broadcast,
     "aten::slice": _slice, "aten::squeeze": _squeeze, "aten::expand_as": _expand_as,
     **dict.fromkeys(("aten::view", "aten::reshape", "aten::_unsafe_view", "aten::_reshape_alias"), _view),
     **dict.fromkeys(("aten::view_as", "aten::reshape_as"), _view_as),
     "aten::flatten": _flatten, "aten::unflatten": _unflatten,
 }  # fmt: skip
-"""Those whose elements are elements of their argument, in its dtype; and the one that gives sizes."""
+"""Those whose elements are elements of their argument, in its dtype."""

@@ -21,14 +21,11 @@ from engine.aten.dispatch.op import Op
 from engine.aten.dispatch.scalar import is_tensor
 from engine.aten.kernels.row_normalization import SHORT
 from engine.aten.values.tensor import Tensor
-from engine.fuser.groups.compositions import COMPOSITIONS
 from engine.fuser.groups.from_graph import NotFused, has_kernel, is_pointwise, lower
 from engine.fuser.groups.fusion_group import DTYPES
-from engine.fuser.groups.losses import LOSSES
 from engine.fuser.groups.reductions import REDUCTIONS
 from engine.fuser.groups.scans import SCANS
 from engine.fuser.ir.kernel import (
-    HALVES,
     Kernel,
     Let,
     Statement,
@@ -86,7 +83,7 @@ def along_of(op: Op, types: Sequence[str]) -> tuple[list[Form], dict[str, Kernel
     for call in _calls(op):
         entries = dict[str, Entry]()
         is_reduced: Sequence[bool] = (False,)
-        exact = [type for type in types if not (type in HALVES and op.name in LOSSES)]  # which round in between
+        exact = types
         if op.qualified_name in COMPOSED:
             exact = [type for type in exact if type == "f32"]  # which programs have most
         for type, shape in itertools.product(exact, call.shapes):
@@ -97,7 +94,10 @@ def along_of(op: Op, types: Sequence[str]) -> tuple[list[Form], dict[str, Kernel
                 entries[f"{shape} {type}"] = Entry(symbol, result, found.work)
         if entries:
             least = fewest(op, call.given)
-            may_copy = lies_in_order(op, _samples(call))
+            try:
+                may_copy = lies_in_order(op, _samples(call))
+            except EngineError:  # its tensors have to fit otherwise than along one dimension
+                continue
             form = Form(call.given, least, (), entries, "serve_along", call.fixed_axis, is_reduced, may_copy=may_copy)
             forms.append(form)
     return forms, kernels
@@ -108,7 +108,8 @@ def along_of(op: Op, types: Sequence[str]) -> tuple[list[Form], dict[str, Kernel
 
 def _calls(op: Op) -> Iterator[AlongCall]:
     """The calls of an operator that may have functions."""
-    is_lowered = op.functional is None and has_kernel(op) and not is_pointwise(op) and op.name in _NAMES
+    is_along = op.functional is None and (op.name in _NAMES or _is_along(op))
+    is_lowered = is_along and has_kernel(op) and not is_pointwise(op)
     if not is_lowered and op.qualified_name not in COMPOSED:
         return
     first = next(a.name for a in op.schema.arguments if is_tensor(a))
@@ -313,4 +314,10 @@ COMPOSED: Final[Mapping[str, Callable[..., Sequence[Value]]]] = {"aten::native_l
 SHORTEST: Final[Mapping[str, int]] = {"aten::native_layer_norm": SHORT}
 """Elements along the dimension from which on there is a function: the definition sums shorter rows in another order,
 as PyTorch does, and a gradient that cancels tells."""
-_NAMES: Final = frozenset({*REDUCTIONS, *COMPOSITIONS, *LOSSES, *SCANS, "aten::flip"})
+_NAMES: Final = frozenset({*REDUCTIONS, *SCANS, "aten::flip"})
+
+
+def _is_along(op: Op) -> bool:
+    """True for what is made of others and goes along a dimension, or along all."""
+    names = {each.name for each in op.schema.arguments}
+    return op.composite is not None and not names.isdisjoint({"dim", "normalized_shape", "running_mean", "reduction"})

@@ -27,7 +27,7 @@ from engine.lang.records import dataclass
 PACKAGED: Final = Path(__file__).parent / "images"
 """Images that came with the package, in a folder for each level, and the state of its sources."""
 SOURCES: Final = "sources"
-_ROOMS: Final = ("aten", "fuser", "ir", "lang", "passes")
+_ROOMS: Final = ("aten", "frontend", "fuser", "ir", "lang", "passes")
 """Rooms whose sources decide what the code is."""
 COMPILER: Final = kernel_cache.COMPILER
 """The fact that does not decide whether code fits: others may have compiled what came with the package."""

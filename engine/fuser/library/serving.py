@@ -104,7 +104,7 @@ def _serve(op: Op) -> bool:
     def body(*args: Any) -> Any:
         return op.compiled.body(*args)
 
-    is_made_of_others = op.python is not None or op.composite is not None  # which look at hooks themselves
+    is_made_of_others = op.python is not None or op.is_composed  # which look at hooks themselves
     op.take(chained(python), body if is_made_of_others else _BelowHooks(op, body))
     return True
 

@@ -20,7 +20,7 @@ from engine.executor.plans.executor import executor_of
 from engine.fuser.backend import machine, tiering, worker
 from engine.fuser.groups.from_graph import NotFused
 from engine.fuser.library import beside
-from engine.ir.flat import flatten
+from engine.ir.flat import NAMELESS, flatten
 from engine.torch import nn
 from tests.unit.executor.small_modules import Branches, Layers, Left, Pointwise
 
@@ -276,7 +276,7 @@ def _job(unit: str, args: list[Any]) -> tuple[Any, ...]:
     function = torch.jit.CompilationUnit(unit).f._function
     example = args, [call_function(function, args, {})]
     flat = lowered.flat_example(example)
-    data = flatten(function.graph, sent_groups._NAMELESS)
+    data = flatten(function.graph, NAMELESS)
     return data, flat, (), lowered.xp.FROM_NUMPY[lowered.DEFAULTS.floating].number
 
 

@@ -107,7 +107,7 @@ def test_groups_come_from_disk_with_their_reasons(monkeypatch: pytest.MonkeyPatc
             m = opened(archive)
             if is_kept:
                 monkeypatch.setattr(making, "specialise", None)
-                monkeypatch.setattr("engine.executor.plans.fusion.decompose", None)
+                monkeypatch.setattr("engine.executor.plans.fusion.form_groups", None)
             _unrecorded(m)
             (plan,) = engine.explain(m.forward).plans
             groups = [(group.name, group.lines, str(group.graph), len(group.kernels)) for group in plan.groups]

@@ -1,0 +1,107 @@
+"""Operators that are written in TorchScript.
+
+In: an entry of the operator table with a `composite` text: an expression of its arguments, or statements that end with
+`return`.  Out: a function of all its arguments, in whose graph no other function is called.
+
+Texts may call the functions of `_COMMON`, beside all that programs have.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from textwrap import dedent, indent
+from typing import Final
+
+from engine.aten.dispatch.op import Op
+from engine.frontend.compilation.compile import compile_source
+from engine.ir.unit import CompilationUnit, Function
+from engine.lang.locks import lock
+from engine.lang.schema import Argument
+from engine.passes.pipeline import run_pass
+
+_COMMON: Final = """
+def widened(x: Tensor) -> Tensor:
+    if x.dtype == torch.float16 or x.dtype == torch.bfloat16:
+        return x.float()
+    return x
+
+def reduced(loss: Tensor, reduction: int) -> Tensor:
+    if reduction == 0:
+        return loss
+    return loss.mean() if reduction == 1 else loss.sum()
+
+def last(count: int) -> List[int]:
+    return [-1 - i for i in range(count)]
+
+def check_last(x: Tensor, sizes: List[int]) -> None:
+    if x.size()[x.dim() - len(sizes):] != sizes:
+        raise RuntimeError("Given normalized_shape={}, but got input of size {}".format(sizes, x.size()))
+
+def along(values: Tensor, rank: int, axis: int) -> Tensor:
+    return values.reshape([1] * axis + [-1] + [1] * (rank - axis - 1))
+
+def channels(values: Tensor, x: Tensor) -> Tensor:
+    return along(values, x.dim(), 1)
+
+def shares(scores: Tensor) -> Tensor:
+    top = scores.amax([-1], True)
+    powers = torch.exp(scores - top)
+    return torch.where(top == -float("inf"), 0.0, powers / powers.sum([-1], True))
+
+def affine(x: Tensor, weight: Optional[Tensor], bias: Optional[Tensor]) -> Tensor:
+    if weight is not None:
+        x = x * weight
+    if bias is not None:
+        x = x + bias
+    return x
+
+def affine_channels(x: Tensor, weight: Optional[Tensor], bias: Optional[Tensor]) -> Tensor:
+    if weight is not None:
+        x = x * channels(weight, x)
+    if bias is not None:
+        x = x + channels(bias, x)
+    return x
+"""
+"""`widened`: half types as they are computed with, in float32.  `reduced`: a loss (0), its mean (1) or its sum (2).
+`shares`: a softmax over the last dimension, with zeros in rows that attend to nothing.
+`last`: so many last dimensions.  `along`: a vector along a dimension of so many; `channels`: along the second.
+"""
+
+
+def compile_composite(op: Op) -> Function:
+    """The operator as a function.  Raises CompileError where its text does not compile."""
+    unit, name = _common(), _name(op)
+    with _ALONE:
+        if name not in unit.functions:
+            compile_source(text_of(op), unit=unit, filename=f"<{op.qualified_name}>", strict=False)
+        function = unit.functions[name]
+        for each in ("inline", "constant_propagation", "dce"):
+            run_pass(each, function.graph)
+    return function
+
+
+_ALONE: Final = lock()
+
+
+@cache
+def _common() -> CompilationUnit:
+    return compile_source(_COMMON, filename="<composites>", strict=False)
+
+
+def _name(op: Op) -> str:
+    return "composite_" + op.qualified_name.replace("::", "_").replace(".", "_")
+
+
+def text_of(op: Op) -> str:
+    """The definition of the operator's function."""
+    assert op.composite is not None
+    body = dedent(op.composite).strip()
+    parameters = ", ".join(map(_parameter, op.schema.arguments))
+    results = [result.type.annotation_str for result in op.schema.returns]
+    returns = results[0] if len(results) == 1 else f"Tuple[{', '.join(results)}]"
+    statements = body if "return " in body else f"return {body}"
+    return f"def {_name(op)}({parameters}) -> {returns}:\n{indent(statements, '    ')}\n"
+
+
+def _parameter(argument: Argument) -> str:
+    return f"{argument.name}: {argument.type.annotation_str}"
