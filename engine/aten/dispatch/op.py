@@ -74,7 +74,6 @@ class Op:
       rounded to the half type first (`promotion.operand`).
     - `shape`: the rule for their sizes, a function of `kernels.shapes`, or the argument whose sizes they have;
       pointwise rows need none.
-    - `unfolds`: which operators its `python` body calls, forms and numbers alone decide: specialised graphs hold these.
     - `data_dependent`: elements decide the shape, or the number that is the result; or nothing decides elements.
     - `layout`: "contiguous" if the results are that for operands of any layout; "channels last" if the channels of
       images lie innermost in the result where they do in the argument, and all else is contiguous; "operands" if they
@@ -130,7 +129,6 @@ class Op:
     writes_if: str = ""
     nondeterministic: bool = False
     layout: str = ""
-    unfolds: bool = False
     data_dependent: bool = False
     hands_on: bool = False
     inplace_view: bool = False

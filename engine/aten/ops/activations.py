@@ -7,7 +7,6 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten.dispatch import out_checks, unboxed
-from engine.aten.dispatch.compose import run
 from engine.aten.dispatch.table import describe, op
 from engine.aten.kernels import checks, special
 from engine.aten.kernels.blocks import BLOCK, in_blocks
@@ -106,9 +105,8 @@ op("aten::_prelu_kernel(Tensor self, Tensor weight) -> Tensor", scalar="where(se
    gradient={"self": "where(self > 0, grad, weight * grad)", "weight": "where(self > 0, 0, self * grad)"})  # fmt: skip
 
 
-def prelu(self: Tensor, weight: Tensor) -> Tensor:
-    """Numbers that are not positive times the slope, of which there is one, or one for each channel."""
-    x, slope = self.array, weight.array
+def _has_slopes(x: Array, slope: Array) -> None:
+    """Raise OperatorError unless there is one slope, or one for each channel."""
     if x.dtype != slope.dtype:
         raise OperatorError(f"prelu: Type promoting not supported. Got {c_name(x.dtype)} and {c_name(slope.dtype)}")
     if slope.ndim > 1:
@@ -122,9 +120,6 @@ def prelu(self: Tensor, weight: Tensor) -> Tensor:
                 "Mismatch of parameter numbers and input channel size. Found parameter numbers = "
                 f"{slope.size} and channel size = {channels}."
             )
-    sizes = [slope.size, *[1] * (x.ndim - 2)] if x.ndim > 1 else [slope.size] * x.ndim
-    result: Tensor = run("_prelu_kernel", self, run("reshape", weight, sizes))
-    return result
 
 
 op("aten::_gated(Tensor self, Tensor gate) -> Tensor", scalar="self * sigmoid(gate)", dtype="float")
@@ -139,8 +134,12 @@ def _halves(self: Array, dim: int) -> None:
         raise OperatorError(f"Halving dimension must be even, but dimension {dim} is size {self.shape[dim]}")
 
 
-op("aten::prelu(Tensor self, Tensor weight) -> Tensor", python=prelu, variants="function method", unfolds=True,
-   jit_autocast="fast", autocast="fast")  # fmt: skip
+op("aten::prelu(Tensor self, Tensor weight) -> Tensor", variants="function method", check=_has_slopes,
+   jit_autocast="fast", autocast="fast", composite="""
+       count = weight.numel()
+       sizes = [count] + [1] * (self.dim() - 2) if self.dim() > 1 else [count] * self.dim()
+       return torch._prelu_kernel(self, weight.reshape(sizes))
+   """)  # fmt: skip
 op("aten::glu(Tensor self, int dim=-1) -> Tensor", variants="function out", check=_halves,
    composite="""
        value, gate = self.chunk(2, dim)

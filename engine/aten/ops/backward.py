@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
-from engine.aten.dispatch.compose import cast, run, sum_over, where, widened
-from engine.aten.dispatch.table import describe, op
+from engine.aten.dispatch.compose import cast, run, sum_over, where
+from engine.aten.dispatch.table import op
 from engine.aten.kernels.rules import reduce_dims, wrap_dim
 from engine.aten.ops.matmul import LETTERS, explicit_subscripts
 from engine.aten.values import xp
@@ -26,36 +26,9 @@ Dims = Sequence[int] | int | None
 # ------------------------------------------------------------------ reductions
 
 
-def unreduced(grad: Tensor, size: list[int], dim: Dims, keepdim: bool) -> Tensor:
-    """`grad` of a reduction, expanded to the shape before it."""
-    if not keepdim and size:
-        axes = reduce_dims(dim, len(size))
-        grad = run("reshape", grad, [1 if i in axes else n for i, n in enumerate(size)])
-    expanded: Tensor = run("expand", grad, size, False)
-    return expanded
-
-
-def mean_backward(grad: Tensor, size: list[int], dim: Dims, keepdim: bool) -> Tensor:
-    count = math.prod(size[axis] for axis in reduce_dims(dim, len(size))) if size else 1
-    return unreduced(grad, size, dim, keepdim) / max(count, 1)
-
-
-def extreme_backward(grad: Tensor, self: Tensor, result: Tensor, dim: Dims, keepdim: bool) -> Tensor:
-    """Places that share the extreme share its gradient."""
-    size = list(self.shape)
-    chosen = run("eq.Tensor", self, unreduced(result, size, dim, keepdim))
-    share = sum_over(cast(chosen, self.array.dtype), reduce_dims(dim, self.ndim)) if size else 1
-    return where(chosen, unreduced(grad, size, dim, keepdim), 0) / share
-
-
-def aminmax_backward(
-    of_min: Tensor | None, of_max: Tensor | None, self: Tensor, least: Tensor, greatest: Tensor, dim: int | None,
-    keepdim: bool,
-) -> Tensor:  # fmt: skip
-    """The same for minimum and maximum together."""
-    pairs = [(grad, result) for grad, result in ((of_min, least), (of_max, greatest)) if grad is not None]
-    parts = [extreme_backward(grad, self, result, dim, keepdim) for grad, result in pairs]
-    return parts[0] if len(parts) == 1 else parts[0] + parts[1]
+def _unreduced(grad: Tensor, size: list[int], dim: int | None, keepdim: bool) -> Tensor:
+    found: Tensor = run("_unreduced", grad, size, None if dim is None else [wrap_dim(dim, len(size))], keepdim)
+    return found
 
 
 def prod_backward(grad: Tensor, self: Tensor, dim: int | None, keepdim: bool, result: Tensor) -> Tensor:
@@ -64,11 +37,11 @@ def prod_backward(grad: Tensor, self: Tensor, dim: int | None, keepdim: bool, re
         return grad
     if np.all(self.array != 0):
         size = list(self.shape)
-        return unreduced(grad, size, dim, keepdim) * unreduced(result, size, dim, keepdim) / x
+        return _unreduced(grad, size, dim, keepdim) * _unreduced(result, size, dim, keepdim) / x
     flat, axis = (x.reshape([-1]), 0) if dim is None else (x, wrap_dim(dim, self.ndim))
     others = _product_before(flat, axis) * _product_before(flat.flip([axis]), axis).flip([axis])
     others = others.reshape(list(self.shape))
-    found: Tensor = unreduced(grad, list(self.shape), dim, keepdim) * others
+    found: Tensor = _unreduced(grad, list(self.shape), dim, keepdim) * others
     return found
 
 
@@ -94,32 +67,12 @@ def cumprod_backward(grad: Tensor, self: Tensor, dim: int, result: Tensor) -> Te
     return after * _product_before(x, axis)
 
 
-def var_backward(
-    grad: Tensor | None, of_mean: Tensor | None, self: Tensor, dim: Dims, correction: Any, keepdim: bool,
-    std: Tensor | None,
-) -> Tensor:  # fmt: skip
-    """Gradient of var, and of std where its result is given; and of the mean beside them."""
-    size = list(self.shape)
-    total = mean_backward(of_mean, size, dim, keepdim) if of_mean is not None else None
-    if grad is None:
-        assert total is not None
-        return total
-    if std is not None:
-        grad = (grad / (std * 2)).masked_fill(run("eq.Scalar", std, 0), 0)
-    axes = reduce_dims(dim, self.ndim)
-    degrees = math.prod(size[axis] for axis in axes) - (1 if correction is None else correction)
-    mean = run("mean.dim", self, list(axes), True, None) if size else self
-    factor = 2 / degrees if degrees else math.inf
-    through = unreduced(grad, size, dim, keepdim) * factor * (self - mean)
-    return through if total is None else through + total
-
-
 def norm_backward(grad: Tensor, self: Tensor, p: Any, result: Tensor, dim: Dims, keepdim: bool) -> Tensor | None:
     size, d = list(self.shape), result.array.dtype
     x, order = self if self.array.dtype in COMPLEX else cast(self, d), 2.0 if p is None else float(p)
     if order == 0:
         return None
-    grad, norm = (unreduced(t, size, dim, keepdim) for t in (grad, result))
+    grad, norm = (run("_unreduced", t, size, dim, keepdim) for t in (grad, result))
     at_zero = run("eq.Scalar", norm, 0)
     direction: Tensor = x.sgn()
     if order == 1:
@@ -134,13 +87,6 @@ def norm_backward(grad: Tensor, self: Tensor, p: Any, result: Tensor, dim: Dims,
     scaled: Tensor = direction * x.abs().pow(order - 1).masked_fill(run("eq.Scalar", x, 0), 0)
     share: Tensor = (grad / norm.pow(order - 1)).masked_fill(at_zero, 0)
     return scaled * share
-
-
-def logsumexp_backward(grad: Tensor, self: Tensor, result: Tensor, dim: Dims, keepdim: bool) -> Tensor:
-    size = list(self.shape)
-    top = where(run("isfinite", result), result, 0.0)
-    found: Tensor = unreduced(grad, size, dim, keepdim) * (self - unreduced(top, size, dim, keepdim)).exp()
-    return found
 
 
 def slogdet_backward(of_sign: Tensor | None, of_logarithm: Tensor | None, self: Tensor, sign: Tensor) -> Tensor:
@@ -180,45 +126,78 @@ def _log_sums_after(logs: Tensor, self: Tensor, result: Tensor, dim: int) -> Ten
 
 _GRAD = "Tensor grad, Tensor self"
 _OVER = "int[]? dim, bool keepdim"
-op(f"aten::_unreduced(Tensor grad, int[] size, {_OVER}) -> Tensor", python=unreduced)
-op(f"aten::_mean_backward(Tensor grad, int[] size, {_OVER}) -> Tensor", python=mean_backward)
-op(f"aten::_extreme_backward({_GRAD}, Tensor result, {_OVER}) -> Tensor", python=extreme_backward)
+op(f"aten::_unreduced(Tensor grad, int[] size, {_OVER}) -> Tensor", composite="unreduced(grad, size, dim, keepdim)")
+op(f"aten::_mean_backward(Tensor grad, int[] size, {_OVER}) -> Tensor",
+   composite="mean_back(grad, size, dim, keepdim)")  # fmt: skip
+op(f"aten::_extreme_backward({_GRAD}, Tensor result, {_OVER}) -> Tensor",
+   composite="extreme_back(grad, self, result, dim, keepdim)")  # fmt: skip
 op("aten::_aminmax_backward(Tensor? of_min, Tensor? of_max, Tensor self, Tensor least, Tensor greatest, int? dim, "
-   "bool keepdim) -> Tensor", python=aminmax_backward)  # fmt: skip
+   "bool keepdim) -> Tensor", composite="""
+       dims = torch.jit.annotate(List[int], []) if dim is None else [dim]
+       if of_min is None and of_max is None:
+           return torch.zeros_like(self)
+       if of_min is None:
+           return extreme_back(torch.jit._unwrap_optional(of_max), self, greatest, dims, keepdim)
+       found = extreme_back(of_min, self, least, dims, keepdim)
+       if of_max is not None:
+           found = found + extreme_back(of_max, self, greatest, dims, keepdim)
+       return found
+   """)  # fmt: skip
 op(f"aten::_prod_backward({_GRAD}, int? dim, bool keepdim, Tensor result) -> Tensor", python=prod_backward)
 op(f"aten::_cumprod_backward({_GRAD}, int dim, Tensor result) -> Tensor", python=cumprod_backward)
 op("aten::_var_backward(Tensor? grad, Tensor? of_mean, Tensor self, int[]? dim, Scalar? correction, bool keepdim, "
-   "Tensor? std) -> Tensor", python=var_backward)  # fmt: skip
-op(f"aten::_norm_backward({_GRAD}, Scalar? p, Tensor result, {_OVER}) -> Tensor", python=norm_backward)
-op(f"aten::_logsumexp_backward({_GRAD}, Tensor result, {_OVER}) -> Tensor", python=logsumexp_backward)
+   "Tensor? std) -> Tensor", composite="""
+       size = self.size()
+       if grad is None:
+           return mean_back(torch.jit._unwrap_optional(of_mean), size, dim, keepdim)
+       through = grad
+       if std is not None:
+           through = (grad / (std * 2)).masked_fill(std == 0, 0)
+       degrees = float(reduced_count(size, dim)) - (1.0 if correction is None else float(correction))
+       factor = 2 / degrees if degrees != 0 else float("inf")
+       mean = self.mean(dim, True) if self.dim() > 0 else self
+       found = unreduced(through, size, dim, keepdim) * factor * (self - mean)
+       if of_mean is not None:
+           found = found + mean_back(of_mean, size, dim, keepdim)
+       return found
+   """)  # fmt: skip
+op(
+    f"aten::_norm_backward({_GRAD}, Scalar? p, Tensor result, {_OVER}) -> Tensor",
+    python=norm_backward,
+    composite="""
+    order = 2.0 if p is None else float(p)
+    if order == 0:
+        raise RuntimeError("the number of elements has no gradient")
+    x = self if self.is_complex() else self.to(result.dtype)
+    through = unreduced(grad, self.size(), dim, keepdim)
+    norm = unreduced(result, self.size(), dim, keepdim)
+    at_zero = norm == 0
+    if order == 1:
+        return x.sgn() * through
+    if order == 2:
+        return (x / norm).masked_fill(at_zero, 0) * through
+    if order == float("inf") or order == -float("inf"):
+        chosen = (x.abs() == norm).to(result.dtype)
+        shared = chosen * through / chosen.sum(dim, True) if self.dim() > 0 else chosen * through
+        return x.sgn() * shared
+    scaled = x.sgn() * x.abs().pow(order - 1).masked_fill(x == 0, 0)
+    return scaled * (through / norm.pow(order - 1)).masked_fill(at_zero, 0)
+""",
+)
+op(
+    f"aten::_logsumexp_backward({_GRAD}, Tensor result, {_OVER}) -> Tensor",
+    composite="""
+    top = torch.where(torch.isfinite(result), result, 0.0)
+    through = unreduced(grad, self.size(), dim, keepdim)
+    return through * (self - unreduced(top, self.size(), dim, keepdim)).exp()
+""",
+)
 op("aten::_slogdet_backward(Tensor? of_sign, Tensor? of_logarithm, Tensor self, Tensor sign) -> Tensor",
    python=slogdet_backward)  # fmt: skip
 op(f"aten::_logcumsumexp_backward({_GRAD}, Tensor result, int dim) -> Tensor", python=logcumsumexp_backward)
 op(f"aten::_median_backward({_GRAD}, Tensor result) -> Tensor", python=median_backward)
 
 # ------------------------------------------------------------------ products
-
-
-def matmul_backward(grad: Tensor, self: Tensor, other: Tensor, mask: list[bool]) -> tuple[Tensor, Tensor]:
-    """Gradients of both factors; of one not asked for, the gradient as it came."""
-    if self.array.ndim == 2 == other.array.ndim:
-        of_self = run("linear", grad, other, None) if mask[0] else grad
-        return of_self, run("_linear_to_weight", self, grad, other) if mask[1] else grad
-    if self.ndim == 1 and other.ndim == 1:
-        return grad * other, grad * self
-    rows = self if self.ndim > 1 else self.unsqueeze(0)
-    columns = other if other.ndim > 1 else other.unsqueeze(-1)
-    whole = grad if self.ndim > 1 else grad.unsqueeze(-1 if other.ndim == 1 else -2)
-    whole = whole if other.ndim > 1 else whole.unsqueeze(-1)
-    of_rows = of_columns = grad
-    if mask[0]:
-        of_rows = _summed_to(whole.matmul(columns.transpose(-2, -1)), rows).reshape(list(self.shape))
-    if mask[1] and columns.ndim == 2 and rows.ndim > 2:
-        flat = [t.reshape([math.prod(t.shape[:-1]), t.shape[-1]]) for t in (rows, whole)]
-        of_columns = flat[0].t().matmul(flat[1]).reshape(list(other.shape))
-    elif mask[1]:
-        of_columns = _summed_to(rows.transpose(-2, -1).matmul(whole), columns).reshape(list(other.shape))
-    return of_rows, of_columns
 
 
 def _summed_to(x: Tensor, like: Tensor) -> Tensor:
@@ -252,16 +231,38 @@ def _of_operand(grad: Tensor, result: str, operands: list[str], tensors: list[Te
     return _summed_to(found, tensor)
 
 
-op("aten::_matmul_backward(Tensor grad, Tensor self, Tensor other, bool[2] mask) -> (Tensor, Tensor)",
-   python=matmul_backward)  # fmt: skip
+op(
+    "aten::_matmul_backward(Tensor grad, Tensor self, Tensor other, bool[2] mask) -> (Tensor, Tensor)",
+    composite="""
+    of_self, of_other = grad, grad  # what nobody asks for
+    if self.dim() == 2 and other.dim() == 2:
+        if mask[0]:
+            of_self = torch.linear(grad, other)
+        if mask[1]:
+            of_other = torch._linear_to_weight(self, grad, other)
+        return of_self, of_other
+    if self.dim() == 1 and other.dim() == 1:
+        return grad * other, grad * self
+    rows = self if self.dim() > 1 else self.unsqueeze(0)
+    columns = other if other.dim() > 1 else other.unsqueeze(-1)
+    whole = grad
+    if self.dim() == 1:
+        whole = whole.unsqueeze(-1 if other.dim() == 1 else -2)
+    if other.dim() == 1:
+        whole = whole.unsqueeze(-1)
+    if mask[0]:
+        of_self = summed_to(whole.matmul(columns.transpose(-2, -1)), rows.size()).reshape(self.size())
+    if mask[1]:
+        if columns.dim() == 2 and rows.dim() > 2:
+            of_other = rows.flatten(0, -2).t().matmul(whole.flatten(0, -2)).reshape(other.size())
+        else:
+            of_other = summed_to(rows.transpose(-2, -1).matmul(whole), columns.size()).reshape(other.size())
+    return of_self, of_other
+""",
+)
 op("aten::_einsum_backward(Tensor grad, str equation, Tensor[] tensors) -> Tensor[]", python=einsum_backward)
 
 # ------------------------------------------------------------------ shapes
-
-
-def permute_backward(grad: Tensor, dims: list[int]) -> Tensor:
-    order: Tensor = grad.permute(np.argsort([wrap_dim(d, len(dims)) for d in dims]).tolist())
-    return order
 
 
 def cat_backward(grad: Tensor, tensors: list[Tensor], dim: int) -> list[Tensor]:
@@ -354,7 +355,17 @@ def _reach(start: int, shape: Sequence[int], steps: Sequence[int]) -> int:
     return start + sum((max(n, 1) - 1) * s for n, s in zip(shape, steps, strict=True))
 
 
-op("aten::_permute_backward(Tensor grad, int[] dims) -> Tensor", python=permute_backward)
+op(
+    "aten::_permute_backward(Tensor grad, int[] dims) -> Tensor",
+    composite="""
+    back = torch.jit.annotate(List[int], [])
+    for d in range(len(dims)):
+        for i in range(len(dims)):
+            if dims[i] == d or dims[i] == d - len(dims):
+                back.append(i)
+    return grad.permute(back)
+""",
+)
 op("aten::_cat_backward(Tensor grad, Tensor[] tensors, int dim) -> Tensor[]", python=cat_backward)
 op("aten::_narrow_backward(Tensor grad, int[] size, int dim, int start, int length) -> Tensor", python=narrow_backward)
 op("aten::_diagonal_backward(Tensor grad_output, int[] size, int offset, int dim1, int dim2) -> Tensor",
@@ -370,78 +381,67 @@ op("aten::_as_strided_backward(Tensor grad, Tensor self, int[] size, int[] strid
 # ------------------------------------------------------------------ pointwise
 
 
-def clamp_backward(grad: Tensor, self: Tensor, low: Any, high: Any) -> Tensor:
-    """`grad` where `self` is within the limits, else 0."""
-    for limit, inside in ((low, "ge"), (high, "le")):
-        if limit is not None:
-            kind = "Tensor" if isinstance(limit, Tensor) else "Scalar"
-            grad = where(run(f"{inside}.{kind}", self, limit), grad, 0)
+_CLAMPED: Final = """
+    if min is not None:  # the gradient where self is within the limits
+        grad = torch.where(self >= min, grad, 0)
+    if max is not None:
+        grad = torch.where(self <= max, grad, 0)
     return grad
-
-
-def clamp_limit_backward(grad: Tensor, self: Tensor, low: Tensor | None, high: Tensor | None, of_low: bool) -> Tensor:
-    """`grad` where a limit replaced the element, else 0; the upper limit has priority if they are crossed."""
-    if of_low:
-        assert low is not None
-        taken = run("lt.Tensor", self, low)
-        taken = taken if high is None else taken & run("lt.Tensor", low, high)
+"""
+op(f"aten::_clamp_backward({_GRAD}, Scalar? min, Scalar? max) -> Tensor", composite=_CLAMPED)
+op(f"aten::_clamp_backward.Tensor({_GRAD}, Tensor? min, Tensor? max) -> Tensor", composite=_CLAMPED)
+op(
+    f"aten::_clamp_limit_backward({_GRAD}, Tensor? min, Tensor? max, bool of_min) -> Tensor",
+    composite="""
+    if of_min:  # where a limit replaced the element; the upper one has priority if they are crossed
+        least = torch.jit._unwrap_optional(min)
+        taken = self < least
+        if max is not None:
+            taken = taken & (least < max)
     else:
-        assert high is not None
-        taken = run("gt.Tensor", self, high)
-        taken = taken if low is None else taken | run("gt.Tensor", low, high)
-    return where(taken, grad, 0)
-
-
-def sgn_backward(grad: Tensor, self: Tensor, sgn: Tensor) -> Tensor:
-    """Nothing for real numbers; a complex one can turn."""
-    if self.array.dtype not in COMPLEX:
+        greatest = torch.jit._unwrap_optional(max)
+        taken = self > greatest
+        if min is not None:
+            taken = taken | (min > greatest)
+    return torch.where(taken, grad, 0)
+""",
+)
+op(
+    f"aten::_sgn_backward({_GRAD}, Tensor sgn) -> Tensor",
+    composite="""
+    if not self.is_complex():
         return grad * 0
     length = self.abs()
-    along = run("real", grad / self) * sgn
-    found: Tensor = (grad / length - along).masked_fill(run("eq.Scalar", length, 0), 0)
-    return found
-
-
-def angle_backward(grad: Tensor, self: Tensor) -> Tensor:
-    """Nothing for real numbers; a complex one turns by what is across it."""
-    if self.array.dtype not in COMPLEX:
-        nothing: Tensor = run("zeros_like", grad, None, None, None, None, None)
-        return nothing
-    length = run("real", self * self.conj())
-    found: Tensor = (self * 1j * (grad / length)).masked_fill(run("eq.Scalar", length, 0), 0)
-    return found
-
-
-def gelu_backward(grad: Tensor, self: Tensor, approximate: str) -> Tensor:
+    return (grad / length - torch.real(grad / self) * sgn).masked_fill(length == 0, 0)
+""",
+)
+op(
+    f"aten::_angle_backward({_GRAD}) -> Tensor",
+    composite="""
+    if not self.is_complex():
+        return torch.zeros_like(grad)
+    length = torch.real(self * self.conj())
+    return (self * 1j * (grad / length)).masked_fill(length == 0, 0)
+""",
+)
+op(
+    f"aten::_gelu_backward({_GRAD}, str approximate) -> Tensor",
+    composite="""
     x = widened(self)
-    slope: Tensor
     if approximate == "tanh":
         twice = (x + x.pow(3) * 0.044715) * 1.5957691216057308
         steep = (1 + x.pow(2) * 0.134145) * 1.5957691216057308
         slope = twice.sigmoid() * (1 + x * steep * (-twice).sigmoid())  # of sigmoids, since 1 + tanh would cancel
     else:
         slope = ((x * 0.7071067811865476).erf() + 1) * 0.5 + x * ((x * x * -0.5).exp() * 0.3989422804014327)
-    return cast(widened(grad) * slope, self.array.dtype)
-
-
-def glu_backward(grad: Tensor, self: Tensor, dim: int) -> Tensor:
-    a, b = self.chunk(2, dim)
-    gate = b.sigmoid()
-    joined: Tensor = run("cat", [grad * gate, grad * a * gate * (1 - gate)], dim)
-    return joined
-
-
-op(f"aten::_clamp_backward({_GRAD}, Scalar? min, Scalar? max) -> Tensor", python=clamp_backward)
-op(f"aten::_clamp_backward.Tensor({_GRAD}, Tensor? min, Tensor? max) -> Tensor", python=clamp_backward)
-op(f"aten::_clamp_limit_backward({_GRAD}, Tensor? min, Tensor? max, bool of_min) -> Tensor",
-   python=clamp_limit_backward)  # fmt: skip
-op(f"aten::_sgn_backward({_GRAD}, Tensor sgn) -> Tensor", python=sgn_backward)
-op(f"aten::_angle_backward({_GRAD}) -> Tensor", python=angle_backward)
-op(f"aten::_gelu_backward({_GRAD}, str approximate) -> Tensor", python=gelu_backward)
-op(f"aten::_glu_backward({_GRAD}, int dim) -> Tensor", python=glu_backward)
-describe(
-    "_unreduced _mean_backward _extreme_backward _aminmax_backward _var_backward _norm_backward _logsumexp_backward "
-    "_matmul_backward _permute_backward _clamp_backward _clamp_limit_backward _sgn_backward _angle_backward "
-    "_gelu_backward _glu_backward",
-    unfolds=True,
+    return (widened(grad) * slope).to(self.dtype)
+""",
+)
+op(
+    f"aten::_glu_backward({_GRAD}, int dim) -> Tensor",
+    composite="""
+    value, gate = self.chunk(2, dim)
+    gate = gate.sigmoid()
+    return torch.cat([grad * gate, grad * value * gate * (1 - gate)], dim)
+""",
 )

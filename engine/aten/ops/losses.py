@@ -303,7 +303,7 @@ op(f"aten::cross_entropy_loss({_PAIR}, Tensor? weight=None, int reduction=1, Sym
 op(f"aten::_binary_cross_entropy({_PAIR}) -> Tensor", gradient={
     "self": "grad * (self - target) / ((1 - self) * self).clamp_min(1e-12)",
     "target": "grad * ((1 - self).log().clamp_min(-100) - self.log().clamp_min(-100))",
-}, scalar="(target - 1) * maximum(log1p(-self), -100) - target * maximum(log(self), -100)")  # fmt: skip
+}, scalar="(target - 1) * maximum(log1p(-self), -100) - target * maximum(log(self), -100)", dtype="float")  # fmt: skip
 _with_out(f"aten::binary_cross_entropy({_PAIR}, Tensor? weight=None, int reduction=1) -> Tensor", binary_cross_entropy,
           jit_autocast="unsafe")  # fmt: skip
 _with_out(f"aten::binary_cross_entropy_with_logits({_PAIR}, Tensor? weight=None, Tensor? pos_weight=None, "

@@ -161,7 +161,20 @@ def _normalized_back_once(grad: Array, x: Array, axes: tuple[int, ...], eps: flo
 
 
 op("aten::_layer_norm_backward(Tensor grad, Tensor input, SymInt[] normalized_shape, Tensor? weight, float eps) "
-   "-> (Tensor, Tensor, Tensor)", python=layer_norm_backward, unfolds=True)  # fmt: skip
+   "-> (Tensor, Tensor, Tensor)", python=layer_norm_backward, composite="""
+       dims = last(len(normalized_shape))
+       g, x = widened(grad), widened(input)
+       centered = x - x.mean(dims, True)
+       rstd = ((centered * centered).mean(dims, True) + eps).rsqrt()
+       normal = centered * rstd
+       scaled = g if weight is None else g * weight
+       through = (scaled - scaled.mean(dims, True) - normal * (scaled * normal).mean(dims, True)) * rstd
+       outer = [i for i in range(x.dim() - len(normalized_shape))]
+       of_weight, of_bias = g * normal, g
+       if len(outer) > 0:
+           of_weight, of_bias = of_weight.sum(outer), of_bias.sum(outer)
+       return through.to(input.dtype), of_weight.to(input.dtype), of_bias.to(input.dtype)
+   """)  # fmt: skip
 
 # ------------------------------------------------------------------ batches
 
@@ -272,7 +285,8 @@ op(f"aten::batch_norm({_BATCH}, bool cudnn_enabled) -> Tensor", python=batch_nor
        if training or running_mean is None or running_var is None:
            return torch.native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
        x = widened(input)
-       normal = (x - channels(running_mean, x)) * (channels(running_var, x) + eps).sqrt().reciprocal()
+       mean, variance = channels(widened(running_mean), x), channels(widened(running_var), x)
+       normal = (x - mean) * (variance + eps).sqrt().reciprocal()
        return affine_channels(normal, weight, bias).to(input.dtype)
    """)  # fmt: skip
 op(f"aten::native_batch_norm({_BATCH}) -> (Tensor, Tensor, Tensor)", kernel=native_batch_norm,

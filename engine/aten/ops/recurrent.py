@@ -361,8 +361,8 @@ op("aten::scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, T
    "float dropout_p=0., bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
    unboxed=unboxed.on_tensors, autocast="fast", check=_check_attention, composite="""
        if enable_gqa:
-           key = key.repeat_interleave(query.size(-3) // key.size(-3), -3)
-           value = value.repeat_interleave(query.size(-3) // value.size(-3), -3)
+           key = repeated_heads(key, query.size(-3))
+           value = repeated_heads(value, query.size(-3))
        factor = scale
        if factor is None:
            factor = 1 / math.sqrt(query.size(-1))

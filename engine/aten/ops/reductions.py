@@ -451,7 +451,9 @@ def _norm_text(order: str, dim: str, keepdim: str, dtype: str) -> str:
         x = widened(self{f".to({dtype})" if dtype else ""})
         order = {order}
         dims = {dim}
-        if order == 2:
+        if order != 0 and x.numel() > 0 and reduced_count(x.size(), dims) == 1:
+            result = x.abs().sum(dims, {keepdim})
+        elif order == 2:
             result = (x * x).sum(dims, {keepdim}).sqrt()
         elif order == 1:
             result = x.abs().sum(dims, {keepdim})

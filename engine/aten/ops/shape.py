@@ -12,9 +12,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.exceptions import AxisError
 
-from engine.aten.dispatch.compose import run
 from engine.aten.dispatch.table import op
-from engine.aten.kernels import rules, shapes
+from engine.aten.kernels import shapes
 from engine.aten.kernels.blocks import contiguous_copy
 from engine.aten.kernels.rules import broadcast_message, infer_size, view_strides, wrap_dim, wrap_dims
 from engine.aten.values import xp
@@ -241,13 +240,6 @@ def broadcast_to(self: Array, size: Sequence[int]) -> Array:
     return expand(self, size, False)
 
 
-def broadcast_tensors(tensors: list[Tensor]) -> list[Tensor]:
-    shape: rules.Shape = ()
-    for tensor in tensors:
-        shape = rules.broadcast_shapes(shape, tensor.array.shape)
-    return [run("expand", tensor, list(shape), False) for tensor in tensors]
-
-
 # ------------------------------------------------------------------ in place
 
 
@@ -315,8 +307,16 @@ op("aten::expand_as(Tensor(a) self, Tensor other) -> Tensor(a)", kernel=expand_a
    gradient={"self": "grad"}, dtype="same")  # fmt: skip
 op("aten::broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)", kernel=broadcast_to, variants=VIEW,
    gradient={"self": "grad"})  # fmt: skip
-op("aten::broadcast_tensors(Tensor[] tensors) -> Tensor[]", python=broadcast_tensors, unfolds=True,
-   hands_on=True)  # fmt: skip
+op(
+    "aten::broadcast_tensors(Tensor[] tensors) -> Tensor[]",
+    hands_on=True,
+    composite="""
+    size = torch.jit.annotate(List[int], [])
+    for each in tensors:
+        size = torch._infer_size(size, each.size())
+    return [each.expand(size) for each in tensors]
+""",
+)
 op("aten::view_as(Tensor(a) self, Tensor other) -> Tensor(a)", kernel=view_as, variants="method",
    gradient={"self": "grad.reshape(self.size())"})  # fmt: skip
 op("aten::reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)", kernel=reshape_as, variants="method",

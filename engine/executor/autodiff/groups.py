@@ -51,7 +51,7 @@ _OUTSIDE: Final[tuple[tuple[Callable[[Op], bool], str], ...]] = (
 
 
 def _why_no_formulas(op: Op) -> str:
-    if op.dtype == "bool" or op.unfolds:
+    if op.dtype == "bool":
         return ""
     op = owner_of_formulas(op)
     if op.composite is not None and not op.gradient:

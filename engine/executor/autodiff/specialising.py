@@ -17,7 +17,6 @@ from engine.aten.dispatch import table
 from engine.aten.dispatch.op import Op
 from engine.aten.values import libraries, xp
 from engine.aten.values.tensor import Tensor
-from engine.executor.autodiff.unfolding import run_unfolded
 from engine.ir.composites import composite_graph
 from engine.ir.constants import constant_value, set_constant, type_of
 from engine.ir.graph import Graph, Node, Value
@@ -151,8 +150,6 @@ class Specialiser:
         graph = composite_graph(op) if not (op.gradient or op.recorded_as) else None
         if graph is not None:
             return self._composed(node, graph, inputs)
-        if op.unfolds and not any(type(each.example) is float and not each.is_known for each in inputs):
-            return self._unfolded(node, op, inputs)
         result = op.run(*unwritten(op, [each.example for each in inputs]))
         results = [result] if len(node.outputs) == 1 else [*result]
         is_known = all(each.is_known for each in inputs) or op.name in OF_FORMS
@@ -172,28 +169,6 @@ class Specialiser:
             self._unfolding = before
         found = items[graph.outputs[0]]
         return [found] if len(node.outputs) == 1 else [*(found.parts or map(Item, found.example))]
-
-    def _unfolded(self, node: Node, op: Op, inputs: Sequence[Item]) -> Sequence[Item]:
-        """The operators that it is made of, in its place; the parts of its result."""
-        known = {id(each.example): each for item in inputs for each in (item, *(item.parts or ()))}
-
-        def item_of(value: Any) -> Item:
-            if id(value) in known or not isinstance(value, (list, tuple)) or not holds_tensor(value):
-                return known.get(id(value)) or Item(value)
-            return Item([*value], None, [item_of(each) for each in value])
-
-        def call(inner: Op, given: tuple[Any, ...]) -> Any:
-            made = self._call(inner, [item_of(each) for each in given])
-            for each in made:
-                known.update({id(part.example): part for part in (each, *(each.parts or ()))})
-            return made[0].example if len(made) == 1 else tuple([each.example for each in made])
-
-        before, self._unfolding = self._unfolding, self._unfolding or node
-        try:
-            result = run_unfolded(op, [each.example for each in inputs], call)
-        finally:
-            self._unfolding = before
-        return [item_of(each) for each in ([result] if len(node.outputs) == 1 else result)]
 
     def again(self, node: Node, op: Op, inputs: Sequence[Item], results: Sequence[Any]) -> Sequence[Item]:
         """The operator on these inputs, where its results are like these."""
@@ -336,10 +311,12 @@ def _loop(into: Specialiser, node: Node, items: dict[Value, Item]) -> None:
 
 
 def _append(into: Specialiser, node: Node, items: dict[Value, Item]) -> None:
-    """Of comprehensions: lists of numbers grow."""
+    """Of comprehensions: lists grow."""
     given, new = (items[value] for value in node.inputs)
-    if not (given.is_known and new.is_known):
-        raise NotDifferentiable(node, "a list grows")
+    if not new.is_known:
+        given.parts = [*([*map(Item, given.example)] if given.parts is None else given.parts), new]
+    elif given.parts is not None:
+        given.parts = [*given.parts, new]
     given.example.append(new.example)
     for output in node.outputs:
         items[output] = given

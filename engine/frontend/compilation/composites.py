@@ -43,10 +43,49 @@ def along(values: Tensor, rank: int, axis: int) -> Tensor:
 def channels(values: Tensor, x: Tensor) -> Tensor:
     return along(values, x.dim(), 1)
 
+def repeated_heads(x: Tensor, heads: int) -> Tensor:
+    size = x.size()
+    times = heads // size[-3]
+    return x.unsqueeze(-3).expand(size[:-2] + [times] + size[-2:]).flatten(-4, -3)
+
 def shares(scores: Tensor) -> Tensor:
     top = scores.amax([-1], True)
     powers = torch.exp(scores - top)
     return torch.where(top == -float("inf"), 0.0, powers / powers.sum([-1], True))
+
+def is_among(axis: int, rank: int, dims: Optional[List[int]]) -> bool:
+    return dims is None or len(dims) == 0 or axis in dims or axis - rank in dims
+
+def unreduced(grad: Tensor, size: List[int], dim: Optional[List[int]], keepdim: bool) -> Tensor:
+    if not keepdim and len(size) > 0:
+        shape = torch.jit.annotate(List[int], [])
+        for i in range(len(size)):
+            shape.append(1 if is_among(i, len(size), dim) else size[i])
+        grad = grad.reshape(shape)
+    return grad.expand(size)
+
+def reduced_count(size: List[int], dim: Optional[List[int]]) -> int:
+    count = 1
+    for i in range(len(size)):
+        if is_among(i, len(size), dim):
+            count = count * size[i]
+    return count
+
+def mean_back(grad: Tensor, size: List[int], dim: Optional[List[int]], keepdim: bool) -> Tensor:
+    return unreduced(grad, size, dim, keepdim) / max(reduced_count(size, dim), 1)
+
+def extreme_back(grad: Tensor, x: Tensor, result: Tensor, dim: Optional[List[int]], keepdim: bool) -> Tensor:
+    chosen = x == unreduced(result, x.size(), dim, keepdim)
+    found = torch.where(chosen, unreduced(grad, x.size(), dim, keepdim), 0)
+    return found / chosen.to(x.dtype).sum(dim, True) if x.dim() > 0 else found
+
+def summed_to(x: Tensor, size: List[int]) -> Tensor:
+    lead = x.dim() - len(size)
+    dims = [i for i in range(lead)]
+    for i in range(len(size)):
+        if size[i] == 1 and x.size(i + lead) != 1:
+            dims.append(i + lead)
+    return x.sum(dims, True).reshape(size) if len(dims) > 0 else x
 
 def affine(x: Tensor, weight: Optional[Tensor], bias: Optional[Tensor]) -> Tensor:
     if weight is not None:
@@ -64,6 +103,7 @@ def affine_channels(x: Tensor, weight: Optional[Tensor], bias: Optional[Tensor])
 """
 """`widened`: half types as they are computed with, in float32.  `reduced`: a loss (0), its mean (1) or its sum (2).
 `shares`: a softmax over the last dimension, with zeros in rows that attend to nothing.
+`unreduced`: the gradient of what was reduced over dimensions, all for None and an empty list.
 `last`: so many last dimensions.  `along`: a vector along a dimension of so many; `channels`: along the second.
 """
 

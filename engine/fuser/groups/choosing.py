@@ -77,7 +77,10 @@ def _transpose(group: Group, name: str, given: Operands, sample: Any) -> Value:
 
 def _permute(group: Group, name: str, given: Operands, sample: Any) -> Value:
     value: Value = given["self"]
-    return permuted(value, name, [wrap_dim(whole(d), len(value.shape)) for d in given["dims"]])
+    order = [wrap_dim(whole(d), len(value.shape)) for d in given["dims"]]
+    if sorted(order) != [*range(len(value.shape))]:
+        raise Unsupported("dimensions that are left out, or named twice")
+    return permuted(value, name, order)
 
 
 def permuted(value: Value, name: str, order: Sequence[int]) -> Value:

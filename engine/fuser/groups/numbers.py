@@ -48,7 +48,7 @@ def number(group: Group, op: Op, given: Given) -> Lowered:
         return op.run(*(_fixed(group, each) for each in given))
     if not any(isinstance(each, Expression) for each in given):
         return op.run(*given)
-    examples = [group.numbers[each] if isinstance(each, Expression) else each for each in given]
+    examples = [_example(group, each) for each in given]
     result = op.run(*examples)
     type = "f64" if any(isinstance(each, float) for each in (*examples, result)) else "i64"
     made = function(*(convert(each, type) if isinstance(each, Expression) else constant(each, type) for each in given))
@@ -107,16 +107,35 @@ def _count(group: Group, value: Value) -> Lowered:
     return group.numbers[total] if isinstance(total, Constant) else total
 
 
+def _are_alike(group: Group, a: Sequence[Lowered], b: Sequence[Lowered]) -> bool:
+    """Whether lists of sizes are the same, as they are in each call then."""
+    if len(a) != len(b) or any(_example(group, x) != _example(group, y) for x, y in zip(a, b, strict=True)):
+        return bool(_fixed(group, [*a]) == _fixed(group, [*b]))
+    for x, y in zip(a, b, strict=True):
+        group.extents.require(*(Extent(_size_of(each), _example(group, each)) for each in (x, y)))
+    return True
+
+
+def _example(group: Group, value: Lowered) -> Any:
+    return group.numbers[value] if isinstance(value, Expression) else value
+
+
+def _size_of(value: Lowered) -> Expression:
+    return convert(value, "i64") if isinstance(value, Expression) else constant(value, "i64")
+
+
 def _dtype(group: Group, value: Value) -> int:
     return xp.FROM_NUMPY[DTYPES[value.type]].number
 
 
 _FORMS: Final[dict[str, Callable[..., Any]]] = {
     SIZE: _size, "aten::numel": _count, "prim::dtype": _dtype,
+    "aten::eq.int_list": _are_alike, "aten::ne.int_list": lambda group, a, b: not _are_alike(group, a, b),
     "aten::dim": lambda group, value: len(value.shape), "aten::Bool.Tensor": lambda group, value: value,
+    "aten::is_complex": lambda group, value: False,
     "aten::is_floating_point": lambda group, value: value.type in (*FLOATS, *HALVES),
     "aten::__is__": lambda group, a, b: a is b,
     "aten::__isnot__": lambda group, a, b: a is not b,
 }  # fmt: skip
-"""Operators that tensors are given to, and that look at no elements; comparisons are with None.  The truth of an
-element is for branches of which one raises."""
+"""Operators of the forms of tensors, and of sizes; `is` is asked about None.  The truth of an element is for branches
+of which one raises."""

@@ -318,6 +318,7 @@ _NAMES: Final = frozenset({*REDUCTIONS, *SCANS, "aten::flip"})
 
 
 def _is_along(op: Op) -> bool:
-    """True for what is made of others and goes along a dimension, or along all."""
+    """True for what is made of others and goes along a dimension, or along all; gradients are of what did."""
     names = {each.name for each in op.schema.arguments}
-    return op.composite is not None and not names.isdisjoint({"dim", "normalized_shape", "running_mean", "reduction"})
+    is_along = not names.isdisjoint({"dim", "normalized_shape", "running_mean", "reduction"})
+    return op.composite is not None and is_along and "grad" not in names

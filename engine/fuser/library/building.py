@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from engine.aten.dispatch import table
 from engine.fuser.backend import kernel_cache, machine
 from engine.fuser.backend.pace import PATIENT, give_way
 from engine.fuser.images import image, linking
@@ -20,6 +21,7 @@ from engine.fuser.images.objects import ImageError
 from engine.fuser.library import image_files, key, parts, processor
 from engine.fuser.library.image_files import ImageFile
 from engine.fuser.library.key import Key
+from engine.ir.composites import composite_graph
 from engine.lang.progress import step
 from engine.lang.records import dataclass
 
@@ -93,6 +95,8 @@ def _build(current: Key, room: Path) -> None:
                 if not image_files.publish(part, current, data, room):
                     raise ImageError(f"something else lies at {image_files.path_of(part, current, room)}")
                 gc.collect()
+        for op in table.entries():  # of which the graphs then lie beside the library
+            composite_graph(op)
         is_done = True
     except Exception as error:
         image_files.note(f"failed at {part}: {error}", current, room)

@@ -148,7 +148,7 @@ def test_the_command_line_does_the_same(store: Path, tmp_path: Path) -> None:
         told.append(json.loads(ended.stdout)["call"])
     first, second = (each["files"] for each in told)
     assert {kind: (each["made"], each["found"]) for kind, each in first.items()} == dict.fromkeys(
-        ("plan", "planned", "groups", "calls", "kernel", "code", "graphs", "operator"), (1, 0)
+        ("plan", "planned", "groups", "calls", "kernel", "code", "graphs"), (1, 0)
     )
     assert all(each["made"] == 0 for each in second.values())
     assert told[0]["kernels"] == told[1]["kernels"] == 1
