@@ -29,6 +29,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from engine.aten.ops.random import manual_seed
 from engine.aten.values.tensor import Tensor
 from engine.executor.bytecode.code import Code
 from engine.executor.calls.call import Boundary
@@ -39,9 +40,9 @@ from engine.frontend.compilation.compile import compile_source
 from engine.ir.clone import copy_graph
 from engine.ir.graph import Graph
 from engine.ir.parser import parse_ir
-from engine.ir.unit import CompilationUnit, Function
+from engine.ir.unit import CompilationUnit
 from engine.ir.verify import verify
-from engine.lang.errors import EngineError
+from engine.lang.errors import EngineError, Error
 from engine.lang.types import FLOAT
 from engine.passes.pipeline import names, run_pass
 
@@ -83,6 +84,11 @@ class Outcome:
     place: Any = None
     shared: Any = None
 
+    @property
+    def raised(self) -> bool:
+        """True for an error that the program raises itself."""
+        return self.error.startswith(f"{Error.__name__}: ")
+
     def same(self, other: Outcome, tolerance: float = 0.0) -> bool:
         if (self.error, self.printed) != (other.error, other.printed):
             return False
@@ -102,21 +108,22 @@ Arguments = Callable[[], Sequence[Any]]
 
 @dataclass
 class Program:
-    """A compiled function, ready to be run as compiled."""
+    """A graph, ready to be run as compiled, and calls of it; `takes` makes inputs of the arguments."""
 
     name: str
     text: str
-    function: Function
+    graph: Graph
     calls: list[Arguments]
+    takes: Callable[[Sequence[Any]], list[Any]] = list
 
     def outcome(self, code: Code, make: Arguments, *, write: bool = True) -> Outcome:
-        """What the call does when that is the function's code; with or without a look at shared memory."""
-        boundary = Boundary(self.function.schema)
+        """What the call does when that is the program's code; with or without a look at shared memory."""
         printed = io.StringIO()
         inputs: list[Any] = []
+        manual_seed(0)
         with redirect_stdout(printed), optimized_execution(False):
             try:
-                inputs = boundary.inputs(make(), {})
+                inputs = self.takes(make())
                 if len(code.graph.inputs) != len(inputs):
                     inputs = _flat(inputs)
                 result = _flat([InterpreterState(code).run(*inputs)])
@@ -127,16 +134,23 @@ class Program:
         told = _frozen(result), _frozen(inputs)
         if not write:
             return Outcome(*told, printed.getvalue(), "")
-        _write_to_all(result)
+        _write_to_all([*result, *inputs])
         return Outcome(*told, printed.getvalue(), "", shared=_frozen((result, inputs)))
 
 
 def prepared(name: str, text: str, unit: CompilationUnit, entry: str, calls: list[Arguments]) -> Program:
     """The program, with nothing optimized in the functions that it may call."""
+    run_as_compiled(unit)
+    function = unit.functions[entry]
+    boundary = Boundary(function.schema)
+    return Program(name, text, function.graph, calls, lambda arguments: boundary.inputs(arguments, {}))
+
+
+def run_as_compiled(unit: CompilationUnit) -> None:
+    """Let calls of the unit's functions run their graphs without passes."""
     for function in unit.functions.values():
         function.executor = executor = GraphExecutor(function)
         executor._graph = copy_graph(function.graph)
-    return Program(name, text, unit.functions[entry], calls)
 
 
 def generated(seed: int) -> Program:
@@ -148,10 +162,10 @@ def generated(seed: int) -> Program:
 
 def problems(tried: Program, orders: Iterable[Sequence[str]]) -> Iterator[str]:
     """What goes wrong with the program when passes run on it, one order of passes after the other."""
-    code = Code(tried.function.graph, tried.function.name)
+    code = Code(tried.graph, tried.name)
     expected = [tried.outcome(code, make) for make in tried.calls]
     for order in orders:
-        graph, done = copy_graph(tried.function.graph), []
+        graph, done = copy_graph(tried.graph), []
         problem = ""
         for name in order:
             done.append(name)
@@ -160,7 +174,7 @@ def problems(tried: Program, orders: Iterable[Sequence[str]]) -> Iterator[str]:
                 break
         problem = problem or _difference(tried, graph, expected, set(order))
         if problem:
-            graphs = f"--- from\n{tried.function.graph}--- to\n{graph}"
+            graphs = f"--- from\n{tried.graph}--- to\n{graph}"
             yield f"=== {tried.name} after {', '.join(done)}\n{problem}\n{tried.text}\n{graphs}"
 
 
@@ -183,9 +197,9 @@ def _problem_of(name: str, graph: Graph) -> str:
 
 def _difference(tried: Program, graph: Graph, expected: Sequence[Outcome], done: set[str]) -> str:
     tolerance, write = 1e-5 if done & set(INEXACT) else 0.0, not done & set(FOLDS_MEMORY)
-    if str(graph) == str(tried.function.graph) or ("peephole" in done and _compares_with_itself(tried.function.graph)):
+    if str(graph) == str(tried.graph) or ("peephole" in done and _compares_with_itself(tried.graph)):
         return ""
-    code = Code(graph, tried.function.name)
+    code = Code(graph, tried.name)
     for number, (make, before) in enumerate(zip(tried.calls, expected, strict=True)):
         after = tried.outcome(code, make, write=write)
         other_first = before.error and after.error and done & MOVES
@@ -201,8 +215,8 @@ def _compares_with_itself(graph: Graph) -> bool:
 
 
 def _is_gone(failed: Outcome, graph: Graph) -> bool:
-    """Was the operator that failed dead, and is removed?"""
-    return bool(failed.error) and all(node.range != failed.place for node in graph.all_nodes())
+    """Was the operator that failed dead, and is removed?  What the program raises itself is never dead."""
+    return bool(failed.error) and not failed.raised and all(node.range != failed.place for node in graph.all_nodes())
 
 
 # -- values
