@@ -24,8 +24,10 @@ import io
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from difflib import ndiff
 from importlib import import_module
-from typing import Any
+from itertools import groupby
+from typing import Any, Final
 
 from engine.ir.clone import copy_graph
 from engine.ir.graph import Graph
@@ -35,6 +37,8 @@ from engine.lang.errors import EngineError
 from engine.passes.pipeline import PassEvent, run_pipeline, verifier
 
 _HEADER = re.compile(r"^\[(.+)\]$")
+_AROUND: Final = 3
+"""Lines around a difference that are shown."""
 _OPTIMIZED = ("inline", "peephole", "constant_propagation", "cse", "dce", "constant_pooling")
 
 
@@ -86,7 +90,7 @@ class Case:
             return f"{where}: nothing is expected; run with --update-cases and look at what it writes"
         found = self.result(section)
         wanted = Program(self.program).graph_text() if section.takes_no_text else section.body
-        return "" if found.strip() == wanted.strip() else f"{where}:\n--- expected\n{wanted}\n--- found\n{found}"
+        return "" if found.strip() == wanted.strip() else f"{where}:\n{aligned(wanted, found)}"
 
 
 class Program:
@@ -199,6 +203,17 @@ def _printed(function: Callable[..., Any], arguments: str) -> str:
     with contextlib.redirect_stdout(output):
         result = eval(f"f{arguments}", {"f": function, "tensor": tensors.tensor, "inf": float("inf")})
     return output.getvalue() + repr(result)
+
+
+def aligned(wanted: str, found: str) -> str:
+    """The lines of both texts, `-` before what is expected and `+` before what is found, with marks beneath the
+    characters that differ; far from differences lines are left out."""
+    lines = [line.rstrip() for line in ndiff(wanted.strip().splitlines(), found.strip().splitlines())]
+    differs = [number for number, line in enumerate(lines) if not line.startswith("  ")]
+    shown = {near for number in differs for near in range(number - _AROUND, number + _AROUND + 1)}
+    groups = groupby(range(len(lines)), shown.__contains__)
+    parts = ["\n".join(lines[number] for number in part) if is_shown else "  ..." for is_shown, part in groups]
+    return "\n".join(["- expected, + found", *parts])
 
 
 STAGES: dict[str, Stage] = {
