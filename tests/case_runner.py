@@ -19,8 +19,9 @@ A line that begins with `#` before the first case is a comment.
 Note [Cases are run]
     A program with passes is also run, before and after those of each section, on calls that are made from the types of
     its inputs (`case_inputs`), some with arguments that share memory: what it returns, prints and raises, what becomes
-    of its arguments and who shares memory with whom has to stay (`case_meaning`).  At least one call of each kind has
-    to give a result.  Notes, which stand behind the program and have no text, help with that:
+    of its arguments and who shares memory with whom has to stay, and tensors have to be as the types of their values
+    say (`case_meaning`).  At least one call of each kind has to give a result.  Notes, which stand behind the program
+    and have no text, help with that:
 
         [inputs x=float32[2, 3], n={1, 2}, l=[1, 1]]    a tensor so big; one of these; this value
         [raises]                                        every call raises an error, which is compared
@@ -52,6 +53,8 @@ from tests.case_meaning import Notes, differences
 from tests.fuzz.meaning import run_as_compiled
 
 _HEADER = re.compile(r"^\[(.+)\]$")
+_NOTES: Final = ("inputs ", "raises", "not compared: ")
+"""How notes begin (Note [Cases are run])."""
 _AROUND: Final = 3
 """Lines around a difference that are shown."""
 _OPTIMIZED = ("inline", "peephole", "constant_propagation", "cse", "dce", "constant_pooling")
@@ -67,7 +70,7 @@ class Section:
 
     @property
     def is_note(self) -> bool:
-        return self.name.startswith(("inputs ", "raises", "not compared: "))
+        return self.name.startswith(_NOTES)
 
     @property
     def takes_no_text(self) -> bool:
@@ -104,8 +107,8 @@ class Case:
 
     @property
     def notes(self) -> Notes:
-        rests = {word: rest for word, _, rest in (s.name.partition(" ") for s in self.sections if s.is_note)}
-        return Notes(hints_in(rests.get("inputs", "")), "raises" in rests, rests.get("not", ""))
+        hints, raises, reason = ([s.name for s in self.sections if s.name.startswith(word)] for word in _NOTES)
+        return Notes(hints_in("".join(hints).removeprefix(_NOTES[0])), bool(raises), "".join(reason))
 
     def differences(self) -> list[str]:
         """What the program does otherwise after passes (Note [Cases are run])."""

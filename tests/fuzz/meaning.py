@@ -3,7 +3,8 @@
     python -m tests.fuzz.meaning FILE.jsonl ... [--orders 20] [--generated 1000] [--seed 0]
 
 In: programs with arguments: the cases of conformance files, generated ones.  Out: each pass, alone and in random
-orders, after which a program does something else, or a graph is not well made or reads otherwise than it prints.
+orders, after which a program does something else, or a graph is not well made, reads otherwise than it prints, or has
+types that tensors do not have when it runs.
 
 What a program does is told by the interpreter, on the graph as compiled and without passes in what it calls: the
 result, what it printed, and what became of the arguments; or the kind and message of its error.  Then every tensor of
@@ -22,6 +23,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from random import Random
@@ -33,17 +35,18 @@ from engine.aten.ops.random import manual_seed
 from engine.aten.values.tensor import Tensor
 from engine.executor.bytecode.code import Code
 from engine.executor.calls.call import Boundary
-from engine.executor.interpreter.interpreter import InterpreterState
+from engine.executor.interpreter.interpreter import Hook, InterpreterState
 from engine.executor.plans.executor import GraphExecutor
 from engine.executor.plans.switches import optimized_execution
 from engine.frontend.compilation.compile import compile_source
 from engine.ir.clone import copy_graph
-from engine.ir.graph import Graph
+from engine.ir.constants import tensor_type_of
+from engine.ir.graph import Graph, Value
 from engine.ir.parser import parse_ir
 from engine.ir.unit import CompilationUnit
 from engine.ir.verify import verify
 from engine.lang.errors import EngineError, Error
-from engine.lang.types import FLOAT
+from engine.lang.types import FLOAT, TENSOR, TensorType
 from engine.passes.pipeline import names, run_pass
 
 from .typed_programs import arguments, program
@@ -70,6 +73,8 @@ LAST: Final = {"lower_all_tuples": ("inline", "lower_all_tuples")}
 """Passes after which calls do not fit what they call: these come when no calls are left, and nothing after them."""
 _UNREADABLE: Final = ("Function", "__torch__", "<Tensors>")
 """Graphs with these in their text are not read back: text does not tell what these are."""
+_FACTS: Final = ("dtype", "requires_grad", "device")
+"""What types tell of tensors, besides their sizes and strides."""
 PASSES: Final = tuple(name for name in names() if name not in OTHER_MEANING)
 
 
@@ -102,6 +107,43 @@ class Outcome:
         return f"{self.error or self.result!r}\n  arguments {self.arguments!r}\n  then {self.shared!r}\n{self.printed}"
 
 
+class Claims:
+    """A hook that looks whether tensors are as the types of their values say."""
+
+    def __init__(self, code: Code) -> None:
+        self.code = code
+        self.made = [
+            (register, value, value.type)
+            for register, value in enumerate(code.values)
+            if value is not None and isinstance(value.type, TensorType) and value.type != TENSOR
+        ]
+        self.untrue: dict[Value, TensorType] = {}
+
+    def __call__(self, state: InterpreterState) -> None:
+        frame = state.frame
+        if frame.code is not self.code:
+            return
+        for register, value, claimed in self.made:
+            held = frame.registers[register]
+            if isinstance(held, Tensor) and not _fits(found := tensor_type_of(held), claimed):
+                self.untrue.setdefault(value, found)
+
+    def __str__(self) -> str:
+        return "\n".join(f"{value!r} is {found}" for value, found in self.untrue.items())
+
+
+def _fits(found: TensorType, claimed: TensorType) -> bool:
+    """True if a tensor of the one type is of the other; strides count where there are elements along them."""
+    facts: list[tuple[Any, Any]] = [(getattr(claimed, name), getattr(found, name)) for name in _FACTS]
+    assert found.sizes is not None and found.strides is not None
+    if claimed.sizes is not None:
+        facts += [(len(claimed.sizes), len(found.sizes)), *zip(claimed.sizes, found.sizes, strict=False)]
+    if claimed.strides and 0 not in found.sizes:
+        steps = zip(claimed.strides, found.strides, found.sizes, strict=False)
+        facts += [(claim, fact) for claim, fact, size in steps if size != 1]
+    return all(claim in (None, fact) for claim, fact in facts)
+
+
 Arguments = Callable[[], Sequence[Any]]
 """Makes the arguments anew."""
 
@@ -116,7 +158,7 @@ class Program:
     calls: list[Arguments]
     takes: Callable[[Sequence[Any]], list[Any]] = list
 
-    def outcome(self, code: Code, make: Arguments, *, write: bool = True) -> Outcome:
+    def outcome(self, code: Code, make: Arguments, *, write: bool = True, hooks: Sequence[Hook] = ()) -> Outcome:
         """What the call does when that is the program's code; with or without a look at shared memory."""
         printed = io.StringIO()
         inputs: list[Any] = []
@@ -126,7 +168,7 @@ class Program:
                 inputs = self.takes(make())
                 if len(code.graph.inputs) != len(inputs):
                     inputs = _flat(inputs)
-                result = _flat([InterpreterState(code).run(*inputs)])
+                result = _flat([InterpreterState(code, hooks).run(*inputs)])
             except EngineError as error:
                 kind = f"{type(error).__name__}: {error.message}"
                 return Outcome(None, _frozen(inputs), printed.getvalue(), kind, error.range)
@@ -156,8 +198,12 @@ def run_as_compiled(unit: CompilationUnit) -> None:
 def generated(seed: int) -> Program:
     """A program of that number, with three calls."""
     text = program(Random(seed))
-    calls = [lambda n=n: arguments(Random(f"{seed} {n}")) for n in range(3)]  # type: ignore[misc]
+    calls: list[Arguments] = [partial(_arguments, seed, number) for number in range(3)]
     return prepared(f"generated {seed}", text, compile_source(text), "f", calls)
+
+
+def _arguments(seed: int, number: int) -> Sequence[Any]:
+    return arguments(Random(f"{seed} {number}"))
 
 
 def problems(tried: Program, orders: Iterable[Sequence[str]]) -> Iterator[str]:
@@ -201,10 +247,13 @@ def _difference(tried: Program, graph: Graph, expected: Sequence[Outcome], done:
         return ""
     code = Code(graph, tried.name)
     for number, (make, before) in enumerate(zip(tried.calls, expected, strict=True)):
-        after = tried.outcome(code, make, write=write)
+        claims = Claims(code)
+        after = tried.outcome(code, make, write=write, hooks=[claims] if claims.made else [])
         other_first = before.error and after.error and done & MOVES
         if not after.same(before, tolerance) and not other_first and not _is_gone(before, graph):
             return f"call {number} gave\n{before}\nand gives\n{after}"
+        if claims.untrue:
+            return f"types are untrue in call {number}\n{claims}"
     return ""
 
 
@@ -258,8 +307,8 @@ def _write_to_all(value: Any) -> None:
     for number, found in enumerate(_tensors(value), 1):
         if found.array.flags.writeable and found.array.dtype.kind in "fiu":
             found.array[...] = np.nan_to_num(found.array * 3, posinf=1, neginf=2) % 101 + number
-    for found in _lists(value):
-        found.append(found[0]) if found else None
+    for each in _lists(value):
+        each.append(each[0] if each else None)
 
 
 def _tensors(value: Any) -> Iterator[Tensor]:
@@ -306,7 +355,6 @@ def _module(path: Path) -> Any:
 def of_cases(path: Path) -> Iterator[tuple[str, str, CompilationUnit, str, list[Arguments]]]:
     """The programs of a conformance file that compile: name, text, the unit, the function that is called, its calls."""
     impl = _module(path.parent / "run_cases.py")
-    values = impl.values
     plain = impl.EngineImpl()
     with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
         for line in lines:
@@ -315,13 +363,14 @@ def of_cases(path: Path) -> Iterator[tuple[str, str, CompilationUnit, str, list[
                 continue
             try:
                 unit = compile_source(case["source"], filename=case["id"])
-                calls = [
-                    lambda call=call: [plain.arg(v) for v in values.decode({"list": call["args"]})]  # type: ignore[misc]
-                    for call in case["calls"]
-                ]
+                calls: list[Arguments] = [partial(_decoded, impl, plain, call["args"]) for call in case["calls"]]
                 yield case["id"], case["source"], unit, case["entry"], calls
             except EngineError as error:
                 print(f"{case['id']}: {str(error).splitlines()[0]}")
+
+
+def _decoded(impl: Any, plain: Any, arguments: Any) -> list[Any]:
+    return [plain.arg(value) for value in impl.values.decode({"list": arguments})]
 
 
 def main(argv: Sequence[str] | None = None) -> int:

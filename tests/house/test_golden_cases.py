@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from engine.ir.graph import Graph
+from engine.lang.types import TensorType
 from engine.passes import pipeline
 from tests.case_runner import aligned, parse_cases
 
@@ -61,26 +62,39 @@ def _reads_before_the_write(graph: Graph) -> bool:
     return True
 
 
+def _claims_sizes(graph: Graph) -> bool:
+    """x : Tensor → x : Tensor(7, 7), of any tensor."""
+    graph.outputs[0].type = TensorType(sizes=(7, 7))
+    return True
+
+
 @pytest.mark.parametrize(
-    ("unsound", "text", "after"),
+    ("unsound", "text", "after", "said"),
     [
-        (_hands_back_its_argument, TWICE, "graph(%x : Tensor):\n  return (%x)"),
+        (_hands_back_its_argument, TWICE, "graph(%x : Tensor):\n  return (%x)", "and gives"),
         (
             _reads_before_the_write,
             READ,
             "graph(%x : Tensor,\n      %y : Tensor):\n  %2 : Tensor = aten::neg(%y)\n"
             "  %1 : Tensor = aten::relu_(%x)\n  return (%2)",
+            "and gives",
+        ),
+        (
+            _claims_sizes,
+            TWICE,
+            TWICE.partition("[graph]\n")[2].replace("%2 : Tensor", "%2 : Tensor(7, 7)"),
+            "types are untrue",
         ),
     ],
 )
 def test_a_case_refuses_an_unsound_pass_whose_graph_it_expects(
-    monkeypatch: pytest.MonkeyPatch, unsound: Callable[[Graph], bool], text: str, after: str
+    monkeypatch: pytest.MonkeyPatch, unsound: Callable[[Graph], bool], text: str, after: str, said: str
 ) -> None:
     find = pipeline.find_pass
     monkeypatch.setattr(pipeline, "find_pass", lambda name: unsound if name == "unsound" else find(name))
     assert not problems(f"{text}[unchanged after dce]\n")
     (problem,) = problems(f"{text}[after unsound]\n{after}\n")
-    assert "after unsound" in problem and "and gives" in problem
+    assert "after unsound" in problem and said in problem
 
 
 @pytest.mark.parametrize(
