@@ -1,8 +1,8 @@
 """Arguments for the programs of golden cases, made from the types of a graph's inputs.
 
 In: a graph, hints from its case, a seed.  Out: one value for each input: numbers that the graph mentions among others,
-tensors of small sizes.  In calls that share, tensors of one dtype are windows of one block of memory, which overlap, or
-one and the same tensor; lists of one type may be one list.
+tensors of small sizes.  In calls that share, tensors of one dtype are windows of one block of memory, which overlap,
+some of them transposed, or one and the same tensor; lists of one type may be one list.
 """
 
 from __future__ import annotations
@@ -126,7 +126,8 @@ class _Maker:
             return Tensor(self.array(dtype, sizes))
         window = find("aten::as_strided")
         assert window is not None
-        strides = [prod(sizes[dim + 1 :]) for dim in range(len(sizes))]
+        turned = type.strides is None and self.random.random() < 0.25
+        strides = _strides(sizes[::-1])[::-1] if turned else _strides(sizes)
         made: Tensor = window.run(self.block(dtype), list(sizes), strides, self.random.choice((0, 1)))
         return made
 
@@ -151,6 +152,11 @@ class _Maker:
         if not self.is_finite and dtype.is_floating_point and values.size:
             values.flat[0] = self.random.choice((np.nan, np.inf))
         return values.astype(TO_NUMPY[dtype])
+
+
+def _strides(sizes: Sizes) -> list[int]:
+    """Those of a tensor whose elements stand in order, without gaps."""
+    return [prod(sizes[dim + 1 :]) for dim in range(len(sizes))]
 
 
 def _numbers(graph: Graph) -> tuple[int, ...]:

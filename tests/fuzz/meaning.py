@@ -306,7 +306,8 @@ def _write_to_all(value: Any) -> None:
     """Write to each tensor in the value, something else every time; and to each list."""
     for number, found in enumerate(_tensors(value), 1):
         if found.array.flags.writeable and found.array.dtype.kind in "fiu":
-            found.array[...] = np.nan_to_num(found.array * 3, posinf=1, neginf=2) % 101 + number
+            with np.errstate(all="ignore"):
+                found.array[...] = np.nan_to_num(found.array * 3, posinf=1, neginf=2) % 101 + number
     for each in _lists(value):
         each.append(each[0] if each else None)
 
