@@ -10,7 +10,7 @@ program itself raises an error are compared, too.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
@@ -37,17 +37,20 @@ class Notes:
 
 def differences(name: str, graph: Graph, orders: Sequence[Sequence[str]], notes: Notes) -> list[str]:
     """What is wrong with the passes, or with the notes."""
-    found = list(_differences(Program(name, "", graph, []), orders, notes))
-    if not notes.reason:
-        return found
-    return [] if found else ["it can be compared: the case needs no [not compared]"]
+    found = list(_differences(name, graph, orders, notes))
+    if notes.reason:
+        return [] if found else ["it can be compared: the case needs no [not compared]"]
+    if not found and notes.hints and not list(_differences(name, graph, orders, replace(notes, hints={}))):
+        return ["other arguments do as well: the case needs no [inputs]"]
+    return found
 
 
-def _differences(tried: Program, orders: Sequence[Sequence[str]], notes: Notes) -> Iterator[str]:
+def _differences(name: str, graph: Graph, orders: Sequence[Sequence[str]], notes: Notes) -> Iterator[str]:
+    tried = Program(name, "", graph, [])
     try:
         for shares in (False, True):
             tried.calls += _calls(tried, notes, shares)
-        yield from problems(tried, orders)
+        yield from problems(tried, orders, excuses_nan=False)
     except (AssertionError, EngineError, NoCallsError) as error:
         yield f"the program is not run: {error}"
 

@@ -27,7 +27,7 @@ Note [Cases are run]
         [raises]                                        every call raises an error, which is compared
         [not compared: why]                             it can not be run, or is meant to do something else
 
-    A note `[not compared]` fails where all could be compared after all.
+    A note fails where the case would do without it.
 """
 
 from __future__ import annotations

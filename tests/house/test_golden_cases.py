@@ -102,6 +102,7 @@ def test_a_case_refuses_an_unsound_pass_whose_graph_it_expects(
     [
         (f"{TWICE}[not compared: nobody tried]\n[unchanged after dce]\n", "the case needs no [not compared]"),
         (f"{TWICE}[raises]\n[unchanged after dce]\n", "the case needs no [raises]"),
+        (f"{RAISES}[inputs n=7]\n[unchanged after dce]\n", "the case needs no [inputs]"),
         (f"{TWICE}[inputs y=1]\n[unchanged after dce]\n", "there is no input y"),
         (f"{TWICE}[inputs x='text']\n[unchanged after dce]\n", "all fail"),
         (f"{RAISES}[inputs n={{1, 2}}]\n[unchanged after dce]\n", "all fail: Error: small"),
@@ -112,7 +113,7 @@ def test_notes_that_do_not_fit_are_told(text: str, said: str) -> None:
     assert said in problem
 
 
-@pytest.mark.parametrize("note", ["[inputs n={1, 2}]\n[raises]\n", "[inputs n=7]\n", ""])
+@pytest.mark.parametrize("note", ["[inputs n={1, 2}]\n[raises]\n", ""])
 def test_errors_that_a_program_raises_are_compared(note: str) -> None:
     assert not problems(f"{RAISES}{note}[unchanged after dce]\n")
     assert problems(f"{RAISES}{note}[unchanged after eliminate_exceptions]\n")
