@@ -15,6 +15,19 @@ In: the text of a `.case` file.  Out: cases, each a list of sections.  The first
 `[source]` (TorchScript; the function `f`, or the last one, is meant) or `[graph]` (IR); every further section says
 what a stage makes of it.  `STAGES` maps names of stages to functions, and grows with the rooms of the engine.
 A line that begins with `#` before the first case is a comment.
+
+Note [Cases are run]
+    A program with passes is also run, before and after those of each section, on calls that are made from the types of
+    its inputs (`case_inputs`), some with arguments that share memory: what it returns, prints and raises, what becomes
+    of its arguments and who shares memory with whom has to stay, and tensors have to be as the types of their values
+    say (`case_meaning`).  At least one call of each kind has to give a result.  Notes, which stand behind the program
+    and have no text, help with that:
+
+        [inputs x=float32[2, 3], n={1, 2}, l=[1, 1]]    a tensor so big; one of these; this value
+        [raises]                                        every call raises an error, which is compared
+        [not compared: why]                             it can not be run, or is meant to do something else
+
+    A note fails where the case would do without it.
 """
 
 from __future__ import annotations
@@ -24,8 +37,10 @@ import io
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from difflib import ndiff
 from importlib import import_module
-from typing import Any
+from itertools import groupby
+from typing import Any, Final
 
 from engine.ir.clone import copy_graph
 from engine.ir.graph import Graph
@@ -33,8 +48,15 @@ from engine.ir.parser import parse_ir
 from engine.ir.verify import verify
 from engine.lang.errors import EngineError
 from engine.passes.pipeline import PassEvent, run_pipeline, verifier
+from tests.case_inputs import hints_in
+from tests.case_meaning import Notes, differences
+from tests.fuzz.meaning import run_as_compiled
 
 _HEADER = re.compile(r"^\[(.+)\]$")
+_NOTES: Final = ("inputs ", "raises", "not compared: ")
+"""How notes begin (Note [Cases are run])."""
+_AROUND: Final = 3
+"""Lines around a difference that are shown."""
 _OPTIMIZED = ("inline", "peephole", "constant_propagation", "cse", "dce", "constant_pooling")
 
 
@@ -47,8 +69,17 @@ class Section:
     body: str = ""
 
     @property
+    def is_note(self) -> bool:
+        return self.name.startswith(_NOTES)
+
+    @property
     def takes_no_text(self) -> bool:
-        return self.name.startswith("unchanged")
+        return self.is_note or self.name.startswith("unchanged")
+
+    @property
+    def passes(self) -> list[str]:
+        """The passes after which the section shows the program."""
+        return self.name.partition("after ")[2].split(", ") if self.name.startswith(("after ", "unchanged ")) else []
 
 
 @dataclass
@@ -64,8 +95,25 @@ class Case:
         return self.sections[0]
 
     def check(self) -> list[str]:
-        """What is wrong, one text for each section; empty when all is well."""
-        return [problem for section in self.sections if (problem := self._problem(section))]
+        """What is wrong, one text for each section, and what the program does otherwise after its passes; empty when
+        all is well."""
+        stages = [section for section in self.sections if not section.is_note]
+        return [problem for section in stages if (problem := self._problem(section))] + self.differences()
+
+    @property
+    def orders(self) -> list[list[str]]:
+        """The passes of each section that has some."""
+        return [section.passes for section in self.sections if section.passes]
+
+    @property
+    def notes(self) -> Notes:
+        hints, raises, reason = ([s.name for s in self.sections if s.name.startswith(word)] for word in _NOTES)
+        return Notes(hints_in("".join(hints).removeprefix(_NOTES[0])), bool(raises), "".join(reason))
+
+    def differences(self) -> list[str]:
+        """What the program does otherwise after passes (Note [Cases are run])."""
+        program = Program(self.program)
+        return differences(self.name, program.runnable(), self.orders, self.notes) if self.orders else []
 
     def update(self) -> None:
         """Let each section say what its stage makes now."""
@@ -86,7 +134,7 @@ class Case:
             return f"{where}: nothing is expected; run with --update-cases and look at what it writes"
         found = self.result(section)
         wanted = Program(self.program).graph_text() if section.takes_no_text else section.body
-        return "" if found.strip() == wanted.strip() else f"{where}:\n--- expected\n{wanted}\n--- found\n{found}"
+        return "" if found.strip() == wanted.strip() else f"{where}:\n{aligned(wanted, found)}"
 
 
 class Program:
@@ -102,8 +150,22 @@ class Program:
 
     def function(self) -> Any:
         """The compiled function `f`, or the last of the source."""
-        unit = import_module("engine.frontend.compilation.compile").compile_source(self.source)
+        return self._main(self._unit())
+
+    def _unit(self) -> Any:
+        return import_module("engine.frontend.compilation.compile").compile_source(self.source)
+
+    def _main(self, unit: Any) -> Any:
         return unit.functions.get("f") or list(unit.functions.values())[-1]
+
+    def runnable(self) -> Graph:
+        """The graph, with calls of functions that run as they were compiled."""
+        if self.section.name != "source":
+            return self.graph()
+        unit = self._unit()
+        run_as_compiled(unit)
+        graph: Graph = self._main(unit).graph
+        return graph
 
     def graph(self) -> Graph:
         """A graph of its own, that may be changed."""
@@ -199,6 +261,17 @@ def _printed(function: Callable[..., Any], arguments: str) -> str:
     with contextlib.redirect_stdout(output):
         result = eval(f"f{arguments}", {"f": function, "tensor": tensors.tensor, "inf": float("inf")})
     return output.getvalue() + repr(result)
+
+
+def aligned(wanted: str, found: str) -> str:
+    """The lines of both texts, `-` before what is expected and `+` before what is found, with marks beneath the
+    characters that differ; far from differences lines are left out."""
+    lines = [line.rstrip() for line in ndiff(wanted.strip().splitlines(), found.strip().splitlines())]
+    differs = [number for number, line in enumerate(lines) if not line.startswith("  ")]
+    shown = {near for number in differs for near in range(number - _AROUND, number + _AROUND + 1)}
+    groups = groupby(range(len(lines)), shown.__contains__)
+    parts = ["\n".join(lines[number] for number in part) if is_shown else "  ..." for is_shown, part in groups]
+    return "\n".join(["- expected, + found", *parts])
 
 
 STAGES: dict[str, Stage] = {

@@ -27,8 +27,7 @@ def test_each_pass_and_random_orders_keep_the_meaning(first: int) -> None:
 def test_programs_do_many_things() -> None:
     """The generator writes programs that end well, that fail, that write to arguments and that print."""
     outcomes = [
-        tried.outcome(meaning.Code(tried.function.graph, "f"), tried.calls[0])
-        for tried in map(meaning.generated, range(30))
+        tried.outcome(meaning.Code(tried.graph, "f"), tried.calls[0]) for tried in map(meaning.generated, range(30))
     ]
     assert 3 < sum(bool(outcome.error) for outcome in outcomes) < 25
     assert sum(bool(outcome.printed) for outcome in outcomes) > 3

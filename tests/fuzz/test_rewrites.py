@@ -23,7 +23,7 @@ _GRAPH = re.compile(r"^graph\(.*?^  return \([^)]*\)\n(?:^with .*?^  return \([^
 
 def _graphs() -> list[Graph]:
     texts = {text for path in sorted(CASES.glob("*.case")) for text in _GRAPH.findall(path.read_text())}
-    return [parse_ir(text) for text in sorted(texts)] + [meaning.generated(seed).function.graph for seed in range(12)]
+    return [parse_ir(text) for text in sorted(texts)] + [meaning.generated(seed).graph for seed in range(12)]
 
 
 GRAPHS = _graphs()

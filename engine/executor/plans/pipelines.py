@@ -1,11 +1,11 @@
 """The passes that run on a graph before it is executed, in order.
 
 `BEFORE_EXECUTION` runs on every graph, whatever runs it: the reference does the same even when it is told not to
-optimize, and it shows (a dead write is gone before it can fail; `x == x` is True).  `PRE_SPECIALISATION` runs on a copy
-for a plan, once calls are inlined and before its inputs get their types: effects of calls must be visible, and what
-traces know of their examples in the bodies of calls must be forgotten.  `PRE_DERIVATIVE` keeps the graph
-differentiable; graphs that need gradients are split after it; `POST_DERIVATIVE` is for passes that need not keep the
-graph differentiable.
+optimize, and it shows (a dead write is gone before it can fail; `x == x` is True; an implicit expansion is none).
+`PRE_SPECIALISATION` runs on a copy for a plan, once calls are inlined and before its inputs get their types: effects of
+calls must be visible, and what traces know of their examples in the bodies of calls must be forgotten.
+`PRE_DERIVATIVE` keeps the graph differentiable; graphs that need gradients are split after it; `POST_DERIVATIVE` is for
+passes that need not keep the graph differentiable.
 
 `PRE_DERIVATIVE` begins with what makes graphs legal that differentiation or tracing left: missing gradients, gradients
 by formula, expansions for the sizes of an example.  Loops of a few rounds, known when compiling, are unrolled, as their
@@ -24,6 +24,7 @@ from typing import Final
 BEFORE_EXECUTION: Final = (
     "check_inplace",
     "autocast",
+    "remove_expands",
     "scalar_operands",
     "erase_shape_information",
     "peephole",

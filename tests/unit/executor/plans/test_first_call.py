@@ -227,3 +227,12 @@ def test_what_runs_once_has_no_plan_but_for_what_it_calls(
     executor = executor_of(function)
     assert call_function(function, [tensor([1.0])], {}).tolist() == [2.0 if plans == 0 else 1.0]
     assert len(executor.cache) == plans
+
+
+def test_expansions_of_an_example_are_gone_in_every_call() -> None:
+    """The sizes of an implicit expansion are those that a trace was made with, of which the first call knows nothing
+    better than later ones do."""
+    traced = "def f(x, y):\n    return x.expand([3, 2], implicit=True) + y\n"
+    function = compile_source(traced).functions["f"]
+    for rows in (4, 4, 4, 3):
+        assert list(call_function(function, [tensor([1.0, 2.0]), tensor([[0.5, 0.5]] * rows)], {}).shape) == [rows, 2]
