@@ -55,7 +55,8 @@ class Op:
 
     `composite` is TorchScript: an expression of the arguments, or statements that end with `return`.  Calls in Python,
     kernels, shapes and gradients come from it, as far as the row has no formulas and no rules.  Beside another body,
-    which then is one that takes less time, it tells the rest what the operator is made of (Note [Composites]).
+    which then is one that takes less time, it tells the rest what the operator is made of.  See Note [Composites] in
+    `fuser/groups/composites.py`, and `frontend/compilation/composites.py` for the functions that texts share.
 
     Ways to call it:
     - `variants`: "method" (on its first argument), "function" (as `torch.name`; default), "inplace" and "out" (further

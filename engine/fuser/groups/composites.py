@@ -1,4 +1,4 @@
-"""Whether kernels may hold an operator that is made of others, as far as can be told without arguments.
+"""A look at operators that are made of others: may kernels hold them, as far as can be told without arguments.
 
 In: the graph of its text, and what is known of its arguments.  Out: True where each operator that may be met has
 kernels.

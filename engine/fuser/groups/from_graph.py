@@ -164,7 +164,7 @@ class _Lowering:
     buffers: dict[str, Buffer] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
     within: str = ""
-    """What names of values begin with that are made inside of a composed operator."""
+    """The beginning of names of values that are made inside of a composed operator."""
     left: list[Stage] = field(default_factory=list)
     """The checks there that may end the kernel."""
 
@@ -253,7 +253,7 @@ class _Lowering:
             self.values[value] = result
 
     def branch(self, node: Node, given: Sequence[Lowered]) -> Sequence[Lowered]:
-        """What a branch gives that is known when compiling."""
+        """The results of a branch that is known when compiling."""
         condition = self.constant_of(given[0], (BOOL,))
         if isinstance(condition, Value):
             condition = self.left_if(node, condition)
@@ -274,7 +274,7 @@ class _Lowering:
         return not raises[0]
 
     def rounds(self, node: Node, given: Sequence[Lowered]) -> Sequence[Lowered]:
-        """What a loop gives whose rounds are done one by one when compiling, as those of comprehensions are."""
+        """The results of a loop whose rounds are done one by one when compiling, as those of comprehensions are."""
         count, goes_on, *carried = given
         (body,) = node.blocks
         if type(count) is not int:
@@ -289,7 +289,7 @@ class _Lowering:
         return carried
 
     def composed(self, graph: Graph, name: str, given: Sequence[Lowered]) -> Lowered:
-        """What an operator gives that is made of those of the graph.  See Note [Composites]."""
+        """The result of an operator that is made of those of the graph.  See Note [Composites] in `composites.py`."""
         outside, self.within = self.within, f"{name}_"
         self.values |= zip(graph.inputs, map(self.shared, graph.inputs, given), strict=True)
         for each in graph.nodes():
@@ -384,7 +384,7 @@ class _Lowering:
         return _run(op, {key: self.sampled(value) for key, value in given.items()})
 
     def shared(self, value: Any, result: Lowered) -> Lowered:
-        """What a value of the graph is, kept if it is costly and used by several loops."""
+        """The description of a value of the graph, kept if it is costly and used by several loops."""
         if not isinstance(result, Value) or len(value.uses) < 2 or not result.shape:
             return result
         users = [use.user for use in value.uses]

@@ -108,7 +108,7 @@ def _count(group: Group, value: Value) -> Lowered:
 
 
 def _are_alike(group: Group, a: Sequence[Lowered], b: Sequence[Lowered]) -> bool:
-    """Whether lists of sizes are the same, as they are in each call then."""
+    """True if lists of sizes are the same, as they are in each call then."""
     if len(a) != len(b) or any(_example(group, x) != _example(group, y) for x, y in zip(a, b, strict=True)):
         return bool(_fixed(group, [*a]) == _fixed(group, [*b]))
     for x, y in zip(a, b, strict=True):

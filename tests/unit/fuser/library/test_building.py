@@ -362,7 +362,8 @@ def test_the_process_outlives_the_program_and_builds(place: Path, tmp_path: Path
 
 
 def test_the_process_steps_back(place: Path) -> None:
-    text = f"{ONE_PART}import os\nfrom engine.fuser.library import building\nbuilding.main()\nprint(os.nice(0))\n"
+    text = f"{ONE_PART}import os\nimport engine.executor\nfrom engine.fuser.library import building\n"
+    text += "building.main()\nprint(os.nice(0))\n"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     told = subprocess.run([sys.executable, "-c", text], check=True, capture_output=True, text=True, env=environment)
     assert int(told.stdout) == max(os.nice(0), pace.PATIENT)
