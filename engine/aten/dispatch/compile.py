@@ -41,6 +41,7 @@ from engine.aten.values import libraries, xp
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.promotion import check_cast
 from engine.aten.values.tensor import Tensor
+from engine.lang.errors import EngineError, ExecutionError, OperatorError
 from engine.lang.generated import define, indented
 from engine.lang.schema import Argument, FunctionSchema
 from engine.lang.types import DEVICE, INT, ListType, OptionalType, TensorType, Type, unwrap_optional
@@ -70,7 +71,24 @@ def compile_op(op: Op) -> Compiled:
 def _composite(op: Op) -> Callable[..., Any]:
     assert HOOKS.call is not None, f"{op.qualified_name} is written in TorchScript, which nobody runs here"
     run, function = HOOKS.call, composite_function(op)
-    return lambda *args: run(function, args)
+
+    def work(*args: Any) -> Any:
+        try:
+            return run(function, args)
+        except ExecutionError as error:
+            raise _told_as_ours(error) from None
+
+    return work
+
+
+def _told_as_ours(error: ExecutionError) -> EngineError:
+    """The error of a text as that of the operator: who calls it knows no line of the text, nor what that calls."""
+    cause = error.__cause__
+    is_known = isinstance(cause, EngineError) and not isinstance(cause, ExecutionError)
+    told = cause if is_known else OperatorError(error.message, hints=error.hints)
+    assert isinstance(told, EngineError)
+    told.hints = tuple(hint for hint in told.hints if not hint.startswith("in aten::"))
+    return told
 
 
 def composite_function(op: Op) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -286,11 +287,13 @@ op("aten::count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor", kernel=c
 # ------------------------------------------------------------------ spread
 
 
-def _spread(self: Array, dim: Dims, correction: float, keepdim: bool, name: str) -> tuple[Array, Array]:
-    """Variance and mean over dimensions, in the dtype to compute in."""
+def _has_spread(name: str, self: Array, *_: Any) -> None:
     if self.dtype in xp.INTEGRAL:
-        what = name if name.endswith("_mean") else "std and var"
-        raise OperatorError(f"{what} only support floating point and complex dtypes")
+        raise OperatorError(f"{name} only support floating point and complex dtypes")
+
+
+def _spread(self: Array, dim: Dims, correction: float, keepdim: bool) -> tuple[Array, Array]:
+    """Variance and mean over dimensions, in the dtype to compute in."""
     axes = reduce_dims(dim, self.ndim)
     x = self.astype(wide(self.dtype), copy=False)
     count = math.prod([self.shape[axis] for axis in axes])
@@ -303,11 +306,11 @@ def _spread(self: Array, dim: Dims, correction: float, keepdim: bool, name: str)
     return variance, np.asarray(mean).reshape(variance.shape)
 
 
-def spread(name: str, root: bool, with_mean: bool) -> tuple[Callable[..., Any], ...]:
+def spread(root: bool, with_mean: bool) -> tuple[Callable[..., Any], ...]:
     """Kernels of the three overloads of var, std, var_mean or std_mean."""
 
     def finish(self: Array, dim: Dims, correction: float, keepdim: bool) -> Any:
-        variance, mean = _spread(self, dim, correction, keepdim, name)
+        variance, mean = _spread(self, dim, correction, keepdim)
         part = xp.PART_OF.get(self.dtype, self.dtype)
         answer = (np.sqrt(variance) if root else variance).astype(part, copy=False)
         return (answer, mean.astype(self.dtype, copy=False)) if with_mean else answer
@@ -324,26 +327,51 @@ def spread(name: str, root: bool, with_mean: bool) -> tuple[Callable[..., Any], 
     return whole, dims, corrected
 
 
+def _spread_text(root: bool, with_mean: bool, dim: str, correction: str, keepdim: str) -> str:
+    """The mean of squared distances from the mean, of which so many are taken for known."""
+    return f"""
+        x = widened(self)
+        mean = x.mean({dim}, True)
+        apart = x - mean
+        if self.is_complex():
+            apart = apart.abs()
+        total = (apart * apart).sum({dim}, {keepdim})
+        count = float(x.numel()) / float(max(total.numel(), 1))
+        found = total / max(0.0, count - {correction})
+        {"found = found.sqrt()" if root else ""}
+        result = found if self.is_complex() else found.to(self.dtype)
+        return {"(result, mean.reshape(found.size()).to(self.dtype))" if with_mean else "result"}
+    """
+
+
+_ALL: Final = "torch.jit.annotate(List[int], [])"
+_UNBIASED: Final = "float(unbiased)"
+_CORRECTION: Final = "(1.0 if correction is None else float(correction))"
+
 for _name in ("var", "std", "var_mean", "std_mean"):
     _mean = _name.endswith("_mean")
-    _whole, _dims, _corrected = spread(_name, _name.startswith("std"), _mean)
+    _whole, _dims, _corrected = spread(_name.startswith("std"), _mean)
     _returns = "(Tensor, Tensor)" if _mean else "Tensor"
     _form = "function" if _mean else "function method"
     _by = ("grads[0], grads[1]" if _mean else "grads[0], None") + ", self"
     _std = "None" if not _name.startswith("std") else "result0" if _mean else "result"
     _shape = None if _mean else shapes.reduced
+    _text = partial(_spread_text, _name.startswith("std"), _mean)
     op(f"aten::{_name}(Tensor self, bool unbiased=True) -> {_returns}", kernel=_whole, variants=_form,
+       composite=_text(_ALL, _UNBIASED, "False"),
        gradient={"self": f"_var_backward({_by}, None, 1 if unbiased else 0, False, {_std})"}, shape=_shape,
        layout="contiguous")  # fmt: skip
     op(f"aten::{_name}.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> {_returns}",
-       kernel=_dims, variants=_form if _mean else f"{_form} out:out",
+       kernel=_dims, variants=_form if _mean else f"{_form} out:out", composite=_text("dim", _UNBIASED, "keepdim"),
        gradient={"self": f"_var_backward({_by}, dim, 1 if unbiased else 0, keepdim, {_std})"},
        shape=_shape, layout="contiguous")  # fmt: skip
     _entry = op(f"aten::{_name}.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, "
                 f"bool keepdim=False) -> {_returns}", kernel=_corrected,
+                composite=_text("dim", _CORRECTION, "keepdim"),
                 variants=_form if _mean else f"{_form} out",
                 gradient={"self": f"_var_backward({_by}, dim, correction, keepdim, {_std})"}, shape=_shape,
                 layout="contiguous")  # fmt: skip
+    describe(_name, check=partial(_has_spread, _name if _mean else "std and var"))
     if _mean:
         op(
             f"aten::{_name}.correction_out(Tensor self, int[1]? dim=None, *, Scalar? correction=None, "
@@ -469,7 +497,6 @@ def _norm_text(order: str, dim: str, keepdim: str, dtype: str) -> str:
     """
 
 
-_ALL: Final = "torch.jit.annotate(List[int], [])"
 _ASKED: Final = "(self.dtype if dtype is None else dtype)"
 _ORDER: Final = "2 if p is None else p"
 

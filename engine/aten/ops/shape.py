@@ -258,7 +258,7 @@ def _becomes(kernel: Callable[..., Array]) -> Callable[..., Tensor]:
 def broadcast_size(a: Sequence[int], b: Sequence[int]) -> list[int]:
     """The sizes to which tensors of these sizes broadcast.  Raises OperatorError."""
     message = broadcast_message(tuple(a), tuple(b))
-    if message is None and min(*a, *b, 0) < 0:
+    if message is None and min([*a, *b, 0]) < 0:
         message = f"sizes are not negative: {list(a)}, {list(b)}"
     if message is not None:
         raise OperatorError(message)

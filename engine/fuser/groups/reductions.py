@@ -224,39 +224,6 @@ def _product(group: Group, name: str, value: Value, dims: Sequence[int], keepdim
     return accumulated(group, name, value, dims, "mul", 1, keepdim)
 
 
-def squares_of(group: Group, name: str, value: Value, mean: Value, dims: Sequence[int], keepdim: bool = True) -> Value:
-    """The sum of the squared distances from the mean."""
-
-    def square(x: Expression, m: Expression) -> Expression:
-        distance = apply("sub", x, m)
-        return apply("mul", distance, distance)
-
-    return accumulated(group, name, mapped(group, f"{name}_of", square, value, mean), dims, "add", 0, keepdim)
-
-
-def _variance(root: bool) -> Handler:
-    def handler(group: Group, name: str, given: Given, sample: Any) -> Value:
-        value = group.kept_if_costly(wide(group, _self(given)))
-        dims = dimensions(value, given.get("dim"))
-        correction = given.get("correction", 1 if _flag(given, "unbiased", True) else 0)
-        correction = 1 if correction is None else correction
-        if not isinstance(correction, (int, float)):
-            raise Unsupported("a correction that is not known")
-        mean = mean_of(group, f"{name}_mean", value, dims)
-        keepdim = _flag(given, "keepdim")
-        squares = squares_of(group, f"{name}_squares", value, mean, dims, keepdim)
-        left = apply("sub", count(value, dims, value.type), constant(correction, value.type))
-        divisor = apply("maximum", left, constant(0, value.type))
-
-        def finish(total: Expression) -> Expression:
-            found = apply("div", total, divisor)
-            return apply("sqrt", found) if root else found
-
-        return as_sample(group, mapped(group, name, finish, squares), sample)
-
-    return handler
-
-
 # ------------------------------------------------------------------ extremes, truth
 
 
@@ -325,7 +292,6 @@ def _truth(function: str, first: bool) -> Handler:
 
 REDUCTIONS: Final[dict[str, Handler]] = {
     "aten::sum": _total(_sum), "aten::prod": _total(_product), "aten::mean": _total(mean_of),
-    "aten::var": _variance(root=False), "aten::std": _variance(root=True),
     "aten::amax": _extreme(largest=True), "aten::amin": _extreme(largest=False),
     "aten::max": _extreme(largest=True), "aten::min": _extreme(largest=False),
     "aten::argmax": _place(largest=True), "aten::argmin": _place(largest=False),

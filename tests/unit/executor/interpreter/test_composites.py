@@ -11,6 +11,7 @@ from engine.aten.dispatch.op import Op
 from engine.aten.values.tensor import tensor
 from engine.executor.interpreter import composites
 from engine.fuser.backend import kernel_cache
+from engine.lang.errors import OperatorError
 
 
 def made(text: str, body: str) -> Op:
@@ -40,6 +41,23 @@ def test_statements_may_use_what_texts_share() -> None:
     """,
     )
     assert op.run(tensor([1.0, 3.0]), 1).item() == 2.0
+
+
+@pytest.mark.parametrize("count", [1, 4])
+def test_errors_are_those_of_the_operator(count: int) -> None:
+    op = made("aten::product(Tensor self, Tensor other) -> Tensor", "(self + 1).mm(other)")
+    wrong = made("aten::positive_part(Tensor self) -> Tensor", """
+        if bool((self < 0).any()):
+            raise ValueError("there are negative numbers")
+        return self.sqrt()
+    """)
+    for _ in range(count):
+        with pytest.raises(OperatorError, match="mat1 and mat2 shapes cannot be multiplied") as caught:
+            op.run(tensor([[1.0, 2.0]]), tensor([[1.0, 2.0]]))
+        assert str(caught.value).count("aten::") == 1
+        assert "in aten::product(float32[1, 2], float32[1, 2])" in str(caught.value)
+        with pytest.raises(OperatorError, match="there are negative numbers"):
+            wrong.run(tensor([1.0, -2.0]))
 
 
 def test_what_was_compiled_is_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
