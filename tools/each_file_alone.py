@@ -43,9 +43,7 @@ class Result:
 def test_files(named: Sequence[Path]) -> Iterator[Path]:
     """The files that are named, and those in the folders that are."""
     for path in named:
-        if path.is_file():
-            yield path
-        yield from sorted(file for pattern in PATTERNS for file in path.rglob(pattern))
+        yield from [path] if path.is_file() else sorted(file for each in PATTERNS for file in path.rglob(each))
 
 
 def run_alone(options: Sequence[str], seconds: float, file: Path) -> Result:
@@ -81,6 +79,8 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at a time")
     parser.add_argument("--seconds", type=float, default=1800.0, help="time that a file has")
     given = parser.parse_args(arguments[:at])
+    if unknown := [str(path) for path in given.paths if not path.exists()]:
+        parser.error(f"there is no {', '.join(unknown)}")
     files = test_files(given.paths or sorted(each for each in (ROOT / "tests").iterdir() if each.name != LEFT_OUT))
     with ThreadPoolExecutor(given.jobs) as pool:
         return int(report(pool.map(partial(run_alone, arguments[at + 1 :], given.seconds), files)) > 0)

@@ -44,13 +44,13 @@ def named(home: Path, path: str) -> list[Path]:
 
 def missing(section: str) -> set[str]:
     """The paths of a section that are nowhere, from any folder that it speaks of."""
-    left, homes, spoken = set(paths(section)), set(_HOMES), True
+    left, homes, spoken = set(paths(section)), set[Path](), set(_HOMES)
     while spoken:
+        homes |= spoken
         found = {path: [file for home in homes for file in named(home, path)] for path in left}
         left = {path for path in left if not found[path]}
         folders = {folder for files in found.values() for file in files for folder in (file, *file.parents)}
         spoken = {folder for folder in folders if folder.is_dir() and ROOT in folder.parents} - homes
-        homes |= spoken
     return left
 
 
