@@ -24,9 +24,10 @@ test: $(STAMP) ## run the tests but the slow ones (installs first)
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" --ignore=tests/browser
 	$(BIN)/python -m pytest tests/browser
 
-test-all: $(STAMP) ## run all tests, the slow ones too
+test-all: $(STAMP) ## run all tests, the slow ones too, and then each file alone
 	$(BIN)/python -m pytest -n auto --dist worksteal --ignore=tests/browser
 	$(BIN)/python -m pytest tests/browser
+	$(BIN)/python tools/each_file_alone.py -- -m "not slow"
 
 bench-gpu: $(STAMP) ## measure kernels and tensors on an NVIDIA GPU
 	$(BIN)/python benchmarks/gpu.py

@@ -18,6 +18,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 from rich.console import Console
 
+from engine.executor.plans.source_places import CELLS, Cells
 from tsrepl.magics.completion import Completion
 from tsrepl.magics.display import Bundle, CellError, PageBar, bundle, show
 from tsrepl.magics.formats import leave_formats, set_formats
@@ -33,7 +34,6 @@ from tsrepl.session.entries import COMMAND, split_entries
 from tsrepl.session.failures import UsageError
 from tsrepl.session.files import words_of
 from tsrepl.session.passing import gathered
-from tsrepl.session.places import CELLS, Cells
 from tsrepl.session.replies import DefinitionReply, ErrorReply, Reply, TextReply
 from tsrepl.session.session import Session
 from tsrepl.session.workspace import LAST

@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Final
 
+from engine.executor.plans.explanation_text import plan_title
 from engine.lang.counts import byte_size, counted, duration
 from tsrepl.render.blocks import Block, CodeBlock, Column, Span, TableBlock, fold, line
 from tsrepl.session.plan_replies import (
@@ -251,9 +252,7 @@ def story(reply: ExplainReply) -> Iterator[Block]:
 
 def heading(function: str, arguments: str, note: str = "") -> Iterator[Block]:
     """The line above a plan, `f(x: Float(*))`, and a note below it."""
-    is_name = function.replace(".", "").isidentifier()
-    text = f"{function}{arguments}" if is_name else f"{function}  for {arguments}" if arguments != "()" else function
-    yield line(Span(text, "title"))
+    yield line(Span(plan_title(function, arguments), "title"))
     if note:
         yield line(Span(f"{_INDENT}{note}", "muted"))
 

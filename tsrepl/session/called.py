@@ -13,7 +13,7 @@ from typing import Any
 
 from engine.executor.interpreter.planning import plan_call
 from engine.executor.plans.executor import executor_of
-from engine.executor.plans.explanation import KernelExplanation, PlanExplanation
+from engine.executor.plans.explanation import PlanExplanation
 from engine.executor.plans.plan import GRADIENTS_RECORDED
 from engine.frontend.compilation.entries import ENTRY
 from engine.fuser.backend import tiering
@@ -74,19 +74,6 @@ def has_run(function: Function) -> bool:
     """True if there are plans or profiles of the function."""
     executor = executor_of(function)
     return bool(executor.plans or executor.records)
-
-
-def group_name(name: str) -> str:
-    """The name of a group; those of an expression, which has no name, have a number."""
-    return f"group {name.removeprefix(ENTRY)}".replace(" _", " ") if name.startswith(ENTRY) else name
-
-
-def measured(kernel: KernelExplanation) -> str:
-    """The time of calls beside that without the kernel, where that was measured, and whether it is used."""
-    if not kernel.ratio:
-        return ""
-    found = f"{kernel.ratio:.2g} times the time without it"
-    return found if kernel.is_used else f"not used: {found}"
 
 
 def check_has_run(command: str, target: Called) -> None:

@@ -14,18 +14,18 @@ from typing import Any, Final
 from engine.executor.debugging.measuring import Cost, Measurement, measure_memory, measure_time
 from engine.executor.plans.executor import executor_of
 from engine.executor.plans.explanation import lines_of
+from engine.executor.plans.explanation_text import group_name, short_kind
 from engine.executor.plans.plan import ExecutionPlan
 from engine.executor.plans.source_lines import SourceLine, line_of_node
+from engine.executor.plans.source_places import Places, is_generated
 from engine.frontend.compilation.entries import ENTRY
 from engine.ir.graph import Node
 from engine.ir.match import callee_of
 from engine.ir.unit import Function
 from engine.lang.counts import counted
 from tsrepl.session import learning
-from tsrepl.session.called import called, compiled_at_once, group_name
+from tsrepl.session.called import called, compiled_at_once
 from tsrepl.session.inspection import flags_of
-from tsrepl.session.learning import short_kind
-from tsrepl.session.places import Places, is_generated
 from tsrepl.session.plan_replies import CostReply, CostRow
 from tsrepl.session.replies import Reply, TextReply
 from tsrepl.session.workspace import Workspace

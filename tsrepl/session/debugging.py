@@ -16,6 +16,7 @@ from engine.executor.bytecode.instructions import CALL
 from engine.executor.debugging import stops
 from engine.executor.debugging.debugger import Debugger, FrameView, Stop
 from engine.executor.debugging.evaluating import Watch, copied, names_in
+from engine.executor.plans.source_places import CELLS
 from engine.frontend.compilation.entries import ENTRY
 from engine.ir.graph import Node, Value
 from engine.lang.errors import ArgumentError, CompileError, EngineError, did_you_mean
@@ -24,7 +25,6 @@ from engine.lang.types import Type
 from tsrepl.session.failures import UsageError, error_replies
 from tsrepl.session.instruction_rows import instruction_rows, instruction_text
 from tsrepl.session.modules import without_scopes
-from tsrepl.session.places import CELLS
 from tsrepl.session.replies import (
     Binding,
     DebugReply,

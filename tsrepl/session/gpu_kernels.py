@@ -11,15 +11,16 @@ from dataclasses import replace
 from typing import Final
 
 from engine.executor.plans.explanation import GroupExplanation, KernelExplanation, explain
+from engine.executor.plans.explanation_text import group_name
+from engine.executor.plans.source_places import full_place
 from engine.fuser.backend.machine import MachineError
 from engine.fuser.gpu.assemble import NotAssembled
 from engine.fuser.gpu.inspection import Inspection, LaunchFacts
 from engine.fuser.gpu.ptx import ARCHITECTURES
 from engine.fuser.groups.from_graph import NotFused
 from engine.fuser.ir.kernel_text import show
-from tsrepl.session.called import called, check_has_run, compiled_at_once, group_name
+from tsrepl.session.called import called, check_has_run, compiled_at_once
 from tsrepl.session.failures import UsageError
-from tsrepl.session.places import full_place
 from tsrepl.session.replies import GpuKernelRow, GpuKernelsReply, LaunchRow, Reply
 from tsrepl.session.workspace import Workspace
 

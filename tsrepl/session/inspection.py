@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from engine.aten.dispatch import table
 from engine.executor.plans.executor import code_of
 from engine.executor.plans.source_lines import line_of
+from engine.executor.plans.source_places import Places
 from engine.ir.printer import graph_lines
 from engine.ir.unit import Function
 from engine.lang.deferred import deferred
@@ -22,7 +23,6 @@ from tsrepl.session.failures import UsageError
 from tsrepl.session.graph_counts import graph_summary
 from tsrepl.session.instruction_rows import instruction_rows
 from tsrepl.session.modules import without_scopes
-from tsrepl.session.places import Places
 from tsrepl.session.replies import (
     CodeReply,
     GraphReply,

@@ -11,11 +11,11 @@ from typing import Any, Final
 from engine.executor.bytecode.code import Code
 from engine.executor.bytecode.instructions import CONSTANT, DROP, Instruction
 from engine.executor.plans.source_lines import line_of
+from engine.executor.plans.source_places import Places
 from engine.ir.constants import constant_value
 from engine.ir.graph import Node
 from engine.ir.unit import Function
 from tsrepl.session.modules import without_scopes
-from tsrepl.session.places import Places
 from tsrepl.session.replies import InstructionRow
 from tsrepl.session.values import summary
 

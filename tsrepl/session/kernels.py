@@ -16,10 +16,11 @@ from engine.executor.plans.explanation import (
     PlanExplanation,
     explain,
 )
+from engine.executor.plans.explanation_text import group_name, measured
+from engine.executor.plans.source_places import full_place
 from engine.lang.counts import counted
 from tsrepl.session import gpu_kernels
-from tsrepl.session.called import called, check_has_run, compiled_at_once, group_name, measured, no_grad_hint
-from tsrepl.session.places import full_place
+from tsrepl.session.called import called, check_has_run, compiled_at_once, no_grad_hint
 from tsrepl.session.replies import GroupRow, KernelRow, KernelsReply, PlanRow, Reply
 from tsrepl.session.workspace import Workspace
 

@@ -12,17 +12,17 @@ from typing import Final
 
 from engine.executor.plans.executor import GraphExecutor, executor_of
 from engine.executor.plans.explained_profiles import (
-    FailureExplanation,
     GuardExplanation,
     ProfileExplanation,
     UseExplanation,
 )
 from engine.executor.plans.explanation import Explanation, PlanExplanation, explain
+from engine.executor.plans.explanation_text import alike_failures, short_kind
+from engine.executor.plans.source_places import Places, by_line
 from engine.executor.profiling.settings import PROFILING
 from engine.ir.unit import Function
 from engine.lang.counts import counted, duration
 from tsrepl.session.called import Called, called, check_has_run, example_call
-from tsrepl.session.places import Places, by_line
 from tsrepl.session.plan_replies import (
     FailureRow,
     GuardedLine,
@@ -202,16 +202,9 @@ def _guarded_lines(guards: Sequence[GuardExplanation]) -> Iterator[GuardedLine]:
 
 def failure_rows(profile: ProfileExplanation) -> tuple[FailureRow, ...]:
     """The failures of the profile's guards, those that are alike together."""
-    places, alike = Places.of(profile.uses), dict[tuple[object, ...], list[FailureExplanation]]()
-    for each in profile.failures:
-        alike.setdefault((each.line, each.value, each.expected, each.actual), []).append(each)
+    places = Places.of(profile.uses)
     return tuple(
-        FailureRow(places.text(line), same[0].value, same[0].expected, same[0].actual, len(same), same[0].seconds)
-        for same in alike.values()
-        for line in [same[0].line]
+        FailureRow(places.text(first.line), first.value, first.expected, first.actual, len(same), first.seconds)
+        for same in alike_failures(profile)
+        for first in same[:1]
     )
-
-
-def short_kind(kind: str) -> str:
-    """The name of a kind of node without its namespace: people write `tanh`."""
-    return kind.partition("::")[2] or kind

@@ -26,6 +26,7 @@ from engine.executor.interpreter.interrupts import calls_under_way
 from engine.executor.plans.executor import code_of, executor_of
 from engine.executor.plans.plan import ExecutionPlan
 from engine.executor.plans.source_lines import line_of
+from engine.executor.plans.source_places import full_place
 from engine.frontend.compilation.entries import ENTRY
 from engine.ir.graph import Graph
 from engine.ir.match import callees_in
@@ -39,7 +40,6 @@ from tsrepl.session.called import compiled_at_once
 from tsrepl.session.costs import LONG_RUN, group_of, measured_rounds, tier_row, warm_up
 from tsrepl.session.failures import UsageError, error_replies, interrupt_reply
 from tsrepl.session.instruction_rows import instruction_text
-from tsrepl.session.places import full_place
 from tsrepl.session.replies import ErrorReply, Moment, Reply, TextReply, TimeReply, TraceReply, TraceRow
 from tsrepl.session.values import RESULT, described
 from tsrepl.session.workspace import Workspace

@@ -14,11 +14,11 @@ from typing import Any, ClassVar, Final
 import traitlets
 
 from engine.executor.plans.explanation import KernelExplanation
+from engine.executor.plans.source_places import full_place
 from engine.fuser.backend.llvm_lines import Listing
 from engine.fuser.ir.kernel_text import show
 from engine.lang.counts import byte_size, counted
 from engine.lang.records import dataclass
-from tsrepl.session.places import full_place
 from tsrepl.session.replies import GpuKernelsReply, KernelsReply, LaunchRow, PlanRow
 from tsrepl.widgets.messages import Kernel, Refused
 from tsrepl.widgets.view import Answer, Handler, View, front_end, spans

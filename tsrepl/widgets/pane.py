@@ -9,12 +9,12 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from engine.executor.plans.source_lines import line_of
+from engine.executor.plans.source_places import full_place
 from engine.ir.graph import Graph, Node, Value
 from engine.ir.printer import node_text
 from tsrepl.render.drawing import Drawing, Item, argument_text, path_of
 from tsrepl.render.placing import Way, label_of, picture_of
 from tsrepl.session.modules import without_scopes
-from tsrepl.session.places import full_place
 from tsrepl.widgets.messages import Refused
 from tsrepl.widgets.view import Answer, spans
 

@@ -29,6 +29,7 @@ from engine.executor.plans.explained_profiles import (
     explain_guards,
     explain_record,
 )
+from engine.executor.plans.explanation_text import page
 from engine.executor.plans.fusion import FusedGroup, Kernel, PlanFusion
 from engine.executor.plans.history import Origin, PassRun, PlanHistory
 from engine.executor.plans.kernel_lines import KernelLines, lines_of_kernel
@@ -242,7 +243,7 @@ class PlanExplanation:
 class Explanation:
     """The plans of a function, the most recently used last, what became of the look-ups for them, the counts of the
     plans that were dropped, the profiles of its calls, why (parts of) the library of operators are of no use here, so
-    that operators run on numpy, and its first calls."""
+    that operators run on numpy, and its first calls.  Its text is a page that tells of them in short."""
 
     function: str
     mode: tiering.Mode
@@ -252,6 +253,9 @@ class Explanation:
     profiles: tuple[ProfileExplanation, ...]
     library: tuple[str, ...]
     early: tuple[CallClass, ...]
+
+    def __str__(self) -> str:
+        return page(self)
 
 
 def explain(function: Function) -> Explanation:

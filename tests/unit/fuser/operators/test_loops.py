@@ -27,7 +27,7 @@ from engine.aten.stepwise import language as written
 from engine.aten.stepwise.language import COMPILER, Buffer, Loop, double, floor, like, loop, nearest, root, whole
 from engine.fuser.backend import machine, tiering
 from engine.fuser.groups.from_loop import Unreadable, kernel_of
-from engine.fuser.operators import loops
+from engine.fuser.operators import loops, slots
 
 FLOAT = np.float32
 
@@ -37,6 +37,7 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     tiering.wait()
     monkeypatch.setattr(tiering, "mode", lambda: "eager")
     monkeypatch.setattr(written, "LEAST", 1)
+    monkeypatch.setattr(COMPILER, "request", slots.entry_for)
 
 
 def numbers(*shape: int, seed: int = 0, d: Any = FLOAT) -> np.ndarray[Any, Any]:

@@ -125,7 +125,7 @@ def _forward(path: Path) -> Function:
 
 def test_damaged_files_are_ignored(watched: Watched, path: Path, tmp_path: Path) -> None:
     opened(path)
-    for file in (tmp_path / "kernels").iterdir():
+    for file in (each for each in (tmp_path / "kernels").iterdir() if each.is_file()):
         file.write_bytes(file.read_bytes()[:-1])
     opened(path)
     assert watched.restored == []

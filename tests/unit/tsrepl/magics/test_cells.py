@@ -14,8 +14,8 @@ from IPython.core.interactiveshell import InteractiveShell
 
 import engine
 from engine.executor.plans.source_lines import line_of_node
+from engine.executor.plans.source_places import full_place
 from tsrepl.magics.display import CellError
-from tsrepl.session.places import full_place
 
 Run = Callable[[str], Any]
 POWER = "def power(x: Tensor, n: int = 2):\n    return x ** n"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.executor.plans.source_lines import SourceLine
-from tsrepl.session.places import Places, full_place
+from engine.executor.plans.source_places import Places, full_place
 
 HERE = [SourceLine("/home/me/model.py", number, "") for number in (7, 3, 4)]
 THERE = SourceLine("<entry 2>", 1, "")
