@@ -88,8 +88,39 @@ def test_python_prints_what_stands_there(tmp_path: Path) -> None:
     assert len(_CALL.findall(TEXT)) > 5
 
 
+def rows_shown() -> list[str]:
+    return [text for above, text in blocks() if kind(above, text) == "row"]
+
+
+_USES = """
+import engine, engine.torch as torch
+x, y = torch.tensor([0.5, 2.0, -3.0]), torch.tensor([1.0, -1.0, 1.0])
+assert torch.smooth_hinge(x, y).tolist() == x.smooth_hinge(y).tolist() == [0.125, 2.5, 3.5]
+assert torch.smooth_hinge(x, y, 0.5, out=torch.empty(3)).tolist() == x.clone().smooth_hinge_(y, 0.5).tolist()
+engine.set_compile_mode("eager")
+f = torch.jit.CompilationUnit("def f(x, y):\\n    return torch.smooth_hinge(torch.tanh(x), y).sum()").f
+for given in (x, x.clone().requires_grad_()):
+    for _ in range(4):
+        given.grad = None
+        result = f(given, y)
+    torch.testing.assert_close(result, torch.smooth_hinge(torch.tanh(x), y).sum())
+    if given.requires_grad:
+        result.backward()
+        numeric = (f(x + 1e-3, y) - f(x - 1e-3, y)) / 2e-3
+        torch.testing.assert_close(given.grad.sum(), numeric, rtol=1e-2, atol=1e-3)
+plans = engine.explain(f).plans
+assert [[node.kind() for node in f.graph.nodes()].count("aten::smooth_hinge")] == [1]
+assert any(len(group.kernels) == 1 and group.graph.count("aten::") == 3 for plan in plans for group in plan.groups)
+"""
+
+
+def test_a_composed_operator_is_one_row(tmp_path: Path) -> None:
+    (row,) = (row for row in rows_shown() if "composite=" in row)
+    run(sys.executable, "-c", f"from engine.aten.dispatch.table import op\n{row}\n{_USES}", cwd=tmp_path)
+
+
 def test_rows_of_operators_are_there() -> None:
-    rows = [text for above, text in blocks() if kind(above, text) == "row"]
+    rows = [row for row in rows_shown() if "composite=" not in row]
     found = [" ".join(each.split()) for each in (*rows, *re.findall(r"`(describe\([^`]+\))`", TEXT))]
     sources = (path.read_text(encoding="utf-8") for path in (ROOT / "engine/aten/ops").glob("*.py"))
     table = " ".join(" ".join(sources).split())

@@ -58,7 +58,6 @@ EXCEPTIONS: Final = {
     "fuser/library/viewing.py": "operators that show memory, as functions of sizes and strides in stubs",
     "ir/evaluate.py": "matches by pattern what cannot be computed when compiling",
     "ir/facts/rules.py": "matches by pattern views, and what brings tensors to a device",
-    "ir/rewriting/decompositions.py": "operators as graphs of others",
     "ir/rewriting/mutation_removal.py": "matches writes by pattern, and what to compute in their place",
     "ir/rewriting/weight_folding.py": "matches layers by pattern",
     "passes/fresh_activations.py": "matches makers of fresh memory by pattern",

@@ -126,7 +126,8 @@ def _log_sums_after(logs: Tensor, self: Tensor, result: Tensor, dim: int) -> Ten
 
 _GRAD = "Tensor grad, Tensor self"
 _OVER = "int[]? dim, bool keepdim"
-op(f"aten::_unreduced(Tensor grad, int[] size, {_OVER}) -> Tensor", composite="unreduced(grad, size, dim, keepdim)")
+op(f"aten::_unreduced(Tensor grad, int[] size, {_OVER}) -> Tensor", hands_on=True,
+   composite="unreduced(grad, size, dim, keepdim)")  # fmt: skip
 op(f"aten::_mean_backward(Tensor grad, int[] size, {_OVER}) -> Tensor",
    composite="mean_back(grad, size, dim, keepdim)")  # fmt: skip
 op(f"aten::_extreme_backward({_GRAD}, Tensor result, {_OVER}) -> Tensor",
@@ -357,6 +358,7 @@ def _reach(start: int, shape: Sequence[int], steps: Sequence[int]) -> int:
 
 op(
     "aten::_permute_backward(Tensor grad, int[] dims) -> Tensor",
+    hands_on=True,
     composite="""
     back = torch.jit.annotate(List[int], [])
     for d in range(len(dims)):

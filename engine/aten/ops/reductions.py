@@ -479,11 +479,7 @@ def _norm_text(order: str, dim: str, keepdim: str, dtype: str) -> str:
         x = widened(self{f".to({dtype})" if dtype else ""})
         order = {order}
         dims = {dim}
-        if order != 0 and x.numel() > 0 and reduced_count(x.size(), dims) == 1:
-            result = x.abs().sum(dims, {keepdim})
-        elif order == 2:
-            result = (x * x).sum(dims, {keepdim}).sqrt()
-        elif order == 1:
+        if order == 1:
             result = x.abs().sum(dims, {keepdim})
         elif order == float("inf"):
             result = x.abs().amax(dims, {keepdim})
@@ -491,6 +487,10 @@ def _norm_text(order: str, dim: str, keepdim: str, dtype: str) -> str:
             result = x.abs().amin(dims, {keepdim})
         elif order == 0:
             result = (x != 0).to(x.dtype).sum(dims, {keepdim})
+        elif x.numel() > 0 and reduced_count(x.size(), dims) == 1:
+            result = x.abs().sum(dims, {keepdim})
+        elif order == 2:
+            result = (x * x).sum(dims, {keepdim}).sqrt()
         else:
             result = x.abs().pow(order).sum(dims, {keepdim}).pow(1 / order)
         return result.to({dtype or "self.dtype"})

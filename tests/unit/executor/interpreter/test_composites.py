@@ -46,11 +46,14 @@ def test_statements_may_use_what_texts_share() -> None:
 @pytest.mark.parametrize("count", [1, 4])
 def test_errors_are_those_of_the_operator(count: int) -> None:
     op = made("aten::product(Tensor self, Tensor other) -> Tensor", "(self + 1).mm(other)")
-    wrong = made("aten::positive_part(Tensor self) -> Tensor", """
+    wrong = made(
+        "aten::positive_part(Tensor self) -> Tensor",
+        """
         if bool((self < 0).any()):
             raise ValueError("there are negative numbers")
         return self.sqrt()
-    """)
+    """,
+    )
     for _ in range(count):
         with pytest.raises(OperatorError, match="mat1 and mat2 shapes cannot be multiplied") as caught:
             op.run(tensor([[1.0, 2.0]]), tensor([[1.0, 2.0]]))
