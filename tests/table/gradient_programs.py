@@ -109,11 +109,13 @@ def listed(results: Any) -> list[Any]:
 
 
 def check(
-    op: Op, device: str = "cpu", dtype: xp.NumpyDtype = xp.FLOAT64, arguments: Sequence[Any] | None = None
-) -> None:
+    op: Op, device: str = "cpu", dtype: xp.NumpyDtype = xp.FLOAT64, arguments: Sequence[Any] | None = None,
+    by: Sequence[str] = (),
+) -> None:  # fmt: skip
     """Raises AssertionError where the program's results or derivatives are not those of the tape, in the first call or
-    later, or one refuses the dtype and the other does not."""
-    known = {op.schema.arguments[i].name for i in differentiable_arguments(op)}
+    later, or one refuses the dtype and the other does not.  Derivatives are `by` arguments of these names, or all that
+    the row has formulas for."""
+    known = {*by} or {op.schema.arguments[i].name for i in differentiable_arguments(op)}
     names = [a.name for a in op.schema.arguments]
     given = gradient_arguments_for(op) if arguments is None else arguments
     samples = [in_dtype(v, name in known, dtype) for v, name in zip(given, names, strict=True)]

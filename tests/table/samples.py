@@ -119,7 +119,16 @@ LISTED: dict[str, tuple[Any, ...]] = {
     "aten::_var_backward": (floats(2), None, floats(2, 3), [1], 1, False, None),
     "aten::_norm_backward": (floats(2), floats(2, 3), 2, floats(2), [1], False),
     "aten::_logsumexp_backward": (floats(2), floats(2, 3), floats(2), [1], False),
-    "aten::_aminmax_backward": (floats(2), floats(2), floats(2, 3), floats(2), floats(2), 1, False),
+    "aten::_aminmax_backward": (
+        floats(2),
+        floats(2),
+        floats(2, 3),
+        floats(2, 3).amin([1], False),
+        floats(2, 3).amax([1], False),
+        1,
+        False,
+    ),
+    "aten::cosine_embedding_loss": (floats(2, 3), floats(2, 3, seed=1), tensor([1.0, -1.0]), 0.0, 1),
     "aten::layer_norm": (floats(2, 3, 4), [3, 4], floats(3, 4, seed=1), floats(3, 4, seed=2), 1e-5, True),
     "aten::rms_norm": (floats(2, 3, 4), [3, 4], floats(3, 4, seed=1), None),
     "aten::batch_norm": (

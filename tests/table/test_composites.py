@@ -10,6 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from engine.aten.autograd import gradcheck
 from engine.aten.dispatch.compile import composite_function
 from engine.aten.dispatch.dtype_support import guard_of
 from engine.aten.dispatch.op import Op
@@ -22,7 +23,8 @@ from engine.fuser.stubs import stub
 from engine.ir.composites import composite_graph
 from engine.ir.verify import verify
 from engine.lang.errors import EngineError
-from tests.table.gradient_programs import program
+from tests.table.gradient_programs import check, program, splitting_everything
+from tests.table.gradient_samples import in_float64
 from tests.table.optional_arguments import every_call
 from tests.table.samples import mapped, tensors_in
 
@@ -130,3 +132,33 @@ def test_kernels_give_what_the_operator_gives(op: Op) -> None:
                 agree([*tensors_in(found)], wanted)
                 made += 1
     assert made
+
+
+FLAT = "aten::_angle_backward"
+"""What does not depend on its first argument, where that is real."""
+WITHOUT_FORMULAS = [op for op in COMPOSED if not (op.gradient or op.recorded_as) and op.qualified_name != FLAT]
+
+
+@pytest.mark.parametrize("op", WITHOUT_FORMULAS, ids=name_of)
+def test_gradients_come_from_the_text(op: Op) -> None:
+    """By the first tensor of floats: the tape's equal finite differences, and those of programs are the tape's."""
+    call = every_call(op)[0]
+    place = next(i for i, each in enumerate(call) if is_differentiable(each))
+    given = [in_float64(each, i == place) for i, each in enumerate(call)]
+
+    def function(*parts: Tensor) -> tuple[Tensor, ...]:
+        first = [*parts] if isinstance(call[place], list) else parts[0]
+        found = tensors_in(op.run(*given[:place], first, *given[place + 1 :]))
+        return tuple([each for each in found if each.requires_grad])
+
+    assert gradcheck(function, [*tensors_in(given[place])])
+    graph = composite_graph(op)
+    assert graph is not None
+    if any(node.kind == "aten::Bool" for node in graph.all_nodes()):  # where elements decide, the tape records
+        return
+    with splitting_everything():
+        check(op, arguments=call, by=[op.schema.arguments[place].name])
+
+
+def is_differentiable(value: Any) -> bool:
+    return any(each.array.dtype.kind in "fV" for each in tensors_in(value))

@@ -58,7 +58,7 @@ def may_be_served(op: Op) -> bool:
     Operators whose two results stubs put together are of `test_library_moves`.
     """
     if len(op.schema.returns) > 1:
-        return op.qualified_name in along.COMPOSED
+        return op.functional is None and next(along._calls(op), None) is not None
     computing = op.functional or op
     if op.functional is None:
         return next(rows.calls_of(op), None) is not None or next(along._calls(op), None) is not None

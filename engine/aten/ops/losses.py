@@ -229,21 +229,10 @@ def _floating(self: Array, target: Array, reduction: int, log_target: bool) -> N
             raise OperatorError(f"kl_div: {kind} inputs not supported.")
 
 
-def cosine_similarity(x1: Tensor, x2: Tensor, dim: int, eps: float) -> Tensor:
-    """The cosine of the angle along a dimension; lengths count as at least `eps`."""
-    common = result_type((x1.array, x2.array))
+def _floating_pair(x1: Array, x2: Array, dim: int, eps: float) -> None:
+    common = result_type((x1, x2))
     if common not in xp.FLOATING:
         raise OperatorError(f"expected common dtype to be floating point, yet common dtype is {xp.ir_name(common)}")
-    floating = [x if x.array.dtype in xp.FLOATING else cast(x, common) for x in (x1, x2)]
-    units = [x / _length(x, dim, eps) for x in run("broadcast_tensors", floating)]
-    return sum_over(units[0] * units[1], [dim], keep=False)
-
-
-def _length(x: Tensor, dim: int, eps: float) -> Tensor:
-    """The length along a dimension, at least `eps`; its gradient is that of the length all the same."""
-    length: Tensor = run("linalg_vector_norm", x, 2, [dim], True, None)
-    missing = np.maximum(eps - length.array, 0).astype(length.array.dtype)
-    return length + from_numpy(missing) if missing.any() else length
 
 
 # ------------------------------------------------------------------ entries
@@ -316,8 +305,15 @@ op(f"aten::kl_div({_PAIR}, int reduction=1, *, bool log_target=False) -> Tensor"
        logarithm = torch.where(target == 0, 1.0, target).log()
        return reduced(target * logarithm - target * self, reduction)
    """)  # fmt: skip
-op("aten::cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor", python=cosine_similarity,
-   unboxed=unboxed.on_tensors, jit_autocast="full")  # fmt: skip
+op("aten::cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor", check=_floating_pair,
+   unboxed=unboxed.on_tensors, jit_autocast="full", composite="""
+       if not x1.is_floating_point():
+           x1 = x1.to(x2.dtype)
+       if not x2.is_floating_point():
+           x2 = x2.to(x1.dtype)
+       a, b = torch.broadcast_tensors([x1, x2])
+       return (unit(a, dim, eps) * unit(b, dim, eps)).sum([dim])
+   """)  # fmt: skip
 
 
 # ------------------------------------------------------------------ dtypes refused, and checks of `out`

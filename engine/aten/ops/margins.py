@@ -129,29 +129,6 @@ op("aten::pdist(Tensor self, float p=2.) -> Tensor", python=pdist, jit_autocast=
 # ------------------------------------------------------------------ margins
 
 
-def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float, reduction: int) -> Tensor:
-    """Pairs that belong together (1) should point the same way, others (-1) apart by a margin."""
-    dim = [input1.ndim - 1] if target.ndim == 0 else [1]
-    product = (input1 * input2).sum(dim)
-    lengths = [(x * x).sum(dim) + 1e-12 for x in (input1, input2)]
-    cosine = product / (lengths[0] * lengths[1]).sqrt()
-    together = where(run("eq.Scalar", target, 1), 1 - cosine, 0.0)
-    apart = where(run("eq.Scalar", target, -1), (cosine - margin).clamp_min(0), 0.0)
-    return reduced(together + apart, reduction)
-
-
-def hinge_embedding_loss(self: Tensor, target: Tensor, margin: float, reduction: int) -> Tensor:
-    zero: Any = 0.0 if self.array.dtype not in xp.INTEGRAL else 0
-    limit = margin if self.array.dtype not in xp.INTEGRAL else self.clone().fill_(int(margin))
-    below = (limit - self).clamp_min(0)
-    apart = where(run("ne.Scalar", target, 1), below, zero)
-    return reduced(apart + where(run("ne.Scalar", target, -1), self, zero), reduction)
-
-
-def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float, reduction: int) -> Tensor:
-    return reduced((-target * (input1 - input2) + margin).clamp_min(0), reduction)
-
-
 def triplet_margin_loss(
     anchor: Tensor, positive: Tensor, negative: Tensor, margin: float, p: float, eps: float, swap: bool, reduction: int
 ) -> Tensor:
@@ -247,21 +224,29 @@ def soft_margin_loss(self: Tensor, target: Tensor, reduction: int) -> Tensor:
     return reduced(written_as((-self * target).exp().log1p(), self), reduction)
 
 
-def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: int) -> Tensor:
-    loss = input.exp() - target * input if log_input else input - target * (input + eps).log()
-    if full:
-        stirling = target * target.log() - target + 0.5 * (2 * math.pi * target).log()
-        loss = written_as(loss + where(run("le.Scalar", target, 1), 0.0, stirling), loss)
-    return reduced(loss, reduction)
-
-
 _REDUCTION: Final = "int reduction=1) -> Tensor"
 op(f"aten::cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., {_REDUCTION}",
-   python=cosine_embedding_loss, jit_autocast="full", autocast="full")  # fmt: skip
+   jit_autocast="full", autocast="full", composite="""
+       dim = input1.dim() - 1 if target.dim() == 0 else 1
+       product = (input1 * input2).sum([dim])
+       first = (input1 * input1).sum([dim]) + 1e-12
+       second = (input2 * input2).sum([dim]) + 1e-12
+       cosine = product / (first * second).sqrt()
+       together = torch.where(target == 1, 1 - cosine, 0.0)
+       apart = torch.where(target == -1, (cosine - margin).clamp_min(0), 0.0)
+       return reduced(together + apart, reduction)
+   """)  # fmt: skip
 op(f"aten::hinge_embedding_loss(Tensor self, Tensor target, float margin=1., {_REDUCTION}",
-   python=hinge_embedding_loss, jit_autocast="full", autocast="full")  # fmt: skip
+   jit_autocast="full", autocast="full", composite="""
+       if self.is_floating_point():
+           apart = torch.where(target != 1, (margin - self).clamp_min(0), 0.0)
+           return reduced(apart + torch.where(target != -1, self, 0.0), reduction)
+       apart = torch.where(target != 1, (int(margin) - self).clamp_min(0), 0)
+       return reduced(apart + torch.where(target != -1, self, 0), reduction)
+   """)  # fmt: skip
 op(f"aten::margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., {_REDUCTION}",
-   python=margin_ranking_loss, jit_autocast="full", autocast="full")  # fmt: skip
+   composite="reduced((-target * (input1 - input2) + margin).clamp_min(0), reduction)", jit_autocast="full",
+   autocast="full")  # fmt: skip
 op("aten::triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1., float p=2., "
    f"float eps=9.9999999999999995e-07, bool swap=False, {_REDUCTION}", python=triplet_margin_loss,
    jit_autocast="full", autocast="full")  # fmt: skip
@@ -278,7 +263,13 @@ op(f"aten::soft_margin_loss(Tensor self, Tensor target, {_REDUCTION}", python=so
    """, variants="function out",
    jit_autocast="full", autocast="full")  # fmt: skip
 op("aten::poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor",
-   python=poisson_nll_loss, autocast="full")  # fmt: skip
+   autocast="full", composite="""
+       loss = input.exp() - target * input if log_input else input - target * (input + eps).log()
+       if full:
+           stirling = target * target.log() - target + 0.5 * (6.283185307179586 * target).log()
+           loss = (loss + torch.where(target <= 1, 0.0, stirling)).to(loss.dtype)
+       return reduced(loss, reduction)
+   """)  # fmt: skip
 
 # ------------------------------------------------------------------ alignment of sequences
 

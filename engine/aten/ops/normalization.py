@@ -97,7 +97,17 @@ _LAYER_BACK = "_layer_norm_backward(grad, input, normalized_shape, weight, eps)"
 op("aten::native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) "
    "-> (Tensor, Tensor, Tensor)", kernel=native_layer_norm,
    gradient={name: f"{_LAYER_BACK}[{i}]" for i, name in enumerate(("input", "weight", "bias"))},
-   jit_autocast="full")  # fmt: skip
+   jit_autocast="full", composite="""
+       check_last(input, normalized_shape)
+       x = widened(input)
+       dims = last(len(normalized_shape))
+       mean = x.mean(dims, True)
+       apart = x - mean
+       rstd = ((apart * apart).mean(dims, True) + eps).rsqrt()
+       normal = affine(apart * rstd, weight, bias).to(input.dtype)
+       kept = input.dtype if weight is None or weight.dtype == input.dtype else x.dtype
+       return normal, (mean + (mean - mean)).to(kept), rstd.to(kept)  # no means of rows with infinite numbers
+   """)  # fmt: skip
 op("aten::native_layer_norm.out(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps, *, "
    "Tensor(a!) out0, Tensor(b!) out1, Tensor(c!) out2) -> (Tensor(a!), Tensor(b!), Tensor(c!))",
    kernel=native_layer_norm)  # fmt: skip

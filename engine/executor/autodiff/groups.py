@@ -53,9 +53,9 @@ _OUTSIDE: Final[tuple[tuple[Callable[[Op], bool], str], ...]] = (
 def _why_no_formulas(op: Op) -> str:
     if op.dtype == "bool":
         return ""
-    op = owner_of_formulas(op)
-    if op.composite is not None and not op.gradient:
+    if op.composite is not None and not (op.gradient or op.recorded_as):
         return ""
+    op = owner_of_formulas(op)
     if not op.gradient:
         return "there is no formula for its gradient"
     compile = all(formula_graph(op, place) is not None for place in differentiable_arguments(op))

@@ -87,6 +87,10 @@ def summed_to(x: Tensor, size: List[int]) -> Tensor:
             dims.append(i + lead)
     return x.sum(dims, True).reshape(size) if len(dims) > 0 else x
 
+def unit(x: Tensor, dim: int, eps: float) -> Tensor:
+    length = torch.linalg_vector_norm(x, 2, [dim], True)
+    return x / (length + (eps - length.detach()).clamp_min(0))
+
 def affine(x: Tensor, weight: Optional[Tensor], bias: Optional[Tensor]) -> Tensor:
     if weight is not None:
         x = x * weight
@@ -104,6 +108,7 @@ def affine_channels(x: Tensor, weight: Optional[Tensor], bias: Optional[Tensor])
 """`widened`: half types as they are computed with, in float32.  `reduced`: a loss (0), its mean (1) or its sum (2).
 `shares`: a softmax over the last dimension, with zeros in rows that attend to nothing.
 `unreduced`: the gradient of what was reduced over dimensions, all for None and an empty list.
+`unit`: divided by the length along a dimension, at least `eps`, whose gradient is that of the length all the same.
 `last`: so many last dimensions.  `along`: a vector along a dimension of so many; `channels`: along the second.
 """
 

@@ -27,7 +27,7 @@ from engine.fuser.stubs.binding import Binding
 from engine.ir.graph import Graph, Node
 from engine.ir.ops import op_of
 
-_LEFT: Final = LOOKUPS.keys() | PRODUCTS.keys() | WINDOWS.keys()
+_LEFT: Final = frozenset({*LOOKUPS, *PRODUCTS, *WINDOWS})
 """Operators with loops of their own, or that end a kernel early."""
 
 

@@ -11,9 +11,9 @@ those that combine them.  Dtypes are those of a run on tensors of one element.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from functools import partial
+from functools import cache, partial
 from itertools import combinations, pairwise
 from math import inf
 from typing import Any, Final
@@ -83,6 +83,7 @@ from engine.lang.errors import EngineError
 from engine.lang.records import dataclass
 from engine.lang.types import NUMBER, ListType, TensorType, Type
 
+_NONE: Final[frozenset[str]] = frozenset()
 _NUMBERS: Final = {float: "f64", int: "i64", bool: BOOL}
 
 
@@ -105,7 +106,7 @@ def lower(
     return _Lowering(graph, examples, results, Group(strategy=strategy)).run()
 
 
-def is_fusible(node: Node, without: Container[str] = ()) -> bool:
+def is_fusible(node: Node, without: frozenset[str] = _NONE) -> bool:
     """True if the node may be part of a kernel `without` operators of these names, as far as can be told without
     arguments."""
     if node.kind in ("prim::ListConstruct", "prim::ConstantChunk"):  # only with those that it is for
@@ -120,9 +121,9 @@ def is_fusible(node: Node, without: Container[str] = ()) -> bool:
     return op is not None and op.name not in without and has_kernel(op, [*map(constant_value, node.inputs)], without)
 
 
-def has_kernel(op: Op, given: Sequence[Any] | None = None, without: Container[str] = ()) -> bool:
-    """True if there may be kernels of the operator, for arguments of which some are constants, and others
-    NOT_CONSTANT; `without` operators of these names."""
+def has_kernel(op: Op, given: Sequence[Any] = (), without: frozenset[str] = _NONE) -> bool:
+    """True if there may be kernels of the operator `without` operators of these names, for arguments of which some are
+    constants, and others, or all, NOT_CONSTANT."""
     if op.is_mutable or op.name in without or (op.nondeterministic and op.name not in DROPOUT):
         return False
     if op.data_dependent and op.name not in LOOKUPS:  # which look at tensors of places only
@@ -131,9 +132,27 @@ def has_kernel(op: Op, given: Sequence[Any] | None = None, without: Container[st
         return op.name == SIZE
     if _text_of(op) is not None or op.name in _SHAPED or op.name in _REDUCTIONS:
         return len(op.schema.returns) == 1
+    return op.composite is not None and _may_be_composed(op, (*map(_told, given),), without)
+
+
+@cache
+def _may_be_composed(op: Op, given: tuple[Any, ...], without: frozenset[str]) -> bool:
+    """The same of an operator that is made of others; each argument is a type and a value."""
     graph = composite_graph(op)
-    given = [NOT_CONSTANT] * len(op.schema.arguments) if given is None else given
-    return graph is not None and may_be_lowered(graph, given, _STRUCTURAL, partial(has_kernel, without=without))
+    assert graph is not None
+    arguments = [value for _, value in given] or [NOT_CONSTANT] * len(graph.inputs)
+    return may_be_lowered(graph, arguments, _STRUCTURAL, partial(has_kernel, without=without))
+
+
+def _told(value: Any) -> tuple[type, Any]:
+    """A constant that branches may ask about, and which is told from others of another type."""
+    is_asked = value is None or isinstance(value, (bool, int, float, str))
+    return (type(value), value) if is_asked else (object, NOT_CONSTANT)
+
+
+def _is_reduction(op: Op) -> bool:
+    """True if it takes loops of its own, or may be made of what does."""
+    return op.name in _REDUCTIONS or (op.composite is not None and _text_of(op) is None)
 
 
 def _part(type: Type) -> Type:
@@ -290,14 +309,14 @@ class _Lowering:
 
     def composed(self, graph: Graph, name: str, given: Sequence[Lowered]) -> Lowered:
         """The result of an operator that is made of those of the graph.  See Note [Composites] in `composites.py`."""
-        outside, self.within = self.within, f"{name}_"
+        outside = self.within, self.left
+        self.within, self.left = f"{name}_", []
         self.values |= zip(graph.inputs, map(self.shared, graph.inputs, given), strict=True)
         for each in graph.nodes():
             self.node(each)
-        self.within = outside
         found = self.given(graph.outputs[0])
         results = [self.after_checks(each) for each in (found if isinstance(found, tuple) else (found,))]
-        self.left.clear()
+        self.within, self.left = outside
         return (*results,) if isinstance(found, tuple) else results[0]
 
     def after_checks(self, result: Lowered) -> Lowered:
@@ -388,7 +407,7 @@ class _Lowering:
         if not isinstance(result, Value) or len(value.uses) < 2 or not result.shape:
             return result
         users = [use.user for use in value.uses]
-        is_reduced = any((op := op_of(user)) is not None and op.name in _REDUCTIONS for user in users)
+        is_reduced = any((op := op_of(user)) is not None and _is_reduction(op) for user in users)
         return self.group.kept_if_costly(result) if is_reduced else result
 
     def stand_in(self, value: Lowered) -> Any:

@@ -96,7 +96,7 @@ def _sizes(group: Group, value: Value) -> list[Lowered]:
 def _size(group: Group, value: Value, *place: Lowered) -> Lowered:
     """All sizes, or one."""
     sizes = _sizes(group, value)
-    return sizes[wrap_dim(place[0], len(sizes))] if place else sizes
+    return sizes[wrap_dim(_fixed(group, place[0]), len(sizes))] if place else sizes
 
 
 def _count(group: Group, value: Value) -> Lowered:

@@ -11,17 +11,16 @@ any sizes, of which the last, or the second, is gone along; a result of 0 says t
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
-from engine.aten.dispatch import table
 from engine.aten.dispatch.op import Op
 from engine.aten.dispatch.scalar import is_tensor
 from engine.aten.kernels.row_normalization import SHORT
 from engine.aten.values.tensor import Tensor
-from engine.fuser.groups.from_graph import NotFused, has_kernel, is_pointwise, lower
+from engine.fuser.groups.from_graph import NotFused, has_kernel, is_pointwise
 from engine.fuser.groups.fusion_group import DTYPES
 from engine.fuser.groups.reductions import REDUCTIONS
 from engine.fuser.groups.scans import SCANS
@@ -37,12 +36,12 @@ from engine.fuser.library.forms import Entry, Form, Given, fewest
 from engine.fuser.library.functions import WORDS, alone, calling, guards, left_below, lies_in_order, tensor_at, word
 from engine.fuser.library.words import COMPLEX, NUMBERS_AT, OPERANDS, PLACES_AT
 from engine.fuser.stubs.binding import Binding, NoneArgument, NumberArgument, Result, TensorArgument, size
-from engine.ir.constants import constant_value, insert_constant
+from engine.ir.constants import insert_constant
 from engine.ir.graph import Graph, Value
 from engine.lang.errors import EngineError
 from engine.lang.records import dataclass
 from engine.lang.schema import Argument
-from engine.lang.types import BOOL, FLOAT, INT, NUMBER, TENSOR, ListType, OptionalType, unwrap_optional
+from engine.lang.types import BOOL, FLOAT, INT, NUMBER, ListType, OptionalType, unwrap_optional
 
 _SIZES: Final = (5, 67, 35)
 """Sizes of examples, which are no one's."""
@@ -83,10 +82,9 @@ def along_of(op: Op, types: Sequence[str]) -> tuple[list[Form], dict[str, Kernel
     for call in _calls(op):
         entries = dict[str, Entry]()
         is_reduced: Sequence[bool] = (False,)
-        exact = types
-        if op.qualified_name in COMPOSED:
-            exact = [type for type in exact if type == "f32"]  # which programs have most
-        for type, shape in itertools.product(exact, call.shapes):
+        # of what has several results there are functions for the type that programs have most
+        served = [type for type in types if type == "f32" or len(op.schema.returns) == 1]
+        for type, shape in itertools.product(served, call.shapes):
             found = _function(call, type, shape)
             if found is not None:
                 symbol, result, is_reduced = found.name, found.result, found.is_reduced
@@ -109,8 +107,7 @@ def along_of(op: Op, types: Sequence[str]) -> tuple[list[Form], dict[str, Kernel
 def _calls(op: Op) -> Iterator[AlongCall]:
     """The calls of an operator that may have functions."""
     is_along = op.functional is None and (op.name in _NAMES or _is_along(op))
-    is_lowered = is_along and has_kernel(op) and not is_pointwise(op)
-    if not is_lowered and op.qualified_name not in COMPOSED:
+    if not is_along or is_pointwise(op) or not has_kernel(op):
         return
     first = next(a.name for a in op.schema.arguments if is_tensor(a))
     choices = [[*_choices(op, a, a.name == first)] for a in op.schema.arguments]
@@ -223,10 +220,6 @@ def _lowered(call: AlongCall, type: str, shape: Sequence[int]) -> Binding:
                 inputs.append(insert_constant(graph, False))
             case _:
                 inputs.append(insert_constant(graph, given.value))
-    if call.op.qualified_name in COMPOSED:
-        for each in COMPOSED[call.op.qualified_name](graph, *inputs):
-            graph.register_output(each)
-        return lower(graph, examples)
     return alone(call.op, graph, inputs, examples)
 
 
@@ -282,35 +275,6 @@ def _wrapped(op: Op, found: Binding, shape: Sequence[int]) -> Kernel:
     return calling(found.kernel, "along", ["words_"], (WORDS, *names, *guarded, *places))
 
 
-# ------------------------------------------------------------------ operators with several results
-
-
-def _appended(graph: Graph, name: str, *given: Any) -> Value:
-    """The result of an operator, after whatever the graph has; arguments that are no values are constants."""
-    op = table.find(f"aten::{name}")
-    assert op is not None
-    inputs = [each if isinstance(each, Value) else insert_constant(graph, each) for each in given]
-    node = graph.append(op.name, inputs, [TENSOR])
-    node.op = op
-    return node.output
-
-
-def _layer_norm(graph: Graph, input: Value, _: Value, weight: Value, bias: Value, eps: Value) -> Sequence[Value]:
-    """The rows less their means, by their spreads; the means, NaN for infinite ones, and the spreads' inverses."""
-    mean = _appended(graph, "mean.dim", input, [1], True, None)
-    apart = _appended(graph, "sub.Tensor", input, mean, 1)
-    variance = _appended(graph, "mean.dim", _appended(graph, "mul.Tensor", apart, apart), [1], True, None)
-    rstd = _appended(graph, "rsqrt", _appended(graph, "add.Scalar", variance, eps, 1))
-    found = _appended(graph, "mul.Tensor", apart, rstd)
-    if constant_value(weight) is not None:
-        found = _appended(graph, "mul.Tensor", found, weight)
-    if constant_value(bias) is not None:
-        found = _appended(graph, "add.Tensor", found, bias, 1)
-    return found, _appended(graph, "add.Tensor", mean, _appended(graph, "sub.Tensor", mean, mean, 1), 1), rstd
-
-
-COMPOSED: Final[Mapping[str, Callable[..., Sequence[Value]]]] = {"aten::native_layer_norm": _layer_norm}
-"""The results of operators that have several, in a graph, by the operators' arguments."""
 SHORTEST: Final[Mapping[str, int]] = {"aten::native_layer_norm": SHORT}
 """Elements along the dimension from which on there is a function: the definition sums shorter rows in another order,
 as PyTorch does, and a gradient that cancels tells."""

@@ -100,7 +100,8 @@ def alone(op: Op, graph: Graph, inputs: Sequence[Value], examples: Sequence[Any]
     """The kernel of a graph that ends with the operator, for examples of the graph's inputs; raises NotFused."""
     node = graph.append(op.name, inputs, [each.type for each in op.schema.returns])
     node.op = op
-    graph.register_output(node.output)
+    for value in node.outputs:
+        graph.register_output(value)
     return lower(graph, examples)
 
 
