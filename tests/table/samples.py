@@ -147,16 +147,6 @@ LISTED: dict[str, tuple[Any, ...]] = {
     **dict.fromkeys(("aten::nll_loss", "aten::nll_loss_nd"), (floats(3, 4), tensor([1, 0, 3]), floats(4), 1, 0)),
     "aten::nll_loss2d": (floats(2, 4, 1, 3), tensor([[[1, 0, 3]], [[2, 2, 0]]]), floats(4), 1, 0),
     "aten::cross_entropy_loss": (floats(3, 4), tensor([1, 0, 3]), floats(4), 1, 0, 0.0),
-    "aten::scaled_dot_product_attention": (
-        floats(2, 3, 4),
-        floats(2, 3, 4, seed=1),
-        floats(2, 3, 4, seed=2),
-        None,
-        0.0,
-        False,
-        None,
-        False,
-    ),
     "aten::_native_multi_head_attention": (
         *[floats(2, 3, 4)] * 3,
         4,

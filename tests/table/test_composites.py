@@ -142,7 +142,7 @@ WITHOUT_FORMULAS = [op for op in COMPOSED if not (op.gradient or op.recorded_as)
 @pytest.mark.parametrize("op", WITHOUT_FORMULAS, ids=name_of)
 def test_gradients_come_from_the_text(op: Op) -> None:
     """By the first tensor of floats: the tape's equal finite differences, and those of programs are the tape's."""
-    call = every_call(op)[0]
+    call = next(each for each in every_call(op) if outcome(op.compiled.run, each) is not None)
     place = next(i for i, each in enumerate(call) if is_differentiable(each))
     given = [in_float64(each, i == place) for i, each in enumerate(call)]
 

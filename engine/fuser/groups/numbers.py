@@ -75,10 +75,12 @@ def _fixed(group: Group, value: Lowered) -> Any:
 
 _FUNCTIONS: Final[dict[str, Callable[..., Expression]]] = {
     **{f"aten::{name}": partial(apply, name) for name in "add sub mul div neg eq ne lt le gt ge sqrt".split()},
-    "prim::max": partial(apply, "maximum"), "prim::min": partial(apply, "minimum"),
+    "prim::max": lambda a, b: apply("select", apply("gt", b, a), b, a),
+    "prim::min": lambda a, b: apply("select", apply("lt", b, a), b, a),
     "aten::Float": lambda x: convert(x, "f64"),
 }  # fmt: skip
-"""Arithmetic of numbers that only calls know; what is not here has operands that are those of the example."""
+"""Arithmetic of numbers that only calls know, of NaN too; what is not here has operands that are those of the
+example."""
 _OF_LISTS: Final = frozenset(
     f"aten::{name}" for name in "__getitem__.t len.t append.t copy.t slice.t add.t mul.left_t mul.right_".split()
 )

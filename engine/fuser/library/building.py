@@ -50,8 +50,15 @@ def built(room: Path) -> Library:
     files = image_files.packaged(current)
     if not files:
         build(room, waits=True)
+        compile_texts()
         files = [file for file in image_files.kept(room) if file.key == current.digest]
     return Library(tuple(files), time.perf_counter() - start)
+
+
+def compile_texts() -> None:
+    """Compile all operators that are written in TorchScript, whose graphs lie beside the library."""
+    for op in table.entries():
+        composite_graph(op)
 
 
 def build(room: Path, *, waits: bool = False) -> bool:
@@ -95,8 +102,6 @@ def _build(current: Key, room: Path) -> None:
                 if not image_files.publish(part, current, data, room):
                     raise ImageError(f"something else lies at {image_files.path_of(part, current, room)}")
                 gc.collect()
-        for op in table.entries():  # of which the graphs then lie beside the library
-            composite_graph(op)
         is_done = True
     except Exception as error:
         image_files.note(f"failed at {part}: {error}", current, room)
@@ -138,3 +143,4 @@ def main() -> None:
     if room is not None:
         with suppress(Exception):  # which stands beside the files; nobody reads what is written here
             build(room)
+            compile_texts()
