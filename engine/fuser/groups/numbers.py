@@ -77,7 +77,7 @@ _FUNCTIONS: Final[dict[str, Callable[..., Expression]]] = {
     **{f"aten::{name}": partial(apply, name) for name in "add sub mul div neg eq ne lt le gt ge sqrt".split()},
     "prim::max": lambda a, b: apply("select", apply("gt", b, a), b, a),
     "prim::min": lambda a, b: apply("select", apply("lt", b, a), b, a),
-    "aten::Float": lambda x: convert(x, "f64"),
+    "aten::Float": lambda x: convert(x, "f64"), "aten::Int": lambda x: convert(x, "i64"),
 }  # fmt: skip
 """Arithmetic of numbers that only calls know, of NaN too; what is not here has operands that are those of the
 example."""

@@ -34,6 +34,7 @@ from engine.fuser.ir.kernel import (
 from engine.fuser.library import complex_along
 from engine.fuser.library.forms import Entry, Form, Given, fewest
 from engine.fuser.library.functions import WORDS, alone, calling, guards, left_below, lies_in_order, tensor_at, word
+from engine.fuser.library.moving import PAIRED
 from engine.fuser.library.words import COMPLEX, NUMBERS_AT, OPERANDS, PLACES_AT
 from engine.fuser.stubs.binding import Binding, NoneArgument, NumberArgument, Result, TensorArgument, size
 from engine.ir.constants import insert_constant
@@ -111,6 +112,8 @@ def _calls(op: Op) -> Iterator[AlongCall]:
         return
     first = next(a.name for a in op.schema.arguments if is_tensor(a))
     choices = [[*_choices(op, a, a.name == first)] for a in op.schema.arguments]
+    if op.checks_numbers:  # functions are then for numbers that are known
+        choices = [[each for each in of if each.kind != "REALS"] for of in choices]
     for given in itertools.product(*choices):
         if sum(each.kind in ("WHOLES", "VECTORS") for each in given) < OPERANDS:
             yield AlongCall(op, given)
@@ -282,7 +285,14 @@ _NAMES: Final = frozenset({*REDUCTIONS, *SCANS, "aten::flip"})
 
 
 def _is_along(op: Op) -> bool:
-    """True for what is made of others and goes along a dimension, or along all; gradients are of what did."""
+    """True for what is made of others and goes along a dimension, or along all.  Gradients are of what did, pairs of
+    results come of two functions, and classes are a dimension that no argument names."""
     names = {each.name for each in op.schema.arguments}
     is_along = not names.isdisjoint({"dim", "normalized_shape", "running_mean", "reduction"})
-    return op.composite is not None and is_along and "grad" not in names
+    is_other = not names.isdisjoint({"grad", "ignore_index"}) or op.name in _PAIRED | _LIES_OTHERWISE
+    return op.composite is not None and is_along and not is_other
+
+
+_LIES_OTHERWISE: Final = frozenset({"aten::poisson_nll_loss"})
+"""Losses that keep strides of operands where a size is 1."""
+_PAIRED: Final = frozenset(name.partition(".")[0] for name in PAIRED)
