@@ -118,7 +118,9 @@ def is_fusible(node: Node, without: frozenset[str] = _NONE) -> bool:
     if node.kind == "prim::ListUnpack":
         return node.inputs[0].node.kind in PARTS
     op = op_of(node)
-    return op is not None and op.name not in without and has_kernel(op, [*map(constant_value, node.inputs)], without)
+    if op is None or (len(node.outputs) != 1 and not op.is_composed):  # statistics of rows, which bodies sum as they do
+        return False
+    return has_kernel(op, [*map(constant_value, node.inputs)], without)
 
 
 def has_kernel(op: Op, given: Sequence[Any] = (), without: frozenset[str] = _NONE) -> bool:
