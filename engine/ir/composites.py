@@ -1,7 +1,7 @@
 """Graphs of operators that are made of others.
 
 In: an entry of the operator table.  Out: the graph of its `composite` text, which nobody may change.  It is the way of
-kernels, facts and gradients to what an operator is made of.
+kernels and gradients to what an operator is made of.
 """
 
 from __future__ import annotations

@@ -137,18 +137,12 @@ def writes_its_type(form: Form, type: str) -> bool:
     return form.entries[type].result == type and form.given[0].kind == "TENSORS"
 
 
-def units(op: Op, call: Call) -> float:
-    """Units in the last place that are allowed besides the usual ones: the root of a norm multiplies errors."""
-    is_root = "norm" in op.name and type(call[1]) is float and 0 < call[1] < 1
-    return 16 / call[1] if is_root else ROUGH.get(op.qualified_name, 0)
-
-
 def assert_equal(op: Op, found: Any, wanted: Any, one: Call, other: Call, call: Call) -> None:
     """Equal results in the same place, and arguments that are afterwards what they are after the definition."""
     assert type(found) is type(wanted)
     for mine, theirs in zip(results(found), results(wanted), strict=True):
         a, b = mine.array, theirs.array
-        rough = units(op, call) * np.spacing(np.abs(b)) if b.dtype == np.float64 else 0.0
+        rough = ROUGH.get(op.qualified_name, 0) * np.spacing(np.abs(b)) if b.dtype == np.float64 else 0.0
         agree(mine, theirs, np.nan_to_num(rough + cancelled(call, b)))
         assert a.size < 2 or a.strides == b.strides, (a.strides, b.strides, shown(call))
     assert [each is found for each in one] == [each is wanted for each in other]

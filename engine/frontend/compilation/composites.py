@@ -8,6 +8,7 @@ Texts may call the functions of `_COMMON`, beside all that programs have.
 
 from __future__ import annotations
 
+import hashlib
 from functools import cache
 from textwrap import dedent, indent
 from typing import Final
@@ -134,7 +135,9 @@ def _common() -> CompilationUnit:
 
 
 def _name(op: Op) -> str:
-    return "composite_" + op.qualified_name.replace("::", "_").replace(".", "_")
+    """A name that operators with the same schema and text share."""
+    digest = hashlib.sha256(f"{op.text}\n{op.composite}".encode()).hexdigest()[:12]
+    return f"composite_{digest}"
 
 
 def text_of(op: Op) -> str:

@@ -112,8 +112,9 @@ def _calls(op: Op) -> Iterator[AlongCall]:
         return
     first = next(a.name for a in op.schema.arguments if is_tensor(a))
     choices = [[*_choices(op, a, a.name == first)] for a in op.schema.arguments]
-    if op.checks_numbers:  # functions are then for numbers that are known
-        choices = [[each for each in of if each.kind != "REALS"] for of in choices]
+    for argument, of in zip(op.schema.arguments, choices, strict=True):
+        if op.checks_numbers or argument.name in _ORDERS:  # functions are then for numbers that are known
+            of[:] = [each for each in of if each.kind != "REALS"]
     for given in itertools.product(*choices):
         if sum(each.kind in ("WHOLES", "VECTORS") for each in given) < OPERANDS:
             yield AlongCall(op, given)
@@ -278,6 +279,8 @@ def _wrapped(op: Op, found: Binding, shape: Sequence[int]) -> Kernel:
     return calling(found.kernel, "along", ["words_"], (WORDS, *names, *guarded, *places))
 
 
+_ORDERS: Final = frozenset({"p", "ord"})
+"""Orders of norms: the roots of unusual ones multiply errors."""
 SHORTEST: Final[Mapping[str, int]] = {"aten::native_layer_norm": SHORT}
 """Elements along the dimension from which on there is a function: the definition sums shorter rows in another order,
 as PyTorch does, and a gradient that cancels tells."""

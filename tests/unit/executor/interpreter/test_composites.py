@@ -27,6 +27,11 @@ def test_operators_of_numbers() -> None:
     assert made("aten::thrice(int a) -> int", "a * 3").run(2) == 6
 
 
+def test_texts_of_one_name_are_told_apart() -> None:
+    texts = [made("aten::some(int a) -> int", text) for text in ("a + 1", "a + 2")]
+    assert [op.run(1) for op in texts] == [2, 3]
+
+
 def test_several_results_come_as_a_tuple() -> None:
     assert made("aten::both(int a, int b) -> (int, int)", "(b, a)").run(1, 2) == (2, 1)
 
